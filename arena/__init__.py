@@ -1,0 +1,1 @@
+"""Tournaments of RAG agents: schedule, ratings, store and command line."""

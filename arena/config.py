@@ -1,0 +1,178 @@
+"""The one YAML file. Unknown keys are refused, paths are relative to the file, keys stay in the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+
+from judges.criteria import DEFAULT_CRITERIA
+from judges.errors import ConfigError
+from judges.sections import RelativePath, Section, load_section, nearest
+from judges.spec import JudgeSpec
+
+Count = Annotated[int, Field(ge=1)]
+
+
+def _as_list(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
+def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
+    folder = (info.context or {}).get("folder")
+    is_file = name.endswith((".yaml", ".yml"))
+    return str(folder / Path(name).expanduser()) if is_file and folder is not None else name
+
+
+def _store_beside_file(store: str, info: ValidationInfo) -> str:
+    folder = (info.context or {}).get("folder")
+    return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
+
+
+Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
+PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
+StoreName = Annotated[str, AfterValidator(_store_beside_file)]
+
+
+class DataSection(Section):
+    """Files of queries, documents and answers; one path or a list of paths each."""
+
+    queries: Paths
+    documents: Paths = Field(default_factory=list)
+    answers: Paths = Field(default_factory=list)
+
+
+class RetrievalSection(Section):
+    """The pointwise judge that labels retrieved documents."""
+
+    judge: str
+    prompt: PromptName = "reasoner"
+    depth: Count | None = None
+    """Only documents up to this rank of each agent; all when absent."""
+
+
+class ScheduleSection(Section):
+    """Which pairs of agents meet on a query."""
+
+    kind: Literal["all", "random", "baseline"] = "all"
+    games_per_query: Count | None = None
+    baseline: str | None = None
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> ScheduleSection:
+        if (self.kind == "random") != (self.games_per_query is not None):
+            raise ValueError("'games_per_query' goes with kind 'random', and only with it")
+        if (self.kind == "baseline") != (self.baseline is not None):
+            raise ValueError("'baseline' goes with kind 'baseline', and only with it")
+        return self
+
+
+class ReferencesSection(Section):
+    """Which documents an answer judge sees."""
+
+    include: bool = True
+    annotations: bool = True
+    threshold: int = 2
+
+
+class PairwiseSection(Section):
+    """The answer judges and their games."""
+
+    judges: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1)]
+    prompt: PromptName = "pairwise"
+    schedule: ScheduleSection = ScheduleSection()
+    both_orders: bool = True
+    documents: ReferencesSection = ReferencesSection()
+    citations: bool = False
+    factors: str = ""
+    win_and_tie: Literal["tie", "win"] = "tie"
+    """What a game counts as when one order says win and the other tie."""
+
+
+class CriteriaSection(Section):
+    """The pointwise answer judge."""
+
+    judge: str
+    prompt: PromptName = "criteria"
+    scale: tuple[int, int] = (0, 2)
+    names: list[str] | dict[str, str] = Field(default_factory=lambda: {c.name: c.description for c in DEFAULT_CRITERIA})
+    """Names, or names with a description each that the judge reads."""
+    documents: ReferencesSection = ReferencesSection()
+
+    @model_validator(mode="after")
+    def _usable(self) -> CriteriaSection:
+        if self.scale[0] >= self.scale[1]:
+            raise ValueError("'scale' goes from a lower to a higher whole number")
+        if not self.names:
+            raise ValueError("'names' is empty")
+        return self
+
+
+class EloSection(Section):
+    """Elo over seeded random orders of all games."""
+
+    k: Annotated[float, Field(gt=0)] = 32
+    initial: float = 1000
+    tournaments: Count = 500
+
+
+class BradleyTerrySection(Section):
+    """Bradley-Terry by maximum likelihood."""
+
+    ties: Literal["davidson", "half"] = "davidson"
+
+
+class BootstrapSection(Section):
+    """Intervals by resampling whole queries, or single games."""
+
+    by: Literal["query", "game"] = "query"
+    samples: Count = 1000
+
+
+class RatingsSection(Section):
+    """How games become ratings."""
+
+    elo: EloSection = EloSection()
+    bradley_terry: BradleyTerrySection = BradleyTerrySection()
+    bootstrap: BootstrapSection = BootstrapSection()
+    seed: int = 0
+
+
+class Config(Section):
+    """A whole tournament. Every stage is optional, data is not."""
+
+    name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
+    store: StoreName
+    data: DataSection
+    judges: dict[str, JudgeSpec] = Field(default_factory=dict)
+    retrieval: RetrievalSection | None = None
+    pairwise: PairwiseSection | None = None
+    criteria: CriteriaSection | None = None
+    ratings: RatingsSection = RatingsSection()
+
+    @model_validator(mode="after")
+    def _judges_are_declared(self) -> Config:
+        for name in self.judges_in_use():
+            if name not in self.judges:
+                raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
+        return self
+
+    def judges_in_use(self) -> list[str]:
+        """Names of the judges that some stage asks, in the order of the stages, each once."""
+        stages = [
+            *([self.retrieval.judge] if self.retrieval else []),
+            *(self.pairwise.judges if self.pairwise else []),
+            *([self.criteria.judge] if self.criteria else []),
+        ]
+        return list(dict.fromkeys(stages))
+
+
+def load_config(path: Path) -> Config:
+    """Read and check one YAML file.
+
+    Raises:
+        ConfigError: one line that names the file, the key and the problem.
+    """
+    return load_section(path, Config, ConfigError)

@@ -1,0 +1,290 @@
+"""Queries, retrieved documents and answers: the three tables a tournament starts from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+from judges.errors import DataError
+from judges.tables import Cell, Row, read_rows, write_rows
+from judges.types import Answer, Document, Query, Retrieved
+
+Files: TypeAlias = Path | str | Sequence[Path | str]
+"""One file, or several that are read as one table."""
+
+ALIASES: Mapping[str, Sequence[str]] = {
+    "qid": ("query_id", "question_id"),
+    "query": ("question", "query_text"),
+    "did": ("doc_id", "docid", "document_id"),
+    "document": ("document_text", "passage", "text"),
+    "agent": ("system", "model"),
+    "answer": ("response", "answer_text"),
+}
+"""Other spellings of the columns, accepted where the column itself is absent."""
+
+SHARED = ""
+"""The agent of a retrieved document in tables that name none: it was given to every agent."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is judged. Every id is unique, every answer and document belongs to a query.
+
+    Attributes:
+        queries: by query_id, in the order of the file.
+        documents: by doc_id; each text once, however often it was retrieved.
+        answers: by (query_id, agent). A text may be empty: the agent then answered nothing, and that is judged.
+        retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
+    """
+
+    queries: Mapping[str, Query]
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
+    retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents, sorted."""
+        answering = {agent for _, agent in self.answers}
+        retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
+        return tuple(sorted(answering | retrieving - {SHARED}))
+
+    @cached_property
+    def unanswered_queries(self) -> tuple[str, ...]:
+        """Queries that no agent answered: no game can be played on them."""
+        answered = {query_id for query_id, _ in self.answers}
+        return tuple(query_id for query_id in self.queries if query_id not in answered)
+
+    @cached_property
+    def missing_answers(self) -> tuple[tuple[str, str], ...]:
+        """(query_id, agent) without an answer although another agent answered the query."""
+        unanswered = set(self.unanswered_queries)
+        return tuple(
+            (query_id, agent)
+            for query_id in self.queries
+            if query_id not in unanswered
+            for agent in self.agents
+            if (query_id, agent) not in self.answers
+        )
+
+    def digest(self) -> str:
+        """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""
+        whole = hashlib.sha256()
+        for part in _canonical(self):
+            whole.update(json.dumps(part, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+        return whole.hexdigest()
+
+
+def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
+    """Read a dataset from CSV, TSV, JSONL or Parquet files.
+
+    Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
+    ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
+    ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a ``rank`` column documents are ranked
+    in the order of the file.
+
+    Raises:
+        DataError: a file cannot be read (see ``judges.tables``), an id is empty or repeated, a document's rows differ, a
+            rank or score is not one, an answer or document belongs to no query, or an agent retrieved documents but
+            answered nothing. Names the file, the line, and where two lines clash also the other one.
+    """
+    asked = _read_queries(_paths(queries))
+    answered = _read_answers(_paths(answers), asked)
+    reader = _DocumentReader(asked)
+    for row in _rows(_paths(documents), ("qid", "did", "document")):
+        reader.add(row)
+    if answered:
+        reader.require_answers({agent for _, agent in answered})
+    return Dataset(asked, reader.documents, answered, reader.retrieved())
+
+
+def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
+    """Write a dataset as ``queries.csv``, ``documents.csv`` and ``answers.csv``; ``load_dataset`` gives it back equal.
+
+    Returns:
+        The files written; a table without rows is not.
+
+    Raises:
+        DataError: a file cannot be written.
+        ValueError: a document was retrieved for no query, so that the table of documents has no place for it.
+    """
+    retrieved = [entry for entries in dataset.retrieved.values() for entry in entries]
+    if unused := dataset.documents.keys() - {entry.doc_id for entry in retrieved}:
+        raise ValueError(f"documents retrieved for no query cannot be written: {sorted(unused)[:5]}")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    agent = () if all(entry.agent == SHARED for entry in retrieved) else ("agent",)
+    tables: dict[str, tuple[Sequence[str], list[dict[str, Cell]]]] = {
+        "queries.csv": (
+            ("qid", "query"),
+            [{**query.metadata, "qid": query.query_id, "query": query.text} for query in dataset.queries.values()],
+        ),
+        "documents.csv": (
+            ("qid", "did", "document", *agent, "rank", "score"),
+            [_document_row(entry, dataset.documents[entry.doc_id]) for entry in retrieved],
+        ),
+        "answers.csv": (
+            ("qid", "agent", "answer"),
+            [
+                {**answer.metadata, "qid": answer.query_id, "agent": answer.agent, "answer": answer.text}
+                for answer in dataset.answers.values()
+            ],
+        ),
+    }
+    written = []
+    for name, (columns, rows) in tables.items():
+        if rows:
+            extra = sorted({column for row in rows for column in row} - set(columns))
+            write_rows(folder / name, [*columns, *extra], rows)
+            written.append(folder / name)
+    return written
+
+
+class _DocumentReader:
+    """Gathers the rows of document tables: one row is one retrieval, several rows may share one document."""
+
+    def __init__(self, queries: Mapping[str, Query]) -> None:
+        self.documents: dict[str, Document] = {}
+        self._queries = queries
+        self._entries: dict[tuple[str, str, str], Retrieved] = {}
+        self._places: dict[tuple[str, ...], str] = {}
+        self._length: Counter[tuple[str, str]] = Counter()
+        self._agents: dict[str, Row] = {}
+
+    def add(self, row: Row) -> None:
+        query_id, doc_id = _query_of(row, self._queries), row.identifier("did")
+        agent = row.identifier("agent") if "agent" in row.values else SHARED
+        if agent not in self._agents:
+            self._agents[agent] = row
+            if SHARED in self._agents and len(self._agents) > 1:
+                other = next(iter(self._agents.values()))
+                raise row.error(f"either all documents name their agent or none does, unlike {other.place}")
+        self._add_document(row, doc_id)
+        self._length[query_id, agent] += 1
+        rank = _rank(row) if "rank" in row.values else self._length[query_id, agent]
+        self._first(row, ("retrieved", query_id, agent, doc_id), f"document {doc_id!r} was retrieved twice")
+        self._first(row, ("rank", query_id, agent, str(rank)), f"two documents have rank {rank}")
+        self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, _score(row))
+
+    def require_answers(self, answering: set[str]) -> None:
+        for agent, row in self._agents.items():
+            if agent != SHARED and agent not in answering:
+                raise row.error("this agent retrieved documents but answered no query", agent)
+
+    def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
+        by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
+        for entry in sorted(self._entries.values(), key=lambda entry: (entry.agent, entry.rank)):
+            by_query[entry.query_id].append(entry)
+        return {query_id: tuple(by_query[query_id]) for query_id in self._queries if query_id in by_query}
+
+    def _add_document(self, row: Row, doc_id: str) -> None:
+        text, metadata = row.text("document"), _metadata(row, {"qid", "did", "document", "agent", "rank", "score"})
+        place = self._places.setdefault(("document", doc_id), row.place)
+        known = self.documents.get(doc_id, Document(doc_id, text, metadata))
+        if known.text != text:
+            raise row.error(f"document {doc_id!r} has another text in {place}")
+        for name, value in metadata.items():
+            if known.metadata.get(name, value) != value:
+                raise row.error(f"document {doc_id!r} has another {name!r} in {place} or later", value)
+        self.documents[doc_id] = Document(doc_id, text, {**known.metadata, **metadata})
+
+    def _first(self, row: Row, key: tuple[str, ...], problem: str) -> None:
+        if key in self._places:
+            raise row.error(
+                f"{problem} for query {key[1]!r}{f' by {key[2]!r}' * bool(key[2])}, see {self._places[key]}"
+            )
+        self._places[key] = row.place
+
+
+def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
+    queries: dict[str, Query] = {}
+    places: dict[str, str] = {}
+    for row in _rows(paths, ("qid", "query")):
+        query_id, text = row.identifier("qid"), row.text("query")
+        if query_id in queries:
+            raise row.error(f"this query id stands in {places[query_id]} already", query_id)
+        if not text or text.isspace():
+            raise row.error(f"the text of query {query_id!r} is empty")
+        queries[query_id], places[query_id] = Query(query_id, text, _metadata(row, {"qid", "query"})), row.place
+    return queries
+
+
+def _read_answers(paths: Sequence[Path], queries: Mapping[str, Query]) -> dict[tuple[str, str], Answer]:
+    answers: dict[tuple[str, str], Answer] = {}
+    places: dict[tuple[str, str], str] = {}
+    for row in _rows(paths, ("qid", "agent", "answer")):
+        key = query_id, agent = _query_of(row, queries), row.identifier("agent")
+        if key in answers:
+            raise row.error(f"agent {agent!r} answered query {query_id!r} in {places[key]} already")
+        metadata = _metadata(row, {"qid", "agent", "answer"})
+        answers[key], places[key] = Answer(query_id, agent, row.text("answer"), metadata), row.place
+    return answers
+
+
+def _paths(files: Files) -> list[Path]:
+    return [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
+
+
+def _rows(paths: Sequence[Path], required: Sequence[str]) -> Iterator[Row]:
+    aliases = {column: ALIASES[column] for column in (*required, "agent") if column in ALIASES}
+    for path in paths:
+        yield from read_rows(path, required, aliases)
+
+
+def _query_of(row: Row, queries: Mapping[str, Query]) -> str:
+    query_id = row.identifier("qid")
+    if query_id not in queries:
+        raise row.error("no query has this id", query_id)
+    return query_id
+
+
+def _metadata(row: Row, columns: set[str]) -> dict[str, str]:
+    # CSV cannot tell an empty cell from an absent one, so neither is metadata.
+    return {name: text for name in row.values if name not in columns and (text := row.text(name))}
+
+
+def _rank(row: Row) -> int:
+    number = _number(row, "rank")
+    if number is None or number < 1 or number != int(number):
+        raise row.error("'rank' must be a whole number that counts from 1", row.text("rank"))
+    return int(number)
+
+
+def _score(row: Row) -> float | None:
+    return _number(row, "score")
+
+
+def _number(row: Row, column: str) -> float | None:
+    text = row.text(column).strip()
+    try:
+        number = float(text) if text else None
+    except ValueError:
+        number = math.nan
+    if number is not None and not math.isfinite(number):
+        raise row.error(f"{column!r} must be a number", text)
+    return number
+
+
+def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
+    row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
+    agent: dict[str, Cell] = {} if entry.agent == SHARED else {"agent": entry.agent}
+    return row | agent | {"rank": entry.rank, "score": entry.score}
+
+
+def _canonical(dataset: Dataset) -> Iterator[list[object]]:
+    for query_id, query in sorted(dataset.queries.items()):
+        yield ["query", query_id, query.text, dict(query.metadata)]
+    for doc_id, document in sorted(dataset.documents.items()):
+        yield ["document", doc_id, document.text, dict(document.metadata)]
+    for (query_id, agent), answer in sorted(dataset.answers.items()):
+        yield ["answer", query_id, agent, answer.text, dict(answer.metadata)]
+    for query_id, entries in sorted(dataset.retrieved.items()):
+        for entry in sorted(entries, key=lambda entry: (entry.agent, entry.rank)):
+            yield ["retrieved", query_id, entry.doc_id, entry.agent, entry.rank, entry.score]

@@ -1,0 +1,1 @@
+"""The offline demo's data: questions about the handbook and what five small agents really answered."""

@@ -1,0 +1,280 @@
+"""Verdicts as the rating functions see them, and the games they become.
+
+``tabulate`` checks and numbers names once; everything after it works on arrays. ``reconcile`` folds the two orders
+of a game into one outcome (methods: pairwise games); ``as_games`` lets every verdict be a game of its own, which
+keeps the order shown and so allows a position term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judges.errors import InputError
+from judges.types import Verdict
+
+WinAndTie: TypeAlias = Literal["tie", "win"]
+Ints: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+
+_OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
+
+
+@dataclass(frozen=True, slots=True)
+class GameVerdict:
+    """One verdict on one game as it was shown: ``agent_a`` first, ``agent_b`` second.
+
+    Attributes:
+        query_id: the query, ``None`` where the table has none; verdicts on one query depend on each other.
+        verdict: A if the first shown won, B if the second, TIE if neither.
+        judge: name of the judge or annotator.
+    """
+
+    query_id: str | None
+    agent_a: str
+    agent_b: str
+    verdict: Verdict
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VerdictTable:
+    """Verdicts as columns of equal length; names are sorted, so equal sets of verdicts get equal numbers.
+
+    Attributes:
+        agents: names, sorted; ``a`` (shown first) and ``b`` (shown second) index them.
+        queries: names, sorted, or ``None`` where the verdicts have no query; ``query`` indexes them.
+        judges: names, sorted; ``judge`` indexes them.
+        outcome: 1 where the first shown won, 0 for a tie, -1 where the second shown won.
+    """
+
+    agents: tuple[str, ...]
+    a: Ints
+    b: Ints
+    outcome: NDArray[np.int8]
+    queries: tuple[str, ...] | None
+    query: Ints | None
+    judges: tuple[str, ...]
+    judge: Ints
+
+    def __len__(self) -> int:
+        return self.a.size
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How verdicts became games.
+
+    Attributes:
+        verdicts: verdicts read.
+        games: games made of them.
+        repeated: verdicts beyond the first on the same query, judge and order of the same pair.
+        both_orders: games judged in both orders; the three counts after it split the ones that are no agreement.
+        single_order: games judged in one order only, whose verdict stands.
+        agreements: both orders gave the same outcome.
+        contradictions: each order preferred another agent; counted as a tie.
+        win_and_tie: one order gave a winner and the other a tie; settled by the setting of that name.
+    """
+
+    verdicts: int
+    games: int
+    repeated: int = 0
+    both_orders: int = 0
+    single_order: int = 0
+    agreements: int = 0
+    contradictions: int = 0
+    win_and_tie: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Games:
+    """Games between numbered agents, one row each.
+
+    Attributes:
+        agents: names; ``a`` and ``b`` index them.
+        a, b: the two agents of each game, int32, shape (n,).
+        score: score of ``a``: 1 win, 0.5 tie, 0 loss, shape (n,).
+        cluster: number of the query of each game, shape (n,), or ``None`` where unknown.
+        a_shown_first: whether ``a`` was shown first in every game; ``False`` where games have no order.
+        weight: how many games each row stands for, fractions allowed, shape (n,); ``None`` is one each.
+        tally: how the games came from verdicts, ``None`` if they did not.
+
+    Raises:
+        ValueError: the columns do not fit together, or hold a value that is no game.
+    """
+
+    agents: tuple[str, ...]
+    a: Ints
+    b: Ints
+    score: Floats
+    cluster: Ints | None = None
+    a_shown_first: bool = False
+    weight: Floats | None = None
+    tally: Tally | None = None
+
+    def __post_init__(self) -> None:
+        columns = [self.a, self.b, self.score, *(c for c in (self.cluster, self.weight) if c is not None)]
+        if any(column.shape != (self.a.size,) for column in columns):
+            raise ValueError(f"columns of games differ in shape: {[column.shape for column in columns]}")
+        if len(set(self.agents)) != len(self.agents):
+            raise ValueError("agent names repeat")
+        if self.a.size == 0:
+            return
+        if min(self.a.min(), self.b.min()) < 0 or max(self.a.max(), self.b.max()) >= len(self.agents):
+            raise ValueError(f"agent numbers must lie in 0..{len(self.agents) - 1}")
+        if (self.a == self.b).any():
+            raise ValueError("an agent cannot play itself")
+        if not np.isin(self.score, (0.0, 0.5, 1.0)).all():
+            raise ValueError("scores must be 1, 0.5 or 0")
+        if self.weight is not None and not (np.isfinite(self.weight) & (self.weight >= 0)).all():
+            raise ValueError("weights must be finite and not negative")
+
+    def __len__(self) -> int:
+        return self.a.size
+
+    @property
+    def weights(self) -> Floats:
+        """Games each row stands for, shape (n,)."""
+        return np.ones(self.a.size) if self.weight is None else self.weight
+
+    def per_agent(self) -> Floats:
+        """Weighted number of games of each agent, shape (agents,)."""
+        size = len(self.agents)
+        return np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)
+
+
+def tabulate(verdicts: Iterable[GameVerdict]) -> VerdictTable:
+    """Check verdicts and turn them into columns, in the order given.
+
+    Raises:
+        InputError: there are none, a name is empty or missing, an agent plays itself, a verdict is not A, B or
+            TIE, or only some verdicts name their query.
+    """
+    rows = list(verdicts)
+    if not rows:
+        raise InputError("there are no verdicts to rate: give at least one game")
+    for number, row in enumerate(rows, start=1):
+        _check(row, number)
+    agents, codes = _numbered([row.agent_a for row in rows] + [row.agent_b for row in rows])
+    judges, judge = _numbered([row.judge for row in rows])
+    queries, query = _query_column(rows)
+    outcome = np.fromiter((_OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
+    return VerdictTable(agents, codes[: len(rows)], codes[len(rows) :], outcome, queries, query, judges, judge)
+
+
+def as_games(verdicts: Iterable[GameVerdict] | VerdictTable) -> Games:
+    """Every verdict is one game, in the order given; ``a`` is the agent shown first."""
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    repeated = 0
+    if table.query is not None:
+        shown = _key(table, table.query, table.a, table.b)
+        repeated = len(table) - np.unique(shown).size
+    tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
+    return Games(table.agents, table.a, table.b, _score(table.outcome), table.query, a_shown_first=True, tally=tally)
+
+
+def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
+    """Fold the verdicts on one query, judge and unordered pair into one game.
+
+    Both orders with the same outcome give that outcome; a win in one order and a tie in the other gives what
+    ``win_and_tie`` says; a contradiction gives a tie. Where one order is missing the other stands. Several
+    verdicts on the same order count as one: the outcome that most of them share, a tie if none leads.
+
+    Returns:
+        Games sorted by query, judge and pair, with the counts in ``tally``.
+
+    Raises:
+        InputError: the verdicts do not name their query, so orders of one game cannot be told from other games.
+    """
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    if table.query is None:
+        raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
+    low, high = np.minimum(table.a, table.b), np.maximum(table.a, table.b)
+    key = _key(table, table.query, low, high)
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    by_order, present = _outcome_per_order(table, group, first.size)
+    both = present.all(axis=1)
+    outcome, tally = _fold(by_order, both, win_and_tie, verdicts=len(table), orders=int(present.sum()))
+    return Games(table.agents, low[first], high[first], _score(outcome), table.query[first], tally=tally)
+
+
+def _outcome_per_order(
+    table: VerdictTable, group: NDArray[np.intp], groups: int
+) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+    """Outcome for the lower-numbered agent and presence, each of shape (groups, 2): lower shown first, second."""
+    lower_second = table.a > table.b
+    slot = 2 * group + lower_second
+    outcome = np.where(lower_second, -table.outcome, table.outcome)
+    wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
+    majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
+    return majority.astype(np.int8).reshape(groups, 2), (wins + ties + losses > 0).reshape(groups, 2)
+
+
+def _fold(
+    by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, verdicts: int, orders: int
+) -> tuple[NDArray[np.int8], Tally]:
+    forward, backward = by_order[:, 0], by_order[:, 1]
+    # An absent order has outcome 0, so the sum is the single verdict, or 0 for ties and contradictions.
+    outcome = np.sign(forward + backward).astype(np.int8)
+    agree = both & (forward == backward)
+    contradict = both & (forward * backward == -1)
+    mixed = both & ~agree & ~contradict
+    if win_and_tie == "tie":
+        outcome[mixed] = 0
+    tally = Tally(
+        verdicts=verdicts,
+        games=both.size,
+        repeated=verdicts - orders,
+        both_orders=int(both.sum()),
+        single_order=int((~both).sum()),
+        agreements=int(agree.sum()),
+        contradictions=int(contradict.sum()),
+        win_and_tie=int(mixed.sum()),
+    )
+    return outcome, tally
+
+
+def _key(table: VerdictTable, query: Ints, left: Ints, right: Ints) -> NDArray[np.int64]:
+    """One number per query, judge and pair; ascending in that order."""
+    size = len(table.agents)
+    return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
+
+
+def _score(outcome: NDArray[np.int8]) -> Floats:
+    return (outcome + 1) / 2
+
+
+def _check(row: GameVerdict, number: int) -> None:
+    for name in (row.agent_a, row.agent_b):
+        if not _given(name):
+            raise InputError(f"verdict {number}: an agent's name is empty or missing ({name!r}): name both agents")
+    if row.agent_a == row.agent_b:
+        raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
+    if row.verdict not in _OUTCOME:
+        raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
+    if not isinstance(row.judge, str):
+        raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
+
+
+def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Ints | None]:
+    names = [row.query_id for row in rows if row.query_id is not None and _given(row.query_id)]
+    if not names:
+        return None, None
+    if len(names) < len(rows):
+        raise InputError(f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give all or none")
+    return _numbered(names)
+
+
+def _given(name: object) -> bool:
+    """Whether a name is a text that says something; tables deliver missing cells as NaN."""
+    return isinstance(name, str) and bool(name.strip())
+
+
+def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    distinct = tuple(sorted(set(names)))
+    number = {name: code for code, name in enumerate(distinct)}
+    return distinct, np.fromiter((number[name] for name in names), np.int32, len(names))

@@ -1,0 +1,70 @@
+"""Which agents meet on which query. Seeded per query, so that adding a query changes no other query's games."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+from judges.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """Two agents on one query. ``swapped`` says that ``agent_b``'s answer is shown first."""
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    swapped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How pairs are chosen.
+
+    Attributes:
+        kind: every pair, ``games_per_query`` random pairs, or everybody against ``baseline``.
+        both_orders: show each pair in both orders; else in one order drawn at random.
+        seed: of the draws.
+    """
+
+    kind: Literal["all", "random", "baseline"] = "all"
+    games_per_query: int | None = None
+    baseline: str | None = None
+    both_orders: bool = True
+    seed: int = 0
+
+
+def games(schedule: Schedule, agents: Mapping[str, Sequence[str]]) -> Iterator[Game]:
+    """All games, query by query.
+
+    Args:
+        schedule: how to choose.
+        agents: for each query the agents that answered it.
+
+    Raises:
+        ConfigError: the baseline answered no query.
+    """
+    if schedule.kind == "baseline" and not any(schedule.baseline in present for present in agents.values()):
+        raise ConfigError(f"pairwise.schedule.baseline: no answers by an agent named {schedule.baseline!r}")
+    for query_id, present in agents.items():
+        rng = random.Random(f"{schedule.seed}\x00{query_id}")  # noqa: S311 - reproducible, not secret
+        for agent_a, agent_b in _pairs(schedule, sorted(present), rng):
+            first_swapped = rng.random() < 0.5
+            orders = (False, True) if schedule.both_orders else (first_swapped,)
+            for swapped in orders:
+                yield Game(query_id, agent_a, agent_b, swapped)
+
+
+def _pairs(schedule: Schedule, agents: Sequence[str], rng: random.Random) -> Sequence[tuple[str, str]]:
+    if schedule.kind == "baseline":
+        if schedule.baseline is None or schedule.baseline not in agents:
+            return []
+        return [(schedule.baseline, agent) for agent in agents if agent != schedule.baseline]
+    pairs = list(combinations(agents, 2))
+    if schedule.kind == "all" or schedule.games_per_query is None:
+        return pairs
+    return rng.sample(pairs, min(schedule.games_per_query, len(pairs)))

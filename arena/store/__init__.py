@@ -1,0 +1,309 @@
+"""The store: what was asked, what was replied, and the data it was asked about. The only package that speaks SQL.
+
+Judgments are content-addressed and shared by every tournament in a store. A tournament is a snapshot of its data and
+settings plus the list of what it wants judged; each wanted row points to its judgment once its prompt is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy.exc import DatabaseError, IntegrityError
+from sqlmodel import SQLModel, delete, insert, select, update
+
+from arena.dataset import Dataset
+from arena.store.engine import open_engine, sqlite_path
+from arena.store.rows import (
+    AnswerRow,
+    DocumentRow,
+    JudgmentRow,
+    QueryRow,
+    Result,
+    RetrievedRow,
+    StateRow,
+    TournamentRow,
+    Wanted,
+    WantedRow,
+    encoded,
+    judgment_values,
+    result_of,
+    table,
+    wanted_of,
+    wanted_values,
+)
+from judges.errors import InputError, StoreError
+from judges.types import Answer, Document, Query, Retrieved, Task
+
+__all__ = ["IDENTICAL", "Result", "Store", "Wanted", "chunks", "sqlite_path"]
+
+SCHEMA_VERSION = 1
+IDENTICAL = "identical-answers"
+"""The judgment of every game between two equal answers: a tie, without a call."""
+
+_CHUNK = 500
+Item = TypeVar("Item")
+
+_DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
+
+
+def table(row: type[SQLModel]) -> Any:
+    return row.__table__  # type: ignore[attr-defined]
+
+
+class Store:
+    """Open with ``Store.create`` to run a tournament, with ``Store.open`` to read one."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self._engine = engine
+        self._name = name
+
+    @classmethod
+    def create(cls, location: str) -> Store:
+        """Open a store for writing; made if it is not there.
+
+        Args:
+            location: a path, or a database URL.
+
+        Raises:
+            StoreError: it cannot be opened, or was written by another version.
+        """
+        store = cls(open_engine(location), location)
+        with store._write() as connection:
+            SQLModel.metadata.create_all(connection)
+            if connection.execute(select(StateRow.schema_version)).scalar() is None:
+                connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
+        store._check_version()
+        return store
+
+    @classmethod
+    def open(cls, location: str) -> Store:
+        """Open a store that exists.
+
+        Raises:
+            InputError: there is none.
+            StoreError: it cannot be read, or was written by another version.
+        """
+        path = sqlite_path(location)
+        if path is not None and not path.is_file():
+            raise InputError(f"{location}: no store there; 'ragarena run' makes one")
+        store = cls(open_engine(location), location)
+        store._check_version()
+        return store
+
+    def close(self) -> None:
+        """Give up all connections."""
+        self._engine.dispose()
+
+    def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
+        """Put a tournament's settings, data and wants in place of its earlier ones, in one transaction.
+
+        No judgment is touched; the wants find theirs again through ``assign``.
+        """
+        digest = data.digest()
+        with self._write() as connection:
+            row = connection.execute(
+                select(TournamentRow.tournament_id, TournamentRow.data_digest).where(TournamentRow.name == name)
+            ).first()
+            values = {"name": name, "settings": encoded(settings), "data_digest": digest}
+            if row is None:
+                connection.execute(insert(TournamentRow), values)
+            else:
+                here = table(TournamentRow)
+                connection.execute(update(here).where(here.c.name == name).values(**values))
+            number = _tournament_id(connection, name)
+            if row is None or row.data_digest != digest:
+                _replace_data(connection, number, data)
+            connection.execute(delete(WantedRow).where(table(WantedRow).c.tournament_id == number))
+            rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
+            for chunk in chunks(rows, _CHUNK):
+                connection.execute(insert(WantedRow), chunk)
+
+    def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
+        """Note which judgment answers each want."""
+        if not judgments:
+            return
+        wants = table(WantedRow)
+        keys = ("task", "judge", "query_id", "item", "other", "order")
+        with self._write() as connection:
+            number = _tournament_id(connection, name)
+            statement = update(wants).where(
+                wants.c.tournament_id == number, *(wants.c[key] == bindparam(f"at_{key}") for key in keys)
+            )
+            connection.execute(
+                statement.values(judgment_id=bindparam("found")),
+                [{**{f"at_{key}": getattr(want, key) for key in keys}, "found": found} for want, found in judgments],
+            )
+
+    def save(self, results: Sequence[tuple[Task, str, Result]]) -> None:
+        """Keep results: task, prompt name with version, and the judgment or failure. A judgment stays."""
+        rows = [judgment_values(*entry) for entry in results]
+        names = [column.name for column in table(JudgmentRow).columns]
+        columns, values = ", ".join(names), ", ".join(f":{name}" for name in names)
+        changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "judgment_id")
+        statement = text(
+            f"INSERT INTO judgment ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
+            f"ON CONFLICT (judgment_id) DO UPDATE SET {changed} WHERE judgment.outcome IS NULL"
+        )
+        with self._write() as connection:
+            connection.execute(statement, rows)
+
+    def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
+        """The results known for these ids."""
+        found: dict[str, Result] = {}
+        with self._read() as connection:
+            for chunk in chunks(judgment_ids, _CHUNK):
+                rows = connection.execute(select(JudgmentRow).where(table(JudgmentRow).c.judgment_id.in_(chunk)))
+                found.update((row.judgment_id, result_of(row)) for row in rows)
+        return found
+
+    def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
+        """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
+        statement = select(WantedRow).order_by(table(WantedRow).c.position)
+        if task is not None:
+            statement = statement.where(WantedRow.task == task.value)
+        with self._read() as connection:
+            number = _tournament_id(connection, name)
+            rows = connection.execute(statement.where(WantedRow.tournament_id == number))
+            return [(wanted_of(row), row.judgment_id) for row in rows]
+
+    def outcomes(self, name: str, task: Task) -> list[tuple[Wanted, Result | None]]:
+        """Everything wanted of one task with its result; ``None`` where there is none yet."""
+        wanted = self.wanted(name, task)
+        known = self.results(sorted({found for _, found in wanted if found is not None}))
+        return [(want, known.get(found) if found is not None else None) for want, found in wanted]
+
+    def tournaments(self) -> list[str]:
+        """Names of the tournaments, oldest first."""
+        with self._read() as connection:
+            return list(
+                connection.execute(select(TournamentRow.name).order_by(table(TournamentRow).c.tournament_id)).scalars()
+            )
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """The settings a tournament was last begun with."""
+        with self._read() as connection:
+            stored = connection.execute(select(TournamentRow.settings).where(TournamentRow.name == name)).scalar()
+        if stored is None:
+            raise InputError(
+                f"{self._name}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"
+            )
+        loaded: dict[str, Any] = json.loads(stored)
+        return loaded
+
+    def dataset(self, name: str) -> Dataset:
+        """The data a tournament was last begun with."""
+        with self._read() as connection:
+            number = _tournament_id(connection, name)
+
+            def rows(kind: type[SQLModel], *order: str) -> Iterator[Any]:
+                columns = table(kind).c
+                statement = select(table(kind)).where(columns.tournament_id == number)
+                return iter(connection.execute(statement.order_by(*(columns[column] for column in order))))
+
+            retrieved: dict[str, list[Retrieved]] = {}
+            for row in rows(RetrievedRow, "query_id", "agent", "rank"):
+                entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
+                retrieved.setdefault(row.query_id, []).append(entry)
+            return Dataset(
+                {
+                    row.query_id: Query(row.query_id, row.text, json.loads(row.extra))
+                    for row in rows(QueryRow, "position")
+                },
+                {
+                    row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra))
+                    for row in rows(DocumentRow, "doc_id")
+                },
+                {
+                    (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
+                    for row in rows(AnswerRow, "query_id", "agent")
+                },
+                retrieved,
+            )
+
+    def changes(self) -> int:
+        """A number that grows with every change, so that readers know when to look again."""
+        with self._read() as connection:
+            return int(connection.execute(select(StateRow.changes)).scalar_one())
+
+    def _check_version(self) -> None:
+        with self._read() as connection:
+            found = connection.execute(select(StateRow.schema_version)).scalar()
+        if found != SCHEMA_VERSION:
+            raise StoreError(
+                f"{self._name}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
+            )
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._told(), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[Connection]:
+        with self._told(), self._engine.execution_options(writes=True).begin() as connection:
+            yield connection
+            state = table(StateRow)
+            connection.execute(update(state).values(changes=state.c.changes + 1))
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Database errors as one line that names the store."""
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
+            problem = " ".join(str(error.orig).split())
+            if "no such table" in problem:
+                problem = "not a ragarena store"
+            raise StoreError(f"{self._name}: {problem}") from error
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of at most ``size``."""
+    chunk: list[Item] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _tournament_id(connection: Connection, name: str) -> int:
+    number = connection.execute(select(TournamentRow.tournament_id).where(TournamentRow.name == name)).scalar()
+    if number is None:
+        raise InputError(f"no tournament named {name!r} in this store")
+    return int(number)
+
+
+def _replace_data(connection: Connection, number: int, data: Dataset) -> None:
+    for kind in _DATA:
+        connection.execute(delete(kind).where(table(kind).c.tournament_id == number))
+    here = {"tournament_id": number}
+    rows: dict[Any, Iterable[dict[str, Any]]] = {
+        QueryRow: (
+            {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.metadata)}
+            for position, q in enumerate(data.queries.values())
+        ),
+        DocumentRow: (
+            {**here, "doc_id": d.doc_id, "text": d.text, "extra": encoded(d.metadata)} for d in data.documents.values()
+        ),
+        RetrievedRow: (
+            {**here, "query_id": r.query_id, "agent": r.agent, "rank": r.rank, "doc_id": r.doc_id, "score": r.score}
+            for entries in data.retrieved.values()
+            for r in entries
+        ),
+        AnswerRow: (
+            {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
+            for a in data.answers.values()
+        ),
+    }
+    for kind, values in rows.items():
+        for chunk in chunks(values, _CHUNK):
+            connection.execute(insert(kind), chunk)

@@ -1,0 +1,50 @@
+"""Opening the database behind a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+from sqlmodel import create_engine
+
+from judges.errors import InputError
+
+
+def sqlite_path(location: str) -> Path | None:
+    """The file of an SQLite store, ``None`` for a database server."""
+    if location.startswith("sqlite:///"):
+        return Path(location.removeprefix("sqlite:///"))
+    return None if "://" in location else Path(location)
+
+
+def open_engine(location: str) -> Engine:
+    """The engine for a path or URL; nothing is read or written yet.
+
+    Raises:
+        InputError: the location names no folder that exists, or a kind of database that is not supported.
+    """
+    path = sqlite_path(location)
+    if path is None:
+        raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
+    if not path.parent.is_dir():
+        raise InputError(f"{location}: the folder {path.parent} does not exist")
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "isolation_level": None})
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_pragmas(connection: Any, _record: Any) -> None:
+    """Write-ahead logging: readers never wait, and a killed process loses no committed transaction."""
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    """Writers take the lock at once: a deferred transaction that reads and then writes fails under contention."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,201 @@
+"""Tables of the store, and values to rows and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Field, SQLModel
+
+from judges.types import JudgeFailure, Judgment, Task, Usage
+
+Result = Judgment | JudgeFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One judgment that a tournament needs.
+
+    Attributes:
+        item: the document judged for relevance, the agent graded, or the first agent of a game (by name).
+        other: the second agent of a game.
+        order: of a game, ``ab`` if ``item`` is shown first, ``ba`` if ``other`` is.
+    """
+
+    task: Task
+    judge: str
+    query_id: str
+    item: str
+    other: str = ""
+    order: str = ""
+
+
+class TournamentRow(SQLModel, table=True):
+    """A tournament's settings, and the digest of the data it was last begun with."""
+
+    __tablename__ = "tournament"
+    tournament_id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(unique=True)
+    settings: str
+    data_digest: str
+
+
+class QueryRow(SQLModel, table=True):
+    """A query of a tournament's data; ``extra`` is its metadata as JSON."""
+
+    __tablename__ = "query"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    position: int = Field(primary_key=True)
+    query_id: str
+    text: str
+    extra: str
+
+
+class DocumentRow(SQLModel, table=True):
+    """A document text, once however often it was retrieved."""
+
+    __tablename__ = "document"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    doc_id: str = Field(primary_key=True)
+    text: str
+    extra: str
+
+
+class RetrievedRow(SQLModel, table=True):
+    """One agent's retrieval of one document."""
+
+    __tablename__ = "retrieved"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    query_id: str = Field(primary_key=True)
+    agent: str = Field(primary_key=True)
+    rank: int = Field(primary_key=True)
+    doc_id: str = Field(primary_key=True)
+    score: float | None
+
+
+class AnswerRow(SQLModel, table=True):
+    """One agent's answer to one query."""
+
+    __tablename__ = "answer"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    query_id: str = Field(primary_key=True)
+    agent: str = Field(primary_key=True)
+    text: str
+    extra: str
+
+
+class WantedRow(SQLModel, table=True):
+    """One judgment a tournament needs, and which judgment answers it once that is known."""
+
+    __tablename__ = "wanted"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    task: str = Field(primary_key=True)
+    judge: str = Field(primary_key=True)
+    query_id: str = Field(primary_key=True)
+    item: str = Field(primary_key=True)
+    other: str = Field(primary_key=True)
+    order: str = Field(primary_key=True)
+    position: int
+    judgment_id: str | None = Field(default=None, index=True)
+
+
+class JudgmentRow(SQLModel, table=True):
+    """A judgment, or a failure where ``outcome`` is null; ``reason`` then holds the failure's message."""
+
+    __tablename__ = "judgment"
+    judgment_id: str = Field(primary_key=True)
+    task: str
+    prompt: str
+    model: str
+    outcome: str | None
+    cause: str | None
+    reason: str
+    reply: str | None
+    rejected: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    latency_s: float
+    cost_usd: float | None
+
+
+class StateRow(SQLModel, table=True):
+    """One row: the schema's version and a counter that every change increments, for readers that cache."""
+
+    __tablename__ = "state"
+    only: int = Field(default=1, primary_key=True)
+    schema_version: int
+    changes: int
+
+
+def table(row: type[SQLModel]) -> Any:
+    """The SQLAlchemy table of a row class."""
+    return row.__table__  # type: ignore[attr-defined]
+
+
+def encoded(value: Mapping[str, Any]) -> str:
+    """A mapping as JSON, the same bytes for equal mappings."""
+    return json.dumps(dict(value), sort_keys=True, ensure_ascii=True)
+
+
+def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
+    """A want as a row that has no judgment yet."""
+    return {
+        "tournament_id": number,
+        "position": position,
+        "task": want.task.value,
+        "judge": want.judge,
+        "query_id": want.query_id,
+        "item": want.item,
+        "other": want.other,
+        "order": want.order,
+        "judgment_id": None,
+    }
+
+
+def wanted_of(row: Any) -> Wanted:
+    """The want of a row."""
+    return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order)
+
+
+def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
+    """A result as a row."""
+    return {
+        "judgment_id": result.judgment_id,
+        "task": task.value,
+        "prompt": prompt,
+        "model": result.model,
+        "outcome": json.dumps(_plain(result.outcome), sort_keys=True) if isinstance(result, Judgment) else None,
+        "cause": None if isinstance(result, Judgment) else result.cause,
+        "reason": result.reason if isinstance(result, Judgment) else result.message,
+        "reply": result.reply,
+        "rejected": json.dumps(result.rejected),
+        "input_tokens": result.usage.input_tokens,
+        "cached_input_tokens": result.usage.cached_input_tokens,
+        "output_tokens": result.usage.output_tokens,
+        "calls": result.calls,
+        "latency_s": result.latency_s,
+        "cost_usd": result.cost_usd,
+    }
+
+
+def _plain(outcome: Any) -> Any:
+    return dict(outcome) if isinstance(outcome, Mapping) else outcome
+
+
+def result_of(row: Any) -> Result:
+    """The judgment or failure of a row."""
+    used = (
+        row.model,
+        Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens),
+        row.calls,
+        row.latency_s,
+        row.cost_usd,
+        tuple(json.loads(row.rejected)),
+    )
+    if row.outcome is None:
+        return JudgeFailure(row.judgment_id, row.cause, row.reason, row.reply, *used)
+    return Judgment(row.judgment_id, json.loads(row.outcome), row.reason, row.reply or "", *used)

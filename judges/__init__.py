@@ -1,0 +1,1 @@
+"""What a judge sees and says: prompts in, verdicts or failures out."""

@@ -1,0 +1,106 @@
+"""One tree of errors. What a user can cause is an ``InputError`` and prints as one line, exit status 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RagarenaError(Exception):
+    """Base of every error this project raises on purpose."""
+
+
+class InputError(RagarenaError):
+    """The user's input is wrong; the message says where and what to do."""
+
+
+class ConfigError(InputError):
+    """The YAML file does not say what it must."""
+
+
+class PromptError(InputError):
+    """A prompt file is malformed or asks for something a judge cannot give."""
+
+
+class MissingExtraError(InputError):
+    """A library of an optional extra is not installed."""
+
+    def __init__(self, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the '{extra}' extra: install 'ragarena[{extra}]'")
+
+
+class DataError(InputError):
+    """A data file is wrong; names the file, the line and the value."""
+
+    def __init__(self, path: Path | str, problem: str, *, line: int | None = None, value: str | None = None) -> None:
+        self.path, self.problem, self.line, self.value = str(path), problem, line, value
+        where = f"{path}:{line}" if line is not None else str(path)
+        shown = "" if value is None else f" ({_shortened(value)!r})"
+        super().__init__(f"{where}: {problem}{shown}")
+
+
+class StoreError(RagarenaError):
+    """The store cannot be read or written; names the store and what to do."""
+
+
+class ReplyError(RagarenaError):
+    """A reply outside its contract. The message is what the judge is told when it is asked again."""
+
+
+class ProviderError(RagarenaError):
+    """A call brought no reply. ``cause`` is one of ``CAUSES``."""
+
+    def __init__(self, cause: str, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.retry_after_s = retry_after_s
+
+
+class TransientError(ProviderError):
+    """Worth another attempt: connection lost, time out, rate limit, server error."""
+
+
+class RejectedError(ProviderError):
+    """This request will never succeed (bad request, refusal); others may."""
+
+
+class JudgeStoppedError(ProviderError):
+    """No request to this judge can succeed (bad key, unknown model): stop asking it."""
+
+
+CAUSES = {
+    "connection": "the server could not be reached or dropped the connection",
+    "timeout": "the server did not answer in time",
+    "rate_limit": "the server asked to slow down",
+    "server_error": "the server failed",
+    "bad_request": "the server refused the request as malformed",
+    "authentication": "the key is missing or wrong",
+    "unknown_model": "the server does not know the model",
+    "refusal": "the model refused to answer",
+    "content_filter": "the provider's filter withheld the reply",
+    "truncated": "the reply was cut off before it ended",
+    "empty": "the reply was empty",
+    "contract": "the reply was outside the contract, also when asked again",
+    "not_recorded": "no reply is recorded for this prompt",
+    "budget": "the judge's max_cost_usd was spent",
+    "stopped": "the judge was stopped before this call",
+}
+"""Every cause a failure can have, with its meaning."""
+
+RETRIED_NEXT_RUN = frozenset(
+    {
+        "connection",
+        "timeout",
+        "rate_limit",
+        "server_error",
+        "authentication",
+        "unknown_model",
+        "not_recorded",
+        "budget",
+        "stopped",
+    }
+)
+"""Causes under which nothing was said about the texts judged: the next run asks again."""
+
+
+def _shortened(value: str, limit: int = 80) -> str:
+    return value if len(value) <= limit else value[: limit - 1] + "…"

@@ -1,0 +1,46 @@
+"""The id of a judgment: a hash of what was judged and how, so that nothing is judged twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from judges.types import Prompt
+
+
+def judgment_id(
+    prompt: Prompt, identity: Mapping[str, str | int | float | None], *, sample: int = 0, by_name: bool = False
+) -> str:
+    """Thirty-two hexadecimal digits over texts, prompt name and version, judge model and parameters.
+
+    Names of queries, documents and agents do not enter: a renamed agent is the same judgment, an edited answer another.
+
+    Args:
+        prompt: as rendered; its texts hold everything the judge sees.
+        identity: the provider's own parameters (``Provider.identity``).
+        sample: number of the repetition, where a judge is asked several times.
+        by_name: also count the names, for replayed verdicts, which are recorded by name and not by text.
+    """
+    content = {
+        "task": prompt.task,
+        "prompt": [prompt.name, prompt.version],
+        "system": prompt.system,
+        "user": prompt.user,
+        "reply": [prompt.contract.form, prompt.contract.reason, _listed(prompt.contract.choices)],
+        "judge": dict(identity),
+        "sample": sample,
+        "names": _names(prompt) if by_name else None,
+    }
+    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(encoded.encode("ascii")).hexdigest()[:32]
+
+
+def _listed(choices: Mapping[str, Mapping[str | int, int | str]]) -> list[list[object]]:
+    return [[name, [list(pair) for pair in values.items()]] for name, values in choices.items()]
+
+
+def _names(prompt: Prompt) -> list[str]:
+    inputs = prompt.inputs
+    documents = [entry.document.doc_id for entry in inputs.documents] if not inputs.answers else []
+    return [inputs.query.query_id, *documents, *(answer.agent for answer in inputs.answers)]

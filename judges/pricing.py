@@ -1,0 +1,54 @@
+"""What a judgment costs. An unknown price is ``None``, never zero."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from judges.spec import JudgeSpec, Price
+from judges.types import Usage
+
+FREE = Price(input=0, output=0, cached_input=0)
+_PER_TOKEN = 1e-6
+
+
+def price_of(spec: JudgeSpec) -> Price | None:
+    """The declared price, else the packaged list's; free where nothing is called; ``None`` where not known.
+
+    A server behind ``base_url`` has its own prices, so the list does not speak for it.
+    """
+    if spec.price is not None:
+        return spec.price
+    if spec.provider not in {"openai", "anthropic"}:
+        return FREE
+    if spec.base_url is not None:
+        return None
+    known = [name for name in _list()["models"] if spec.model == name or spec.model.startswith(f"{name}-")]
+    return Price.model_validate(_list()["models"][max(known, key=len)]) if known else None
+
+
+def list_checked() -> str:
+    """The month in which the packaged list was last checked."""
+    return str(_list()["checked"])
+
+
+def cost_usd(usage: Usage, price: Price | None) -> float | None:
+    """Dollars for ``usage``; ``None`` where the price is not known or the server named no tokens."""
+    if price is None:
+        return None
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return 0.0 if price == FREE else None
+    cached = usage.cached_input_tokens or 0
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    dollars = (usage.input_tokens - cached) * price.input + cached * cached_price + usage.output_tokens * price.output
+    return dollars * _PER_TOKEN
+
+
+@cache
+def _list() -> dict[str, Any]:
+    text = resources.files("judges").joinpath("prices.yaml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded

@@ -1,0 +1,37 @@
+"""Providers by name; each is imported only when a configuration asks for it."""
+
+from __future__ import annotations
+
+from judges.providers.base import Provider
+from judges.spec import JudgeSpec
+
+__all__ = ["Provider", "open_provider"]
+
+
+def open_provider(spec: JudgeSpec) -> Provider:
+    """The provider that a judge's declaration names.
+
+    Raises:
+        InputError: a missing key, extra, folder or file, in one line.
+    """
+    match spec.provider:
+        case "openai":
+            from judges.providers.openai import OpenAIProvider
+
+            return OpenAIProvider(spec)
+        case "anthropic":
+            from judges.providers.anthropic import AnthropicProvider
+
+            return AnthropicProvider(spec)
+        case "transformers":
+            from judges.providers.transformers import TransformersProvider
+
+            return TransformersProvider(spec)
+        case "lexical":
+            from judges.providers.lexical import LexicalProvider
+
+            return LexicalProvider()
+        case "replay":
+            from judges.providers.replay import ReplayProvider
+
+            return ReplayProvider(spec)

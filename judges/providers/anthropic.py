@@ -1,0 +1,102 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from judges.errors import InputError
+from judges.parse import json_schema
+from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, storable, timeout, token_count
+from judges.spec import JudgeSpec
+from judges.types import Completion, Finish, Prompt, Usage
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+
+_FINISHES = {
+    "end_turn": Finish.STOP,
+    "stop_sequence": Finish.STOP,
+    "max_tokens": Finish.LENGTH,
+    "model_context_window_exceeded": Finish.LENGTH,
+    "refusal": Finish.REFUSAL,
+}
+
+
+class AnthropicProvider:
+    """Asks through the anthropic SDK; its own retries are off, since the runtime retries.
+
+    The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
+    where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
+    parameter for it any more and newer models refuse it: then the server's own words say so.
+    """
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        """Prepare a client; nothing is sent.
+
+        Raises:
+            InputError: no key, or a seed, which these models do not take.
+        """
+        import anthropic
+
+        if spec.seed is not None:
+            raise InputError(f"model {spec.model!r}: provider 'anthropic' takes no 'seed'; remove it")
+        self._spec = spec
+        key = api_key(spec, KEY_VARIABLE)
+        client = anthropic.AsyncAnthropic(
+            api_key=key,
+            base_url=spec.base_url or ANTHROPIC_URL,
+            max_retries=0,
+            timeout=timeout(spec),
+            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits(spec)),
+        )
+        errors = SDKErrors(anthropic.APITimeoutError, anthropic.APIConnectionError, anthropic.APIStatusError)
+        self._endpoint = Endpoint(client, "/v1/messages", errors, spec.model, key)
+        self.identity: Mapping[str, str | int | float | None] = {
+            "provider": "anthropic",
+            "model": spec.model,
+            "temperature": spec.temperature,
+            "max_tokens": spec.max_tokens,
+            "structured_output": spec.structured_output,
+        }
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Ask once."""
+        body = await self._endpoint.post(self._request(prompt))
+        try:
+            return _completion(body["content"], body, self._spec.model)
+        except (LookupError, TypeError, AttributeError):
+            failure = self._endpoint.no_reply(body)
+        raise failure
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        spec = self._spec
+        messages = [{"role": "user", "content": prompt.user}]
+        messages += [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+        body: dict[str, Any] = {"model": spec.model, "max_tokens": spec.max_tokens, "messages": messages}
+        if prompt.system:
+            body["system"] = [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}]
+        if spec.temperature is not None:
+            body["temperature"] = spec.temperature
+        if spec.structured_output and prompt.contract.form == "json":
+            body["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
+        return body
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+
+def _completion(content: list[Mapping[str, Any]], body: Mapping[str, Any], asked: str) -> Completion:
+    """The text blocks as one completion. Thinking is not part of a reply, a tool call is none: ``Finish.OTHER``."""
+    text = "".join(block["text"] for block in content if block["type"] == "text")
+    finish = _FINISHES.get(body.get("stop_reason") or "", Finish.OTHER)
+    return Completion(storable(text), str(body.get("model") or asked), finish, _usage(body.get("usage") or {}))
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    """Anthropic counts what the cache held and what it took in apart from ``input_tokens``; here input is all of it."""
+    fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
+    taken_in = token_count(usage, "cache_creation_input_tokens")
+    sent = None if fresh is None else fresh + (cached or 0) + (taken_in or 0)
+    return Usage(sent, cached, token_count(usage, "output_tokens"))

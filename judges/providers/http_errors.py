@@ -1,0 +1,97 @@
+"""What an HTTP answer other than a reply means for a judge, in ``judges.errors``' terms.
+
+| answer | meaning |
+|---|---|
+| 408, 409, 425, 429, 5xx | another attempt may succeed, not before ``Retry-After`` |
+| 401, 402, 403, and 429 without credit left | nothing can succeed with this key |
+| 404, or an error code that names the model | nothing can succeed with this model or address |
+| other 4xx | this request cannot succeed; ``content_filter`` where the server says so |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+
+_SHOWN = 300
+_TIMED_OUT = frozenset({408, 504})
+_BUSY = frozenset({409, 425})
+_NO_ACCESS = frozenset({401, 402, 403})
+_NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"})
+_NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
+_FILTERED = frozenset({"content_filter", "content_policy_violation"})
+
+
+def error_of_answer(
+    status: int, headers: Mapping[str, str], body: object, model: str, secret: str = ""
+) -> ProviderError:
+    """The error that a status of 400 or more stands for.
+
+    Args:
+        status: HTTP status.
+        headers: of the answer, names in any case if the mapping ignores it.
+        body: the decoded JSON, or the text.
+        model: for the message.
+        secret: kept out of the message, should the server repeat it.
+    """
+    said = _said(body)
+    words = {str(said.get("code")), str(said.get("type"))}
+    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
+    if status in _NO_ACCESS or words & _NO_CREDIT:
+        return JudgeStoppedError("authentication", message)
+    if status == 404 or words & _NO_MODEL:
+        return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
+    if status == 429:
+        return TransientError("rate_limit", message, retry_after_s=retry_after_s(headers))
+    if status in _TIMED_OUT:
+        return TransientError("timeout", message, retry_after_s=retry_after_s(headers))
+    if status in _BUSY or status >= 500:
+        return TransientError("server_error", message, retry_after_s=retry_after_s(headers))
+    return RejectedError("content_filter" if words & _FILTERED else "bad_request", message)
+
+
+def error_in_body(body: object, model: str, secret: str = "") -> TransientError:
+    """The error of an answer with status 200 that is no reply: gateways send their failures so."""
+    said = _said(body).get("message")
+    return TransientError("server_error", one_line(f"{model}: {said or 'the answer holds no reply'}", secret))
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by ``retry-after-ms`` or ``Retry-After`` (seconds or a date, RFC 9110 section 10.2.3)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    given = headers.get("retry-after")
+    seconds = _number(given)
+    if seconds is not None or given is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def one_line(text: str, secret: str = "") -> str:
+    """``text`` on one line, shortened, without ``secret``."""
+    flat = " ".join((text.replace(secret, "***") if secret else text).split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+
+
+def _said(body: object) -> Mapping[str, Any]:
+    """The error object of a body: ``{"error": {...}}``, ``{"error": "text"}``, the object itself, or bare text."""
+    if isinstance(body, Mapping):
+        inner = body.get("error", body)
+        return inner if isinstance(inner, Mapping) else {"message": inner}
+    return {"message": body}
+
+
+def _number(given: str | None) -> float | None:
+    try:
+        number = float(given) if given is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None

@@ -1,0 +1,131 @@
+"""The offline baseline judge: it counts words and says so. No model, no network, the same reply every time.
+
+It reads ``Prompt.inputs`` and never the rendered prompt, so nothing that a text says *to* a judge has an effect; what a
+text says does, and a text stuffed with the right words is overrated. How little to expect, on public data:
+
+- relevance against people's labels (LLMJudge 2024 development set, 7,263 passages): Kendall's tau 0.15;
+- verdicts against GPT-4's (RAGElo's Qdrant example, 117 games both decided): 64 % agreement, 50 % is chance;
+- verdicts against people's (CrowdRAG-25, overall quality, 602 games both decided): 55 %.
+
+It shows that everything around the judge works, and is the floor that a real judge must beat.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from judges.errors import RejectedError
+from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share
+from judges.types import Completion, Inputs, Prompt, ReplyContract, Verdict
+
+MODEL = "lexical-1"
+FULL_SHARE = 0.45
+"""BM25 share of the highest label: each query term once in a passage of average length."""
+TIE_MARGIN = 0.02
+"""Answers whose overall scores differ by less are a tie."""
+
+_QUANTITY_OF_CRITERION = {
+    "relevance": "query",
+    "accuracy": "precision",
+    "completeness": "recall",
+    "precision": "precision",
+}
+_Words = Mapping[str | int, int | str]
+
+
+class LexicalProvider:
+    """Judges by shared words, for any contract.
+
+    - A document: BM25 share of the query (``bm25_share``). Of m labels in order of value, the k-th above the lowest
+      needs k / (m - 1) of ``FULL_SHARE``.
+    - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
+      against the documents, weighted by their labels; documents without a label weigh 1, those labelled 0 nothing.
+    - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
+      ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
+    """
+
+    identity: Mapping[str, str | int | float | None] = {"provider": "lexical", "model": MODEL}
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Judge at once.
+
+        Raises:
+            RejectedError: the prompt has neither document nor answer, or a verdict that is not about A and B.
+        """
+        inputs, contract = prompt.inputs, prompt.contract
+        match len(inputs.answers):
+            case 2:
+                chosen, why = _verdict(inputs, contract)
+            case 1:
+                chosen, why = _grades(inputs, contract)
+            case 0 if inputs.documents:
+                chosen, why = _labels(inputs, contract)
+            case _:
+                raise RejectedError("bad_request", "the lexical baseline judges a document, an answer or two answers")
+        return Completion(_reply(f"Lexical baseline, no language model: {why}", chosen, contract), MODEL)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
+    share = bm25_share(inputs.query.text, inputs.documents[0].document.text)
+    position = min(1.0, share / FULL_SHARE)
+    chosen = {name: _in_order(words)[int(position * (len(words) - 1))] for name, words in contract.choices.items()}
+    return chosen, f"BM25 share of the question's words in the document {share:.3f}, {FULL_SHARE} counts as full."
+
+
+def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
+    (scores,) = _scored(inputs)
+    chosen = {}
+    for name, words in contract.choices.items():
+        value = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall"))
+        chosen[name] = _in_order(words)[min(int(value * len(words)), len(words) - 1)]
+    return chosen, f"{_shown(scores)}."
+
+
+def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
+    first, second = _scored(inputs)
+    verdict = Verdict.A if first.overall > second.overall else Verdict.B
+    if abs(first.overall - second.overall) < TIE_MARGIN:
+        verdict = Verdict.TIE
+    chosen = {name: _word_of(verdict, words) for name, words in contract.choices.items()}
+    return chosen, f"A: {_shown(first)}. B: {_shown(second)}. Less than {TIE_MARGIN} apart is a tie."
+
+
+def _scored(inputs: Inputs) -> list[AnswerScores]:
+    references = {
+        entry.document.text: 1.0 if entry.label is None else float(entry.label)
+        for entry in inputs.documents
+        if entry.label is None or entry.label > 0
+    }
+    return [answer_scores(inputs.query.text, references, answer.text) for answer in inputs.answers]
+
+
+def _shown(scores: AnswerScores) -> str:
+    return (
+        f"covers {scores.recall:.3f} of the relevant content, {scores.precision:.3f} of its words are supported, "
+        f"{scores.query:.3f} of the question's words, overall {scores.overall:.3f}"
+    )
+
+
+def _in_order(words: _Words) -> Sequence[str | int]:
+    """The words of a scale, lowest value first; where values are not numbers, as the contract lists them."""
+    if all(isinstance(value, int) for value in words.values()):
+        return sorted(words, key=lambda word: words[word])
+    return list(words)
+
+
+def _word_of(verdict: Verdict, words: _Words) -> str | int:
+    for word, value in words.items():
+        if value == verdict:
+            return word
+    raise RejectedError("bad_request", f"the prompt's choices have no {verdict.value!r} for the lexical baseline")
+
+
+def _reply(reason: str, chosen: Mapping[str, str | int], contract: ReplyContract) -> str:
+    if contract.form == "brackets":
+        (word,) = chosen.values()
+        return f"{reason}\n[[{word}]]"
+    return json.dumps({contract.reason: reason, **chosen}, ensure_ascii=False)

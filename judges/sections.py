@@ -1,0 +1,96 @@
+"""YAML files that people write: strict keys, one-line errors, paths relative to the file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+
+from judges.errors import InputError
+
+
+class Section(BaseModel):
+    """A mapping of known keys. An unknown one is refused with the nearest known name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            for key in given:
+                if key == "api_key":
+                    raise ValueError("keys do not belong in a file; name an environment variable with 'api_key_env'")
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {key!r}{nearest(key, cls.model_fields)}")
+        return given
+
+
+def nearest(given: object, known: Any) -> str:
+    """``; did you mean 'x'?`` for the known name most like ``given``, else the list of what is known."""
+    names = [str(name) for name in known]
+    close = difflib.get_close_matches(str(given), names, n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(names))}"
+
+
+def _beside_file(path: Path, info: ValidationInfo) -> Path:
+    folder = (info.context or {}).get("folder")
+    return path if folder is None else (folder / path.expanduser())
+
+
+RelativePath = Annotated[Path, AfterValidator(_beside_file)]
+"""A path that a file names; relative ones start at the file's own folder."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load_section(path: Path, model: type[Model], error: type[InputError]) -> Model:
+    """Read a YAML file into ``model``.
+
+    Raises:
+        InputError: of type ``error``; one line with the file, the key and the problem.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise error(f"{path}: cannot be read: {problem.strerror}") from problem
+    except UnicodeDecodeError as problem:
+        raise error(f"{path}: is not UTF-8 text (byte {problem.start})") from problem
+    return parse_section(text, str(path), model, error, folder=path.resolve().parent)
+
+
+def parse_section(text: str, source: str, model: type[Model], error: type[InputError], *, folder: Path | None) -> Model:
+    """Like ``load_section`` for a text already at hand; ``source`` names it in errors."""
+    try:
+        content = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        return model.model_validate(content, context={"folder": folder})
+    except yaml.YAMLError as problem:
+        raise error(f"{source}: {' '.join(str(problem).split())}") from problem
+    except ValidationError as problem:
+        raise error(f"{source}: {describe(problem)}") from problem
+
+
+def describe(problem: ValidationError) -> str:
+    """The first thing wrong, as ``key.key: what is wrong``."""
+    first = problem.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    more = len(problem.errors()) - 1
+    return f"{where + ': ' if where else ''}{message}{f' (and {more} more)' if more else ''}"
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key that stands twice, where YAML libraries quietly keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, Hashable) and key in seen:
+                raise yaml.MarkedYAMLError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)

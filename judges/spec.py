@@ -1,0 +1,56 @@
+"""How a judge is declared in the configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from judges.sections import RelativePath, Section
+
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Price(Section):
+    """US dollars per million tokens."""
+
+    input: Annotated[float, Field(ge=0)]
+    output: Annotated[float, Field(ge=0)]
+    cached_input: Annotated[float, Field(ge=0)] | None = None
+
+
+class JudgeSpec(Section):
+    """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
+
+    provider: Literal["openai", "anthropic", "transformers", "lexical", "replay"]
+    model: str = ""
+    base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    api_key_env: str | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    seed: int | None = None
+    max_tokens: Count = 1024
+    structured_output: bool = True
+    """Whether the server can be held to a JSON schema; ``false`` for servers that refuse the request."""
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
+    """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
+    ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
+    concurrency: Count = 16
+    timeout_s: Positive = 120.0
+    max_attempts: Count = 6
+    max_cost_usd: Positive | None = None
+    price: Price | None = None
+    path: RelativePath | None = None
+    """``replay``: the file of recorded replies or verdicts. ``transformers``: a local model folder."""
+    device: str | None = None
+    """``transformers``: cpu, cuda, cuda:1; chosen automatically when absent."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> JudgeSpec:
+        if self.provider in {"openai", "anthropic"} and not self.model:
+            raise ValueError(f"provider {self.provider!r} needs a 'model'")
+        if self.provider == "transformers" and not (self.model or self.path):
+            raise ValueError("provider 'transformers' needs a 'model' name or a 'path' to a local folder")
+        if self.provider == "replay" and self.path is None:
+            raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
+        return self

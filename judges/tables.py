@@ -1,0 +1,344 @@
+"""Tables in files: CSV, TSV, JSONL and Parquet, plain or gzip, told apart by their extension.
+
+Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
+UTF-8) is a ``DataError`` that names the file and the line. A BOM, blank lines and columns without a name (pandas writes
+its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one.
+
+Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
+where it begins with ``=``, ``+``, ``-`` or ``@``: changing it would falsify what was judged and break the way back in.
+A spreadsheet may run such text as a formula, so open tables from strangers there as text.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+from judges.errors import DataError
+from judges.files import is_gzip, open_binary, open_replacing, read_lines
+
+Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
+"""A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
+
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_FIELD_LIMIT = 2**31 - 1
+_MISSING_NAMES = frozenset({"nan", "<na>"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of a table.
+
+    Attributes:
+        path: the file.
+        line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
+        values: cells by column name.
+    """
+
+    path: Path
+    line: int
+    values: Mapping[str, Cell]
+
+    def text(self, column: str) -> str:
+        """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""
+        return cell_text(self.values.get(column))
+
+    def identifier(self, column: str) -> str:
+        """A cell that names something.
+
+        Raises:
+            DataError: the name is empty, only white space, or the word for a missing value (nan).
+        """
+        name = self.text(column)
+        if not name or name.isspace():
+            raise self.error(f"{column!r} is empty")
+        if name.casefold() in _MISSING_NAMES:
+            raise self.error(f"{column!r} is a missing value, not a name", name)
+        return name
+
+    @property
+    def place(self) -> str:
+        """The file and the line or row, for messages about another one."""
+        return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
+
+    @property
+    def _counts_rows(self) -> bool:
+        return table_format(self.path) == "parquet"
+
+    def error(self, problem: str, value: str | None = None) -> DataError:
+        """The error that says what is wrong here, for the caller to raise."""
+        if self._counts_rows:
+            return DataError(self.path, f"row {self.line}: {problem}", value=value)
+        return DataError(self.path, problem, line=self.line, value=value)
+
+
+def cell_text(value: Cell) -> str:
+    """The text that stands for a cell in CSV and in metadata: nothing and NaN are ``""``, a nested value is JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
+
+
+def table_format(path: Path | str) -> str:
+    """``csv``, ``tsv``, ``jsonl`` or ``parquet``.
+
+    Raises:
+        DataError: the file's extension is none of a table.
+    """
+    name = Path(path).name.lower().removesuffix(".gz")
+    suffix = Path(name).suffix
+    if suffix not in FORMATS:
+        raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
+    return FORMATS[suffix]
+
+
+def read_rows(
+    path: Path | str,
+    required: Sequence[str] = (),
+    aliases: Mapping[str, Sequence[str]] | None = None,
+) -> Iterator[Row]:
+    """Stream the rows of a table.
+
+    Args:
+        path: the file.
+        required: columns that must be there, by their canonical names.
+        aliases: for a canonical name other accepted spellings, best first; one is renamed to the canonical name where
+            that is absent.
+
+    Raises:
+        DataError: the file is missing, unreadable, empty, torn or malformed, lacks a column, or has no row. Raised
+            while iterating, except for an unknown extension.
+    """
+    path, aliases = Path(path), aliases or {}
+    kind = table_format(path)
+    if kind == "parquet":
+        rows = _read_parquet(path, required, aliases)
+    elif kind == "jsonl":
+        rows = _read_jsonl(path, required, aliases)
+    else:
+        rows = _read_delimited(path, _DELIMITERS[kind], required, aliases)
+    return _at_least_one(path, rows)
+
+
+def read_columns(path: Path | str) -> list[str]:
+    """The column names of a table as the file spells them; of JSONL those of its first record."""
+    first = next(iter(read_rows(path)))
+    return list(first.values)
+
+
+def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
+    """Write a table in the format its extension names; an absent cell is empty.
+
+    Raises:
+        DataError: the file cannot be written, or a cell cannot be held by its format (NUL, a lone surrogate, mixed
+            types in one Parquet column).
+        ValueError: a row has a column that is not in ``columns``.
+    """
+    path = Path(path)
+    kind = table_format(path)
+    if bad := [name for name in columns if not name or name != name.strip()] or _repeated(columns):
+        raise DataError(path, "a column name is empty, padded or repeated", value=bad[0])
+    with open_replacing(path) as raw:
+        checked = _checked(path, columns, rows)
+        if kind == "parquet":
+            _write_parquet(path, raw, columns, checked)
+            return
+        with io.TextIOWrapper(raw, "utf-8", newline="") as text:
+            if kind == "jsonl":
+                text.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in checked)
+            else:
+                _write_delimited(text, _DELIMITERS[kind], columns, checked)
+
+
+def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
+    first = next(rows, None)
+    if first is None:
+        raise DataError(path, "the table has no rows")
+    yield first
+    yield from rows
+
+
+def _read_delimited(
+    path: Path, delimiter: str, required: Sequence[str], aliases: Mapping[str, Sequence[str]]
+) -> Iterator[Row]:
+    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
+        csv.field_size_limit(_FIELD_LIMIT)
+    records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    while True:
+        start = records.line_num + 1
+        try:
+            fields = next(records)
+        except StopIteration:
+            break
+        except csv.Error as error:
+            raise DataError(path, f"malformed record, check its quotes ({error})", line=start) from error
+        if not fields:
+            continue
+        if not header:
+            found = [name.strip() for name in fields]
+            if repeated := _repeated(name for name in found if name):
+                raise DataError(path, "the header names a column twice", line=start, value=repeated[0])
+            renamed = _renamed(path, start, found, required, aliases)
+            header = [renamed[name] for name in found]
+            continue
+        if len(fields) != len(header):
+            raise DataError(path, f"the record has {len(fields)} fields, the header {len(header)}", line=start)
+        values = dict(zip(header, fields, strict=True))
+        values.pop("", None)
+        yield Row(path, start, values)
+    if not header:
+        raise DataError(path, "the file is empty")
+
+
+def _read_jsonl(path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most lines have the keys of the line before
+    for number, line in read_lines(path):
+        if line.isspace():
+            continue
+        try:
+            record = decoder.decode(line.strip())
+        except (ValueError, RecursionError) as error:
+            torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
+            raise DataError(path, f"not a JSON object: {error}{torn}", line=number, value=line.strip()) from error
+        if not isinstance(record, dict):
+            raise DataError(path, "the line is not a JSON object", line=number, value=line.strip())
+        if "\\u" in line and (problem := _unstorable(record)) is not None:
+            raise DataError(path, problem, line=number)
+        keys = tuple(record)
+        if keys not in renamings:
+            renamings[keys] = _renamed(path, number, keys, required, aliases)
+        renamed = renamings[keys]
+        yield Row(path, number, {renamed[key]: value for key, value in record.items()})
+
+
+def _read_parquet(path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with open_binary(path) as raw:
+            # Parquet is read from its end, and a gzip stream has no cheap way there.
+            table = parquet.ParquetFile(io.BytesIO(raw.read()) if is_gzip(path) else raw)
+            renamed = _renamed(path, None, table.schema_arrow.names, required, aliases)
+            for batch in table.iter_batches(batch_size=4096):
+                for record in batch.to_pylist():
+                    number += 1
+                    row = Row(path, number, {renamed[name]: _plain(cell) for name, cell in record.items()})
+                    if (problem := _unstorable(row.values)) is not None:
+                        raise row.error(problem)
+                    yield row
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(path, f"not a whole Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _renamed(
+    path: Path,
+    line: int | None,
+    found: Sequence[str],
+    required: Sequence[str],
+    aliases: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """For each column found the name it goes by."""
+    names = {name: name for name in found}
+    for canonical, spellings in aliases.items():
+        if canonical not in names and (used := next((name for name in spellings if name in names), None)) is not None:
+            names[used] = canonical
+    present = set(names.values())
+    for column in required:
+        if column not in present:
+            near = difflib.get_close_matches(column, found, n=1)
+            hint = f", did you mean to call {near[0]!r} so" if near else ""
+            shown = ", ".join(name for name in found if name)
+            raise DataError(path, f"column {column!r} is missing{hint}; found: {shown}", line=line)
+    return names
+
+
+def _unstorable(value: object) -> str | None:
+    """Why a cell can be kept neither in a UTF-8 file nor in a database, if so."""
+    for text in _texts(value):
+        if "\0" in text:
+            return "the text holds a NUL character"
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                return "the text holds half a surrogate pair"
+    return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, cell in value.items():
+            yield from _texts(key)
+            yield from _texts(cell)
+    elif isinstance(value, list):
+        for cell in value:
+            yield from _texts(cell)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError(f"the key {_repeated(key for key, _ in pairs)[0]!r} stands there twice")
+    return record
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+
+
+def _plain(value: Any) -> Cell:
+    """Parquet's dates, decimals and bytes as text; what JSON knows as it is."""
+    return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
+
+
+def _checked(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> Iterator[dict[str, Cell]]:
+    for number, row in enumerate(rows, start=1):
+        if unknown := row.keys() - set(columns):
+            raise ValueError(f"row {number} has columns that are not written: {sorted(unknown)}")
+        for name in columns:
+            if (problem := _unstorable(row.get(name))) is not None:
+                raise DataError(path, f"row {number}, column {name!r}: {problem}")
+        yield {name: row.get(name) for name in columns}
+
+
+def _write_delimited(
+    text: io.TextIOWrapper, delimiter: str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]
+) -> None:
+    # Python 3.11 and 3.12 quote a lone carriage return only if it is part of the line end, so it is: RFC 4180's CRLF.
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([cell_text(row[name]) for name in columns] for row in rows)
+
+
+def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    records = list(rows)
+    arrays = {}
+    for name in columns:
+        try:
+            arrays[name] = pa.array([record[name] for record in records])
+        except (pa.ArrowException, OverflowError) as error:
+            raise DataError(path, f"column {name!r} fits no one Parquet type ({error})") from error
+    parquet.write_table(pa.table(arrays), raw)

@@ -1,0 +1,221 @@
+"""The vocabulary every package shares. All values are immutable; a failure is a value too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+Outcome: TypeAlias = int | str | Mapping[str, int | str]
+"""What counts in a reply: a label, a verdict, or one value per criterion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question put to the agents."""
+
+    query_id: str
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A retrieved text. ``title``, ``website`` and ``publish_time`` are in ``metadata`` where known."""
+
+    doc_id: str
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one agent, the system under evaluation, answered to one query."""
+
+    query_id: str
+    agent: str
+    text: str
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """One agent's (or run's) retrieval of one document; ``rank`` counts from 1."""
+
+    query_id: str
+    doc_id: str
+    agent: str
+    rank: int
+    score: float | None = None
+
+
+class Verdict(StrEnum):
+    """Which of two answers is better: the first shown, the second shown, or neither."""
+
+    A = "A"
+    B = "B"
+    TIE = "TIE"
+
+    def swapped(self) -> Verdict:
+        """The same verdict with the two sides exchanged."""
+        return {Verdict.A: Verdict.B, Verdict.B: Verdict.A, Verdict.TIE: Verdict.TIE}[self]
+
+
+class Task(StrEnum):
+    """What a judge is asked to do."""
+
+    RELEVANCE = "relevance"
+    PAIRWISE = "pairwise"
+    CRITERIA = "criteria"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyContract:
+    """What a reply must consist of.
+
+    Attributes:
+        reason: name of the text field that explains the choice.
+        choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
+            field makes the outcome a plain value, several make it a mapping.
+        form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
+            the published pairwise prompts.
+    """
+
+    reason: str
+    choices: Mapping[str, Mapping[str | int, int | str]]
+    form: Literal["json", "brackets"] = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedDocument:
+    """A document with the relevance judge's label and reason, as an answer judge sees it."""
+
+    document: Document
+    label: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a prompt was rendered from. Offline judges read it; it is never sent anywhere.
+
+    ``documents`` holds the one document of a relevance prompt or the reference documents of an answer
+    prompt; ``answers`` holds none, one, or two answers in the order shown.
+    """
+
+    query: Query
+    documents: tuple[AnnotatedDocument, ...] = ()
+    answers: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A later message of a conversation, used to ask again after a reply outside the contract."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request to a judge. ``system`` and ``user`` are all that a model sees, besides the schema."""
+
+    task: Task
+    name: str
+    version: str
+    system: str
+    user: str
+    contract: ReplyContract
+    inputs: Inputs
+    turns: tuple[Turn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say."""
+
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.cached_input_tokens, other.cached_input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+        )
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
+
+
+class Finish(StrEnum):
+    """Why a model stopped writing."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    FILTER = "content_filter"
+    REFUSAL = "refusal"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One reply, whole. ``model`` is the name the server gave, which may be more exact than the one asked."""
+
+    text: str
+    model: str
+    finish: Finish = Finish.STOP
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """A reply that fulfils its contract.
+
+    Attributes:
+        judgment_id: hash of everything that was judged and how, see ``judges.identity``.
+        outcome: the label, verdict or criteria scores.
+        reason: the judge's explanation.
+        reply: the whole reply, so that a better parser needs no new call.
+        rejected: earlier replies to the same prompt that were outside the contract.
+        latency_s: seconds from the first call's start to the last reply.
+        cost_usd: price of all calls, ``None`` where the model's price is not known.
+    """
+
+    judgment_id: str
+    outcome: Outcome
+    reason: str
+    reply: str
+    model: str
+    usage: Usage = Usage()
+    calls: int = 1
+    latency_s: float = 0.0
+    cost_usd: float | None = None
+    rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure:
+    """A judgment that did not come about. It is stored, counted and shown, and never becomes a label.
+
+    Attributes:
+        cause: short machine-readable cause, one of ``judges.errors.CAUSES``.
+        message: one line for people.
+        reply: the last reply, if there was one.
+    """
+
+    judgment_id: str
+    cause: str
+    message: str
+    reply: str | None = None
+    model: str = ""
+    usage: Usage = Usage()
+    calls: int = 1
+    latency_s: float = 0.0
+    cost_usd: float | None = None
+    rejected: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Retrieval labels, test banks and the reference RAG agents."""

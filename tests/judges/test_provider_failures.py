@@ -1,0 +1,183 @@
+"""How calls fail: both SDKs over real connections, and what each failure becomes."""
+
+from __future__ import annotations
+
+import email.utils
+import socket
+import time
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from judges.errors import CAUSES, JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.providers import open_provider
+from judges.providers.http_errors import error_of_answer, retry_after_s
+from judges.spec import JudgeSpec
+from tests.support.llm_server import LLMServer, Reply
+from tests.support.prompts import pairwise
+
+KEY = "sk-planted-0123456789"
+
+pytestmark = pytest.mark.parametrize("sdk", ["openai", "anthropic"])
+
+
+@pytest.fixture(autouse=True)
+def planted_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+
+async def failure_at(sdk: str, url: str, timeout_s: float = 5.0) -> ProviderError:
+    spec = JudgeSpec.model_validate({"provider": sdk, "model": "judge-x", "base_url": url, "timeout_s": timeout_s})
+    provider = open_provider(spec)
+    try:
+        with pytest.raises(ProviderError) as caught:
+            await provider.complete(pairwise())
+    finally:
+        await provider.close()
+    return caught.value
+
+
+async def failure(sdk: str, reply: Reply, timeout_s: float = 5.0) -> ProviderError:
+    """The error of one call, which is checked to be one call, one line, and to show no key."""
+    with LLMServer([reply]) as server:
+        url = server.openai_url if sdk == "openai" else server.anthropic_url
+        error = await failure_at(sdk, url, timeout_s)
+        assert len(server.calls) == 1
+        assert KEY in server.calls[0].headers["authorization"]
+    assert error.cause in CAUSES
+    assert "\n" not in str(error)
+    assert all(KEY not in shown for shown in _everything_shown(error))
+    return error
+
+
+def _everything_shown(error: BaseException | None) -> Iterator[str]:
+    while error is not None:
+        yield from (str(error), repr(error), repr(vars(error)))
+        for request in (getattr(error, "request", None), getattr(error, "response", None)):
+            yield str(getattr(request, "headers", ""))
+        error = error.__cause__ or error.__context__
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "cause"),
+    [
+        (408, TransientError, "timeout"),
+        (409, TransientError, "server_error"),
+        (429, TransientError, "rate_limit"),
+        (500, TransientError, "server_error"),
+        (503, TransientError, "server_error"),
+        (504, TransientError, "timeout"),
+        (529, TransientError, "server_error"),
+        (401, JudgeStoppedError, "authentication"),
+        (402, JudgeStoppedError, "authentication"),
+        (403, JudgeStoppedError, "authentication"),
+        (404, JudgeStoppedError, "unknown_model"),
+        (400, RejectedError, "bad_request"),
+        (413, RejectedError, "bad_request"),
+        (422, RejectedError, "bad_request"),
+    ],
+)
+async def test_a_status_says_whether_to_try_again(sdk: str, status: int, kind: type[ProviderError], cause: str) -> None:
+    error = await failure(sdk, Reply("the server's own words", status=status))
+    assert type(error) is kind
+    assert error.cause == cause
+    assert "the server's own words" in str(error)
+    assert str(status) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "cause"),
+    [
+        (429, {"code": "insufficient_quota", "message": "no credit"}, JudgeStoppedError, "authentication"),
+        (429, {"type": "billing_error", "message": "no credit"}, JudgeStoppedError, "authentication"),
+        (400, {"code": "model_not_found", "message": "no judge-x"}, JudgeStoppedError, "unknown_model"),
+        (400, {"code": "content_filter", "message": "filtered"}, RejectedError, "content_filter"),
+    ],
+)
+async def test_an_error_code_says_more_than_the_status(
+    sdk: str, status: int, body: dict[str, str], kind: type[ProviderError], cause: str
+) -> None:
+    error = await failure(sdk, Reply(status=status, body={"type": "error", "error": body}))
+    assert (type(error), error.cause) == (kind, cause)
+    assert body["message"] in str(error)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
+        ({}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-3"}, None),
+    ],
+)
+async def test_the_wait_that_a_server_asks_for_is_passed_on(
+    sdk: str, headers: Mapping[str, str], seconds: float | None
+) -> None:
+    assert (await failure(sdk, Reply("slow down", status=429, headers=headers))).retry_after_s == seconds
+
+
+async def test_a_date_in_retry_after_becomes_seconds_from_now(sdk: str) -> None:
+    date = email.utils.formatdate(time.time() + 30, usegmt=True)
+    error = await failure(sdk, Reply("busy", status=503, headers={"Retry-After": date}))
+    assert error.retry_after_s is not None
+    assert 25 < error.retry_after_s <= 31
+    assert retry_after_s({"retry-after": email.utils.formatdate(time.time() - 30, usegmt=True)}) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause"),
+    [
+        (Reply(fault="reset"), "connection"),
+        (Reply("half an answer", fault="half"), "connection"),
+        (Reply(fault="garbage"), "server_error"),
+        (Reply(body={}), "server_error"),
+        (Reply(body={"choices": [], "content": None}), "server_error"),
+        (Reply(body={"choices": [{"message": {"content": 7}}], "content": 7}), "server_error"),
+        (Reply(body={"error": {"message": "upstream is down", "code": 502}}), "server_error"),
+        (Reply(status=502, fault="garbage"), "server_error"),
+    ],
+    ids=["reset", "broken off", "not JSON", "empty object", "no choices", "no text", "error in a 200", "HTML 502"],
+)
+async def test_a_broken_answer_is_worth_another_attempt(sdk: str, reply: Reply, cause: str) -> None:
+    error = await failure(sdk, reply)
+    assert isinstance(error, TransientError)
+    assert error.cause == cause
+
+
+async def test_a_gateways_failure_in_a_200_is_told_in_its_words(sdk: str) -> None:
+    error = await failure(sdk, Reply(body={"error": {"message": "upstream is down", "code": 502}}))
+    assert "upstream is down" in str(error)
+
+
+async def test_a_stalled_server_is_given_up(sdk: str) -> None:
+    started = time.monotonic()
+    error = await failure(sdk, Reply(fault="stall"), timeout_s=0.3)
+    assert (type(error), error.cause) == (TransientError, "timeout")
+    assert time.monotonic() - started < 3
+
+
+async def test_a_server_that_is_not_there_is_a_lost_connection(sdk: str) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        error = await failure_at(sdk, f"http://127.0.0.1:{unused.getsockname()[1]}")
+    assert (type(error), error.cause) == (TransientError, "connection")
+
+
+@pytest.mark.parametrize("status", [200, 401])
+async def test_a_server_that_repeats_the_key_does_not_spread_it(sdk: str, status: int) -> None:
+    body = {"error": {"message": f"Incorrect key {KEY} provided"}}
+    assert "Incorrect key *** provided" in str(await failure(sdk, Reply(status=status, body=body)))
+
+
+async def test_a_long_explanation_is_shortened_to_one_line(sdk: str) -> None:
+    error = await failure(sdk, Reply("too\nlong " * 500, status=400))
+    assert len(str(error)) <= 300
+
+
+def test_an_error_that_is_bare_text_is_kept(sdk: str) -> None:
+    error = error_of_answer(404, {}, {"error": "model 'judge-x' not found, try pulling it first"}, sdk)
+    assert (type(error), error.cause) == (JudgeStoppedError, "unknown_model")
+    assert "try pulling it first" in str(error)

@@ -1,0 +1,224 @@
+import csv
+import gzip
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judges.errors import DataError
+from judges.files import open_replacing, read_lines
+from judges.tables import read_columns, read_rows, write_rows
+
+EXTENSIONS = [f"{kind}{packed}" for kind in (".csv", ".tsv", ".jsonl", ".parquet") for packed in ("", ".gz")]
+storable_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def problem(path: Path, **options: Any) -> str:
+    with pytest.raises(DataError) as raised:
+        list(read_rows(path, **options))
+    message = str(raised.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message.removeprefix(str(path))
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_text_comes_back_as_it_was_written(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"table{extension}"
+    awkward = [
+        "=1+1",
+        "-x",
+        "@a",
+        "+1",
+        'say "hi"',
+        '"',
+        "a,b\tc",
+        "two\nlines\r\nand\rmore",
+        "",
+        " padded ",
+        "日本 🎉",
+        "\ufeffx",
+    ]
+    write_rows(path, ["qid", "text"], [{"qid": str(n), "text": text} for n, text in enumerate(awkward)])
+    rows = list(read_rows(path, required=["qid", "text"]))
+    assert [row.text("text") for row in rows] == awkward
+    assert read_columns(path) == ["qid", "text"]
+
+
+@settings(max_examples=60)
+@given(texts=st.lists(st.tuples(storable_text, storable_text), min_size=1), extension=st.sampled_from(EXTENSIONS[:6]))
+def test_any_storable_text_makes_the_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str]], extension: str
+) -> None:
+    path = tmp_path_factory.mktemp("tables") / f"table{extension}"
+    write_rows(path, ["left", "right"], [{"left": left, "right": right} for left, right in texts])
+    assert [(row.values["left"], row.values["right"]) for row in read_rows(path)] == texts
+
+
+@settings(max_examples=30)
+@given(texts=st.lists(storable_text, min_size=1))
+def test_a_table_of_one_column_keeps_its_empty_cells(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    write_rows(path, ["only"], [{"only": text} for text in texts])
+    assert [row.values["only"] for row in read_rows(path)] == texts
+
+
+@pytest.mark.parametrize("extension", [".jsonl", ".parquet"])
+def test_typed_formats_keep_types(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"table{extension}"
+    cells = {"text": "a", "whole": 3, "real": 0.5, "nothing": None, "list": [1, 2]}
+    write_rows(path, list(cells), [cells])
+    (row,) = read_rows(path)
+    assert row.values == cells
+    assert [row.text(name) for name in cells] == ["a", "3", "0.5", "", "[1, 2]"]
+
+
+def test_rows_know_the_line_they_start_on(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", 'qid,query\nq1,"two\nlines"\n\nq2,one\r\nq3,last')
+    assert [(row.line, row.text("qid")) for row in read_rows(path)] == [(2, "q1"), (5, "q2"), (6, "q3")]
+
+
+def test_bom_padded_header_and_index_column_are_accepted(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", b"\xef\xbb\xbf,qid, query\n0,q1,why\n")
+    (row,) = read_rows(path, required=["qid", "query"])
+    assert row.values == {"qid": "q1", "query": "why"}
+
+
+def test_an_alias_is_renamed_only_where_the_canonical_column_is_absent(tmp_path: Path) -> None:
+    aliases = {"qid": ("query_id", "id")}
+    renamed = put(tmp_path, "a.csv", "id,query_id\n1,2\n")
+    assert next(read_rows(renamed, required=["qid"], aliases=aliases)).values == {"id": "1", "qid": "2"}
+    kept = put(tmp_path, "b.jsonl", '{"qid": 1, "query_id": 2}\n')
+    assert next(read_rows(kept, required=["qid"], aliases=aliases)).values == {"qid": 1, "query_id": 2}
+
+
+def test_a_field_of_many_megabytes_is_read(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.csv", "did,document\nd1," + "x" * 3_000_000 + "\n")
+    assert len(next(read_rows(path)).text("document")) == 3_000_000
+    assert csv.field_size_limit() > 3_000_000
+
+
+def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Path) -> None:
+    assert "no such file" in problem(tmp_path / "absent.csv")
+    (tmp_path / "folder.csv").mkdir()
+    assert "is a folder" in problem(tmp_path / "folder.csv")
+    assert ".csv, .tsv, .jsonl" in problem(put(tmp_path, "t.xlsx", "x"))
+    assert "no such file" in problem(tmp_path / "absent.parquet.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("t.csv", "", "the file is empty"),
+        ("t.csv", "\n\n", "the file is empty"),
+        ("t.csv", "qid,query\n", "the table has no rows"),
+        ("t.jsonl", "", "the table has no rows"),
+        ("t.csv", "qid,query\nq1\n", ":2: the record has 1 fields, the header 2"),
+        ("t.csv", "qid,query\nq1,a\nq2,a, b\n", ":3: the record has 3 fields, the header 2"),
+        ("t.csv", 'qid,query\nq1,"a\nb\n', ":2: malformed record, check its quotes"),
+        ("t.csv", 'qid,query\nq1,"a"b\n', ":2: malformed record, check its quotes"),
+        ("t.csv", "qid,qid\nq1,a\n", ":1: the header names a column twice ('qid')"),
+        ("t.csv", "qid,querry\nq1,a\n", ":1: column 'query' is missing, did you mean to call 'querry' so"),
+        ("t.csv", b"qid,query\nq1,caf\xe9 au lait\n", r":2: not UTF-8; save the file as UTF-8 ('q1,caf\\xe9 au lait')"),
+        ("t.csv", "qid,query\nq1,a\0b\n", ":2: the line holds a NUL byte"),
+        ("t.jsonl", '{"qid": 1, "query": "a"}\n[1]\n', ":2: the line is not a JSON object ('[1]')"),
+        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2, "qu', ":2: not a JSON object"),
+        ("t.jsonl", '{"qid": 1, "qid": 2}\n', "the key 'qid' stands there twice"),
+        ("t.jsonl", '{"qid": 1, "query": NaN}\n', "NaN is not JSON"),
+        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2}\n', ":2: column 'query' is missing"),
+        ("t.jsonl", '{"qid": 1, "query": "\\ud800"}\n', ":1: the text holds half a surrogate pair"),
+        ("t.jsonl", '{"qid": 1, "query": ["\\u0000"]}\n', ":1: the text holds a NUL character"),
+        ("t.jsonl", "[" * 100_000 + "\n", ":1: not a JSON object"),
+        ("t.csv.gz", gzip.compress(b"qid,query\n" + b"q1,a\n" * 9)[:-9], "the gzip data is cut off or damaged"),
+        ("t.csv.gz", b"qid,query\nq1,a\n", "the gzip data is cut off or damaged"),
+        ("t.parquet", b"PAR1 and no more", "not a whole Parquet file"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str | bytes, expected: str) -> None:
+    assert expected in problem(put(tmp_path, name, content), required=["qid", "query"])
+
+
+def test_a_torn_last_line_is_called_torn(tmp_path: Path) -> None:
+    assert "cut off here" in problem(put(tmp_path, "t.jsonl", '{"qid": 1}\n{"qid": "unfin'))
+    assert "cut off here" not in problem(put(tmp_path, "t.jsonl", '{"qid": \n{"qid": 2}\n'))
+
+
+def test_a_literal_backslash_is_not_taken_for_nul(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.jsonl", json.dumps({"text": "\\u0000 é"}) + "\n")
+    assert next(read_rows(path)).text("text") == "\\u0000 é"
+
+
+def test_parquet_errors_count_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    write_rows(path, ["agent"], [{"agent": 1.0}, {"agent": math.nan}])
+    first, second = read_rows(path)
+    assert first.identifier("agent") == "1.0"
+    with pytest.raises(DataError, match=r"t\.parquet: row 2: 'agent' is empty"):
+        second.identifier("agent")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\t", "nan", "NaN"])
+def test_what_names_something_must_be_a_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "t.csv"
+    write_rows(path, ["qid", "agent"], [{"qid": "q1", "agent": name}])
+    (row,) = read_rows(path)
+    with pytest.raises(DataError, match=r"t\.csv:2: 'agent' is"):
+        row.identifier("agent")
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_a_failed_write_leaves_the_old_file_and_no_draft(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"table{extension}"
+    write_rows(path, ["text"], [{"text": "old"}])
+    before = path.read_bytes()
+    for bad in ("a\0b", "\ud800"):
+        with pytest.raises(DataError, match="row 2, column 'text'"):
+            write_rows(path, ["text"], [{"text": "new"}, {"text": bad}])
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path, extension: str) -> None:
+    for name in ("a", "b"):
+        write_rows(tmp_path / f"{name}{extension}", ["text"], [{"text": "same"}])
+    assert (tmp_path / f"a{extension}").read_bytes() == (tmp_path / f"b{extension}").read_bytes()
+
+
+def test_writing_refuses_what_would_be_lost(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="row 1 has columns that are not written"):
+        write_rows(tmp_path / "t.csv", ["a"], [{"a": "1", "b": "2"}])
+    for columns in (["a", "a"], [""], [" a"]):
+        with pytest.raises(DataError, match="column name"):
+            write_rows(tmp_path / "t.csv", columns, [])
+    with pytest.raises(DataError, match="column 'a' fits no one Parquet type"):
+        write_rows(tmp_path / "t.parquet", ["a"], [{"a": "1"}, {"a": 2}])
+    with pytest.raises(DataError, match="cannot be written"):
+        write_rows(tmp_path / "absent" / "t.csv", ["a"], [{"a": "1"}])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_replacement_changes_nothing(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.txt", "old")
+    replacing = open_replacing(path)
+    replacing.__enter__().write(b"half")
+    assert not replacing.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_lines_keep_unicode_separators_inside(tmp_path: Path) -> None:
+    path = put(tmp_path, "t.txt", "a\u2028b\x0cc\nd\n")
+    assert list(read_lines(path)) == [(1, "a\u2028b\x0cc\n"), (2, "d\n")]

@@ -1,0 +1,146 @@
+"""BM25, feedback and overlap retrieval, by hand and on the Cranfield collection."""
+
+import csv
+import json
+import math
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from judges.errors import InputError
+from judges.types import Document, Query
+from retrieval_eval.agents.agent import Hit, RagAgent, Retriever
+from retrieval_eval.agents.bm25 import Bm25Index, Bm25Retriever, query_weights
+from retrieval_eval.agents.expansion import FeedbackRetriever, rm3
+from retrieval_eval.agents.extractive import LeadGenerator
+from retrieval_eval.agents.overlap import OverlapRetriever
+
+CRANFIELD = Path(os.environ.get("RAGARENA_SHARED", "../shared")) / "data" / "cranfield"
+TEXTS = {"a": "elo elo rating", "b": "rating order order order", "c": "nugget"}
+DOCUMENTS = [Document(doc_id, text) for doc_id, text in TEXTS.items()]
+
+
+def test_scores_follow_the_formula() -> None:
+    (hit,) = Bm25Index(DOCUMENTS).search(query_weights("Elo"), 5)
+    frequency, length, mean_length, k1, b = 2, 3, 8 / 3, 1.2, 0.75
+    idf = math.log(1 + (3 - 1 + 0.5) / (1 + 0.5))
+    expected = idf * frequency / (frequency + k1 * (1 - b + b * length / mean_length))
+    assert hit.document.doc_id == "a"
+    assert hit.score == pytest.approx(expected, abs=1e-6)
+
+
+def test_term_weights_scale_and_add_up() -> None:
+    index = Bm25Index(DOCUMENTS)
+    elo, rating = (index.search({term: 1.0}, 1)[0].score for term in ("elo", "rate"))
+    mixed = {hit.document.doc_id: hit.score for hit in index.search({"elo": 2.0, "rate": 0.5}, 3)}
+    assert elo == pytest.approx(mixed["a"] / 2 - 0.5 * rating / 2, abs=1e-5)
+
+
+def test_documents_without_a_query_term_are_not_found() -> None:
+    index = Bm25Index(DOCUMENTS)
+    assert [hit.document.doc_id for hit in Bm25Retriever(index).retrieve("rating", 9)] == ["a", "b"]
+    assert Bm25Retriever(index).retrieve("of the unseen", 9) == []
+    assert FeedbackRetriever(index).retrieve("of the unseen", 9) == []
+
+
+@pytest.mark.parametrize("order", [("x", "y", "z"), ("z", "y", "x")])
+def test_equal_scores_are_ranked_by_id(order: tuple[str, ...]) -> None:
+    documents = [Document(doc_id, "same words") for doc_id in order]
+    for retriever in (Bm25Retriever(Bm25Index(documents)), OverlapRetriever(documents)):
+        assert [hit.document.doc_id for hit in retriever.retrieve("words", 2)] == ["x", "y"]
+
+
+def test_titles_are_searched() -> None:
+    documents = [*DOCUMENTS, Document("d", "nothing here", {"title": "Kappa"})]
+    assert Bm25Retriever(Bm25Index(documents)).retrieve("kappa", 1)[0].document.doc_id == "d"
+
+
+@pytest.mark.parametrize("documents", [[], [Document("a", "the of"), Document("b", "")]])
+def test_an_index_without_words_is_refused(documents: list[Document]) -> None:
+    with pytest.raises(InputError, match="no text to search"):
+        Bm25Index(documents)
+
+
+def test_an_index_refuses_one_id_twice() -> None:
+    with pytest.raises(InputError, match="two documents have the id 'a'"):
+        Bm25Index([Document("a", "one"), Document("a", "two")])
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    FeedbackRetriever(Bm25Index(DOCUMENTS)).retrieve("elo rating", 2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_rm3_mixes_the_query_with_the_words_of_the_passages() -> None:
+    feedback = [Hit(Document("1", "elo order"), 3.0), Hit(Document("2", "elo elo elo nugget"), 1.0)]
+    # P(elo) = 3/4 * 1/2 + 1/4 * 3/4 = 9/16, P(order) = 6/16; nugget (1/16) is cut, so they become 3/5 and 2/5.
+    weights = rm3({"elo": 1.0, "kappa": 1.0}, feedback, expansion_terms=2, original=0.5)
+    assert weights == pytest.approx({"elo": 0.25 + 0.3, "kappa": 0.25, "order": 0.2})
+
+
+def test_rm3_without_feedback_is_the_normalised_query() -> None:
+    assert rm3({"elo": 3.0, "kappa": 1.0}, []) == {"elo": 0.75, "kappa": 0.25}
+
+
+def test_overlap_counts_each_shared_term_once() -> None:
+    hits = OverlapRetriever(DOCUMENTS).retrieve("Which order do elo ratings and elo have?", 3)
+    assert [(hit.document.doc_id, hit.score) for hit in hits] == [("a", 2.0), ("b", 2.0)]
+
+
+def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
+    response = RagAgent("bm25-2", Bm25Retriever(Bm25Index(DOCUMENTS)), LeadGenerator(), depth=2).respond(
+        Query("q1", "elo rating")
+    )
+    assert (response.answer.query_id, response.answer.agent, response.answer.text) == ("q1", "bm25-2", TEXTS["a"])
+    assert [document.doc_id for document in response.documents] == ["a", "b"]
+    assert [(row.doc_id, row.rank, row.agent) for row in response.retrieved] == [("a", 1, "bm25-2"), ("b", 2, "bm25-2")]
+    assert response.retrieved[0].score > response.retrieved[1].score > 0
+
+
+def test_an_agent_that_finds_nothing_gives_an_empty_answer() -> None:
+    response = RagAgent("x", OverlapRetriever(DOCUMENTS), LeadGenerator(), depth=1).respond(Query("q1", "unseen"))
+    assert (response.answer.text, response.documents, response.retrieved) == ("", (), ())
+
+
+@pytest.fixture(scope="module")
+def cranfield() -> Bm25Index:
+    with (CRANFIELD / "documents.jsonl").open(encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return Bm25Index([Document(row["docid"], row["text"], {"title": row["title"]}) for row in rows])
+
+
+def test_bm25_on_cranfield_is_no_worse_than_the_recorded_bm25_run(cranfield: Bm25Index) -> None:
+    recorded: defaultdict[str, list[str]] = defaultdict(list)
+    for line in (CRANFIELD / "runs" / "bm25.run").read_text().splitlines():
+        query_id, _, doc_id, *_ = line.split()
+        recorded[query_id].append(doc_id)
+    assert _mean_average_precision(_run(Bm25Retriever(cranfield))) > _mean_average_precision(recorded)
+
+
+def test_feedback_finds_more_on_cranfield(cranfield: Bm25Index) -> None:
+    plain, feedback = (
+        _mean_average_precision(_run(retriever))
+        for retriever in (Bm25Retriever(cranfield), FeedbackRetriever(cranfield))
+    )
+    assert feedback > plain + 0.02
+
+
+def _run(retriever: Retriever) -> dict[str, list[str]]:
+    with (CRANFIELD / "queries.tsv").open(encoding="utf-8", newline="") as file:
+        queries = [(row[0], row[2]) for row in csv.reader(file, delimiter="\t")]
+    return {query_id: [hit.document.doc_id for hit in retriever.retrieve(text, 100)] for query_id, text in queries}
+
+
+def _mean_average_precision(run: dict[str, list[str]]) -> float:
+    relevant: defaultdict[str, set[str]] = defaultdict(set)
+    for line in (CRANFIELD / "qrels.txt").read_text().splitlines():
+        query_id, _, doc_id, label = line.split()
+        if int(label) > 0:
+            relevant[query_id].add(doc_id)
+    total = 0.0
+    for query_id, wanted in relevant.items():
+        found = [rank for rank, doc_id in enumerate(run.get(query_id, []), start=1) if doc_id in wanted]
+        total += sum(count / rank for count, rank in enumerate(found, start=1)) / len(wanted)
+    return total / len(relevant)

@@ -1,0 +1,53 @@
+"""Words and sentences as the offline agents see them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges.types import Document
+from retrieval_eval.agents.text import InverseDocumentFrequency, document_terms, sentences, terms
+
+
+def test_terms_are_stems_without_function_words() -> None:
+    assert terms("How do the Judges judge both of the labels?") == ["judg", "judg", "label"]
+
+
+def test_document_terms_include_the_title() -> None:
+    assert document_terms(Document("d", "text body", {"title": "Nuggets"})) == ["nugget", "text", "bodi"]
+
+
+def test_sentences_end_at_full_stops_and_line_breaks() -> None:
+    text = 'One ends here. Two asks "why?" Three (as Elo (1978) says) ends! first item\nsecond item'
+    assert sentences(text) == [
+        "One ends here.",
+        'Two asks "why?"',
+        "Three (as Elo (1978) says) ends! first item",
+        "second item",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Zheng et al. (2023) report it.",
+        "The value is 0.75, e.g. 3 of 4, i.e. Most.",
+        "W. Kish wrote about samples, cf. Chapter 5.",
+        "Cohen's kappa (Cohen 1960) is 0.37.",
+    ],
+)
+def test_abbreviations_and_numbers_do_not_end_a_sentence(sentence: str) -> None:
+    assert sentences(f"{sentence} And the next.") == [sentence, "And the next."]
+
+
+@given(st.text(alphabet="aB1.!? \n()\"'"))
+def test_sentences_lose_nothing_but_white_space(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+def test_rare_terms_weigh_more_and_unknown_terms_most() -> None:
+    idf = InverseDocumentFrequency([Document("1", "elo rating"), Document("2", "elo order"), Document("3", "elo")])
+    assert idf("elo") == pytest.approx(math.log(1 + 0.5 / 3.5))
+    assert 0 < idf("elo") < idf("rate") < idf("absent")
+    assert idf.total(["elo", "elo", "rate"]) == pytest.approx(idf("elo") + idf("rate"))

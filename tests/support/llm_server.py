@@ -1,0 +1,284 @@
+"""A scripted LLM server on loopback that speaks OpenAI's chat completions and Anthropic's messages.
+
+In a test it runs in a thread of its own (``LLMServer``); for benchmarks and for tests that kill processes it is its own
+process: ``python -m tests.support.llm_server --delay-ms 50`` prints its port, ``GET /log`` tells what it was asked.
+A bare ``asyncio.Protocol``, since a benchmark must not measure the server: about 0.1 ms of CPU per request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from tests.support.scripted_judges import steady_text
+
+Ending = Literal["stop", "length", "refusal", "content_filter", "tool_call"]
+Fault = Literal["reset", "stall", "half", "garbage"]
+"""``reset`` drops the connection unanswered, ``stall`` never answers, ``half`` breaks off within the body, ``garbage``
+is not JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the server does with one request. ``body`` replaces the whole body; ``usage`` False leaves its block out."""
+
+    text: str | None = ""
+    delay_s: float = 0.0
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ending: Ending = "stop"
+    fault: Fault | None = None
+    usage: bool = True
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it came; ``at`` is the monotonic time of its last byte."""
+
+    path: str
+    head: bytes
+    content: bytes
+    at: float
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        """The JSON body."""
+        body: dict[str, Any] = json.loads(self.content)
+        return body
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """Headers by lower-case name."""
+        lines = self.head.decode("latin-1").split("\r\n")[1:]
+        return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+    @property
+    def sha256(self) -> str:
+        """Tells equal requests from different ones."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+Script = Callable[[Call], Reply]
+
+
+def steady_judge(call: Call) -> Reply:
+    """A judge that replies the same to the same request, within the schema it is given."""
+    return Reply(text=steady_text(call.body))
+
+
+def in_turn(replies: Sequence[Reply]) -> Script:
+    """The replies one after another, each once; a further request is a status 599."""
+    rest = iter(replies)
+    return lambda call: next(rest, Reply(status=599, text="the script is at its end"))
+
+
+class LLMServer:
+    """The server in a thread of its own, as a context manager.
+
+    Args:
+        script: what to reply; a sequence is replied in turn.
+    """
+
+    def __init__(self, script: Script | Sequence[Reply] = steady_judge, port: int = 0) -> None:
+        self.script = in_turn(script) if isinstance(script, Sequence) else script
+        self.calls: list[Call] = []
+        self.connections_made = 0
+        self.port = port
+
+    def __enter__(self) -> LLMServer:
+        started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(started.set)), daemon=True)
+        self._thread.start()
+        if not started.wait(10):
+            raise RuntimeError("the server did not start")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    @property
+    def openai_url(self) -> str:
+        """``base_url`` for the openai provider."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        """``base_url`` for the anthropic provider."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def log(self) -> dict[str, Any]:
+        """What ``GET /log`` tells."""
+        calls = [{"path": call.path, "at": call.at, "sha256": call.sha256} for call in self.calls]
+        return {"count": len(calls), "calls": calls}
+
+    async def _serve(self, started: Callable[[], object]) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._connections: set[asyncio.Transport] = set()
+        server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024)
+        self.port = server.sockets[0].getsockname()[1]
+        started()
+        await self._stop.wait()
+        server.close()
+        for transport in list(self._connections):
+            transport.abort()
+
+    def run(self) -> None:
+        """Serve in this thread until the process is ended; prints the port."""
+        asyncio.run(self._serve(lambda: os.write(1, f"{self.port}\n".encode())))
+
+
+class _Connection(asyncio.Protocol):
+    """One client connection: requests one after another, each answered before the next is read."""
+
+    def __init__(self, server: LLMServer) -> None:
+        self.server = server
+        self.received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.server._connections.add(transport)
+        self.server.connections_made += 1
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.server._connections.discard(self.transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        while (head_end := self.received.find(b"\r\n\r\n")) >= 0:
+            head = self.received[:head_end]
+            body_end = head_end + 4 + _content_length(head)
+            if len(self.received) < body_end:
+                return
+            content, self.received = self.received[head_end + 4 : body_end], self.received[body_end:]
+            self.answer(Call(head.split(b" ", 2)[1].decode(), head, content, time.monotonic()))
+
+    def answer(self, call: Call) -> None:
+        if call.path == "/log":
+            self.transport.write(_response(200, {}, json.dumps(self.server.log()).encode()))
+            return
+        self.server.calls.append(call)
+        reply = self.server.script(call)
+        if reply.delay_s:
+            asyncio.get_running_loop().call_later(reply.delay_s, self.send, call, reply)
+        else:
+            self.send(call, reply)
+
+    def send(self, call: Call, reply: Reply) -> None:
+        if reply.fault == "stall" or self.transport.is_closing():
+            return
+        if reply.fault == "reset":
+            # Lingering for zero seconds makes the close a reset instead of a quiet end.
+            linger = struct.pack("ii", 1, 0)
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.transport.abort()
+            return
+        content = b"<html>not JSON</html>" if reply.fault == "garbage" else json.dumps(_body(call, reply)).encode()
+        response = _response(reply.status, reply.headers, content)
+        if reply.fault == "half":
+            self.transport.write(response[: -len(content) // 2])
+            self.transport.close()
+        else:
+            self.transport.write(response)
+
+
+def _content_length(head: bytes) -> int:
+    at = head.lower().find(b"\r\ncontent-length:")
+    return int(head[at + 17 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+
+
+def _response(status: int, headers: Mapping[str, str], content: bytes) -> bytes:
+    extra = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = (
+        f"HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n{extra}\r\n"
+    )
+    return head.encode("latin-1") + content
+
+
+def _body(call: Call, reply: Reply) -> Mapping[str, Any]:
+    if reply.body is not None:
+        return reply.body
+    if reply.status != 200:
+        return {"error": {"message": reply.text, "type": "scripted", "code": None}}
+    return _anthropic_body(call, reply) if call.path.endswith("/messages") else _openai_body(call, reply)
+
+
+def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
+    finish = {"refusal": "stop", "tool_call": "tool_calls"}.get(reply.ending, reply.ending)
+    if reply.ending == "refusal":
+        message.update(content=None, refusal=reply.text)
+    if reply.ending == "tool_call":
+        function = {"name": "verdict", "arguments": reply.text}
+        message.update(content=None, tool_calls=[{"id": "call_1", "type": "function", "function": function}])
+    body: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": f"{call.body['model']}-2026-11",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+    }
+    if reply.usage:
+        sent, written = len(call.content) // 4, len(reply.text or "") // 4
+        details = {"cached_tokens": 16}
+        body["usage"] = {
+            "prompt_tokens": sent,
+            "completion_tokens": written,
+            "total_tokens": sent + written,
+            "prompt_tokens_details": details,
+        }
+    return body
+
+
+def _anthropic_body(call: Call, reply: Reply) -> dict[str, Any]:
+    endings = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_call": "tool_use"}
+    content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}] if reply.text else []
+    if reply.ending == "tool_call":
+        content = [{"type": "tool_use", "id": "toolu_1", "name": "verdict", "input": json.loads(reply.text or "{}")}]
+    body: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": f"{call.body['model']}-2026-11",
+        "content": content,
+        "stop_reason": endings.get(reply.ending, reply.ending),
+        "stop_sequence": None,
+    }
+    if reply.usage:
+        body["usage"] = {
+            "input_tokens": len(call.content) // 4,
+            "cache_read_input_tokens": 16,
+            "cache_creation_input_tokens": 8,
+            "output_tokens": len(reply.text or "") // 4,
+        }
+    return body
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--delay-ms", type=float, default=0.0)
+    given = parser.parse_args()
+    delay_s = given.delay_ms / 1000
+
+    def delayed(call: Call) -> Reply:
+        return replace(steady_judge(call), delay_s=delay_s)
+
+    LLMServer(delayed, given.port).run()
+
+
+if __name__ == "__main__":
+    main()

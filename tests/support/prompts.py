@@ -1,0 +1,45 @@
+"""Real prompts from the packaged templates, over a small case."""
+
+from __future__ import annotations
+
+from judges.criteria import criteria_prompt
+from judges.pairwise import pairwise_prompt
+from judges.pointwise import relevance_prompt
+from judges.prompts import load_prompt
+from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, ReplyContract, Task
+
+QUERY = Query("q1", "How does the vacuum optimizer remove deleted records?")
+VACUUM = Document(
+    "vacuum",
+    "The vacuum optimizer removes deleted records. Records are first marked as deleted; once a segment holds too many of "
+    "them, the optimizer rebuilds it and the deleted records are removed, which frees memory.",
+)
+WEATHER = Document("weather", "Tomorrow it will rain in the north, with wind from the sea.")
+GOOD = Answer(
+    "q1", "good", "Deleted records are only marked; the vacuum optimizer later rebuilds segments without them."
+)
+BAD = Answer("q1", "bad", "It will rain in the north tomorrow.")
+
+
+def relevance(document: Document = VACUUM, query: Query = QUERY) -> Prompt:
+    """A relevance prompt with labels 0, 1, 2."""
+    return relevance_prompt(load_prompt("reasoner", Task.RELEVANCE), query, document)
+
+
+def pairwise(first: Answer = GOOD, second: Answer = BAD, *documents: AnnotatedDocument) -> Prompt:
+    """A verdict prompt; without ``documents`` over one very relevant document."""
+    shown = documents or (AnnotatedDocument(VACUUM, 2, "on the subject"),)
+    return pairwise_prompt(load_prompt("pairwise", Task.PAIRWISE), QUERY, (first, second), shown)
+
+
+def criteria(answer: Answer = GOOD) -> Prompt:
+    """A criteria prompt with the four usual criteria from 0 to 2."""
+    documents = [AnnotatedDocument(VACUUM, 2)]
+    return criteria_prompt(load_prompt("criteria", Task.CRITERIA), QUERY, answer, documents)
+
+
+def bracketed(first: Answer = GOOD, second: Answer = BAD) -> Prompt:
+    """A verdict prompt in the form of the published pairwise prompts: free text, then the verdict in brackets."""
+    contract = ReplyContract("reason", {"verdict": {"A": "A", "B": "B", "C": "TIE"}}, "brackets")
+    system, user = "End with [[A]], [[B]] or [[C]] for a tie.", f"{QUERY.text}\n{first.text}\n{second.text}"
+    return Prompt(Task.PAIRWISE, "bracketed", "1", system, user, contract, Inputs(QUERY, (), (first, second)))

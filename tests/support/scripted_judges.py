@@ -1,0 +1,69 @@
+"""What a scripted server answers when it plays a judge: the same request gets the same reply, within its contract."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_FENCED = re.compile(r"<<<(?P<name>[^\n>]*) (?P<mark>[0-9a-f]{12})>>>\n(?P<text>.*?)\n<<<end (?P=mark)>>>", re.DOTALL)
+_MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
+
+
+def steady_text(request: Mapping[str, Any]) -> str:
+    """The reply of a judge that reads the texts, not what they say to it.
+
+    A verdict prefers the answer with the larger hash, so that both orders of a game agree; anything else is chosen by a
+    hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
+
+    Args:
+        request: the body of a chat completion or messages request, with a JSON schema, or whose system message asks
+            for a word in double brackets.
+    """
+    system, user = _system(request), _first_user(request)
+    texts = {match["name"]: match["text"] for match in _FENCED.finditer(user)}
+    schema = _schema(request)
+    if schema is None:
+        words = list(dict.fromkeys(_MARKER.findall(system)))
+        return f"Read both.\n[[{_choice('verdict', words, texts, user)}]]"
+    reply: dict[str, Any] = {}
+    for name, rule in schema["properties"].items():
+        words = rule.get("enum")
+        reply[name] = "Read with care." if words is None else _choice(name, words, texts, user)
+    return json.dumps(reply)
+
+
+def _choice(name: str, words: list[Any], texts: Mapping[str, str], user: str) -> Any:
+    answers = [text for label, text in texts.items() if label.startswith("answer of")]
+    if len(answers) == 2 and {"A", "B"} <= set(words):
+        first, second = (_number(text) % 8 for text in answers)
+        if first == second:
+            return words[-1]
+        return "A" if first > second else "B"
+    return words[_number(f"{name} {user}") % len(words)]
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+def _schema(request: Mapping[str, Any]) -> Any:
+    if "response_format" in request:
+        return request["response_format"]["json_schema"]["schema"]
+    return request["output_config"]["format"]["schema"] if "output_config" in request else None
+
+
+def _system(request: Mapping[str, Any]) -> str:
+    if "system" in request:
+        return _plain(request["system"])
+    return next((_plain(message["content"]) for message in request["messages"] if message["role"] == "system"), "")
+
+
+def _first_user(request: Mapping[str, Any]) -> str:
+    return next(_plain(message["content"]) for message in request["messages"] if message["role"] == "user")
+
+
+def _plain(content: str | list[dict[str, Any]]) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
