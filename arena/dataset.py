@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from judges.errors import DataError
 from judges.tables import Cell, Row, read_rows, write_rows
 from judges.types import Answer, Document, Query, Retrieved
 
@@ -87,13 +86,13 @@ def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> 
 
     Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
     ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
-    ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a ``rank`` column documents are ranked
-    in the order of the file.
+    ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a ``rank`` column documents are
+    ranked in the order of the file.
 
     Raises:
-        DataError: a file cannot be read (see ``judges.tables``), an id is empty or repeated, a document's rows differ, a
-            rank or score is not one, an answer or document belongs to no query, or an agent retrieved documents but
-            answered nothing. Names the file, the line, and where two lines clash also the other one.
+        DataError: a file cannot be read (see ``judges.tables``), an id is empty or repeated, a document's rows
+            differ, a rank or score is not one, an answer or document belongs to no query, or an agent retrieved
+            documents but answered nothing. Names the file, the line, and where two lines clash also the other one.
     """
     asked = _read_queries(_paths(queries))
     answered = _read_answers(_paths(answers), asked)
@@ -169,8 +168,10 @@ class _DocumentReader:
         self._add_document(row, doc_id)
         self._length[query_id, agent] += 1
         rank = _rank(row) if "rank" in row.values else self._length[query_id, agent]
-        self._first(row, ("retrieved", query_id, agent, doc_id), f"document {doc_id!r} was retrieved twice")
-        self._first(row, ("rank", query_id, agent, str(rank)), f"two documents have rank {rank}")
+        group = f"for query {query_id!r}" + (f" by {agent!r}" if agent else "")
+        key = (query_id, agent)
+        self._require_first(row, ("retrieved", *key, doc_id), f"document {doc_id!r} was retrieved twice {group}")
+        self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}")
         self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, _score(row))
 
     def require_answers(self, answering: set[str]) -> None:
@@ -195,11 +196,9 @@ class _DocumentReader:
                 raise row.error(f"document {doc_id!r} has another {name!r} in {place} or later", value)
         self.documents[doc_id] = Document(doc_id, text, {**known.metadata, **metadata})
 
-    def _first(self, row: Row, key: tuple[str, ...], problem: str) -> None:
+    def _require_first(self, row: Row, key: tuple[str, ...], problem: str) -> None:
         if key in self._places:
-            raise row.error(
-                f"{problem} for query {key[1]!r}{f' by {key[2]!r}' * bool(key[2])}, see {self._places[key]}"
-            )
+            raise row.error(f"{problem}, see {self._places[key]}")
         self._places[key] = row.place
 
 
@@ -233,7 +232,8 @@ def _paths(files: Files) -> list[Path]:
 
 
 def _rows(paths: Sequence[Path], required: Sequence[str]) -> Iterator[Row]:
-    aliases = {column: ALIASES[column] for column in (*required, "agent") if column in ALIASES}
+    wanted = (*required, "agent") if "did" in required else required
+    aliases = {column: ALIASES[column] for column in wanted}
     for path in paths:
         yield from read_rows(path, required, aliases)
 

@@ -135,6 +135,14 @@ def read_columns(path: Path | str) -> list[str]:
     return list(first.values)
 
 
+def missing_column(path: Path, column: str, found: Iterable[str], line: int | None = None) -> DataError:
+    """The error that says which column a table lacks and which one may be meant, for the caller to raise."""
+    names = [name for name in found if name]
+    near = difflib.get_close_matches(column, names, n=1)
+    hint = f", did you mean to call {near[0]!r} so" if near else ""
+    return DataError(path, f"column {column!r} is missing{hint}; found: {', '.join(names)}", line=line)
+
+
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write a table in the format its extension names; an absent cell is empty.
 
@@ -258,10 +266,7 @@ def _renamed(
     present = set(names.values())
     for column in required:
         if column not in present:
-            near = difflib.get_close_matches(column, found, n=1)
-            hint = f", did you mean to call {near[0]!r} so" if near else ""
-            shown = ", ".join(name for name in found if name)
-            raise DataError(path, f"column {column!r} is missing{hint}; found: {shown}", line=line)
+            raise missing_column(path, column, found, line)
     return names
 
 

@@ -50,10 +50,6 @@ Item = TypeVar("Item")
 _DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
 
 
-def table(row: type[SQLModel]) -> Any:
-    return row.__table__  # type: ignore[attr-defined]
-
-
 class Store:
     """Open with ``Store.create`` to run a tournament, with ``Store.open`` to read one."""
 

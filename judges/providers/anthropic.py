@@ -7,7 +7,8 @@ from typing import Any
 
 from judges.errors import InputError
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, storable, timeout, token_count
+from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
 
@@ -30,6 +31,8 @@ class AnthropicProvider:
     where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
     parameter for it any more and newer models refuse it: then the server's own words say so.
     """
+
+    judges_names = False
 
     def __init__(self, spec: JudgeSpec) -> None:
         """Prepare a client; nothing is sent.

@@ -14,8 +14,10 @@ class Provider(Protocol):
     Attributes:
         identity: everything besides the prompt that decides what is replied (provider, model, parameters).
             It becomes part of each judgment's id, so it holds no key, address, or timeout.
+        judges_names: whether it goes by the names of what is judged rather than by the texts, as recorded verdicts do.
     """
 
+    judges_names: bool
     identity: Mapping[str, str | int | float | None]
 
     async def complete(self, prompt: Prompt) -> Completion:

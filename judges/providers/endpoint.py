@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from judges.errors import InputError, ProviderError, TransientError
-from judges.providers.http_errors import error_in_body, error_of_answer, one_line
+from judges.providers.http_errors import error_in_body, error_of_answer
+from judges.providers.texts import one_line
 from judges.spec import JudgeSpec
 
 if TYPE_CHECKING:
@@ -97,13 +98,6 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
     if spec.base_url is None or spec.api_key_env is not None:
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")
     return _NO_KEY
-
-
-def storable(text: str) -> str:
-    """``text`` without what JSON can spell and neither UTF-8 nor a database can hold: half surrogate pairs and NUL."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd")
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def token_count(usage: Mapping[str, Any], name: str) -> int | None:

@@ -16,11 +16,11 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.providers.texts import one_line
 
-_SHOWN = 300
 _TIMED_OUT = frozenset({408, 504})
 _BUSY = frozenset({409, 425})
-_NO_ACCESS = frozenset({401, 402, 403})
+_NO_ACCESS = frozenset({401, 403})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"})
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
@@ -41,7 +41,9 @@ def error_of_answer(
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
     message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
-    if status in _NO_ACCESS or words & _NO_CREDIT:
+    if status == 402 or words & _NO_CREDIT:
+        return JudgeStoppedError("quota", message)
+    if status in _NO_ACCESS:
         return JudgeStoppedError("authentication", message)
     if status == 404 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
@@ -73,12 +75,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
     except ValueError:
         return None
-
-
-def one_line(text: str, secret: str = "") -> str:
-    """``text`` on one line, shortened, without ``secret``."""
-    flat = " ".join((text.replace(secret, "***") if secret else text).split())
-    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 
 def _said(body: object) -> Mapping[str, Any]:

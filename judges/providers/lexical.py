@@ -45,6 +45,7 @@ class LexicalProvider:
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
 
+    judges_names = False
     identity: Mapping[str, str | int | float | None] = {"provider": "lexical", "model": MODEL}
 
     async def complete(self, prompt: Prompt) -> Completion:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import InputError, JudgeStoppedError, RejectedError
-from judges.providers.http_errors import one_line
+from judges.providers.texts import one_line
 from judges.types import Finish
 
 Conversation = Sequence[Mapping[str, str]]
@@ -54,6 +54,7 @@ class LocalModel:
         import torch
         import transformers
 
+        transformers.utils.logging.disable_progress_bar()  # it would write across ours
         try:
             config = transformers.AutoConfig.from_pretrained(source)
             family = (

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, storable, timeout, token_count
+from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
 
@@ -21,8 +22,11 @@ class OpenAIProvider:
 
     The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
     and ``max_tokens`` behind a ``base_url``, where many servers do not know the new one; ``token_limit_field`` in the
-    declaration overrides that. Only ``api_key_env`` is read from the environment, never an address.
+    declaration overrides that. The address never comes from the environment, so a stray variable cannot send the texts
+    elsewhere.
     """
+
+    judges_names = False
 
     def __init__(self, spec: JudgeSpec) -> None:
         """Prepare a client; nothing is sent.

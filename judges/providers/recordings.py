@@ -31,6 +31,8 @@ ALIASES = {
     "agent_b": ("model_b",),
 }
 
+_SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
+
 _OUTCOMES = ("reply", "verdict", "label")
 _SINGLE = ("verdict", "label", "score")
 _EXPLANATIONS = frozenset({"reason", "raw_answer"})
@@ -41,9 +43,10 @@ Key: TypeAlias = tuple[str, ...]
 class Recordings:
     """The rows of one file by key.
 
-    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a`` shown
-    first, ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``). A file whose name is no
-    table's is read as TREC qrels.
+    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a``,
+    ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``). ``agent_a`` was shown first unless
+    ``order`` is ``ba``; a verdict is about the columns, whatever the order. A file whose name is no table's is read as
+    TREC qrels.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,7 +56,7 @@ class Recordings:
             DataError: a row says not what it is about, or contradicts an earlier one.
         """
         self._rows: dict[Key, Row] = {}
-        for row in _rows(path):
+        for row in map(_as_shown, _rows(path)):
             key = _key(row)
             earlier = self._rows.setdefault(key, row)
             if earlier is not row and _outcome(earlier) != _outcome(row):
@@ -108,6 +111,19 @@ def _qrels(path: Path) -> Iterator[Row]:
         if len(fields) != 4:
             raise DataError(path, "a line of qrels is 'query 0 document label'", line=number, value=line.strip())
         yield Row(path, number, {"qid": fields[0], "did": fields[2], "label": fields[3]})
+
+
+def _as_shown(row: Row) -> Row:
+    """The row with ``agent_a`` shown first."""
+    order = row.text("order").casefold()
+    if order not in _SHOWN_SWAPPED:
+        raise row.error("'order' must be ab, ba or empty", order)
+    if not _SHOWN_SWAPPED[order] or "agent_a" not in row.values or "agent_b" not in row.values:
+        return row
+    swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
+    if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
+        swapped["verdict"] = verdict.swapped()
+    return Row(row.path, row.line, {**row.values, **swapped})
 
 
 def _key(row: Row) -> Key:

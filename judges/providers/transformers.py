@@ -7,8 +7,8 @@ from importlib.util import find_spec
 
 from judges.errors import InputError, MissingExtraError
 from judges.providers.batching import Batcher
-from judges.providers.endpoint import storable
 from judges.providers.local_model import Conversation, Decoding, LocalModel, device_or_error, fingerprint
+from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
@@ -19,6 +19,8 @@ class TransformersProvider:
     Greedy unless a temperature is declared; a seed then fixes the run as a whole, not the single reply, since what is
     sampled together depends on what was waiting. The model is loaded with the first prompt.
     """
+
+    judges_names = False
 
     def __init__(self, spec: JudgeSpec) -> None:
         """Check what can be checked without loading.

@@ -70,7 +70,7 @@ def _everything_shown(error: BaseException | None) -> Iterator[str]:
         (504, TransientError, "timeout"),
         (529, TransientError, "server_error"),
         (401, JudgeStoppedError, "authentication"),
-        (402, JudgeStoppedError, "authentication"),
+        (402, JudgeStoppedError, "quota"),
         (403, JudgeStoppedError, "authentication"),
         (404, JudgeStoppedError, "unknown_model"),
         (400, RejectedError, "bad_request"),
@@ -89,8 +89,8 @@ async def test_a_status_says_whether_to_try_again(sdk: str, status: int, kind: t
 @pytest.mark.parametrize(
     ("status", "body", "kind", "cause"),
     [
-        (429, {"code": "insufficient_quota", "message": "no credit"}, JudgeStoppedError, "authentication"),
-        (429, {"type": "billing_error", "message": "no credit"}, JudgeStoppedError, "authentication"),
+        (429, {"code": "insufficient_quota", "message": "no credit"}, JudgeStoppedError, "quota"),
+        (429, {"type": "billing_error", "message": "no credit"}, JudgeStoppedError, "quota"),
         (400, {"code": "model_not_found", "message": "no judge-x"}, JudgeStoppedError, "unknown_model"),
         (400, {"code": "content_filter", "message": "filtered"}, RejectedError, "content_filter"),
     ],

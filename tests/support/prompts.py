@@ -11,8 +11,8 @@ from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Qu
 QUERY = Query("q1", "How does the vacuum optimizer remove deleted records?")
 VACUUM = Document(
     "vacuum",
-    "The vacuum optimizer removes deleted records. Records are first marked as deleted; once a segment holds too many of "
-    "them, the optimizer rebuilds it and the deleted records are removed, which frees memory.",
+    "The vacuum optimizer removes deleted records. Records are first marked as deleted; once a segment holds too many "
+    "of them, the optimizer rebuilds it and the deleted records are removed, which frees memory.",
 )
 WEATHER = Document("weather", "Tomorrow it will rain in the north, with wind from the sea.")
 GOOD = Answer(

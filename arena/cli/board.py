@@ -1,0 +1,100 @@
+"""``leaderboard`` and ``rate``: from judgments, or a plain table of verdicts, to ratings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judges.errors import InputError
+
+
+class Format(StrEnum):
+    """How a leaderboard is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MD = "md"
+    HTML = "html"
+
+
+class Method(StrEnum):
+    """Which rating orders the table."""
+
+    ELO = "elo"
+    BT = "bt"
+
+
+class Ties(StrEnum):
+    """What Bradley-Terry makes of a tie."""
+
+    DAVIDSON = "davidson"
+    HALF = "half"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("leaderboard")(leaderboard)
+    app.command("rate")(rate)
+
+
+def leaderboard(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    form: Annotated[Format, typer.Option("--format", help="table, json, csv, md or html")] = Format.TABLE,
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+) -> None:
+    """Print the leaderboard of what has been judged so far."""
+    from arena.cli.render import print_leaderboard
+    from arena.cli.sources import open_tournament
+    from arena.leaderboard import leaderboard as make_leaderboard
+
+    store, name = open_tournament(source, tournament)
+    board = make_leaderboard(store, name)
+    store.close()
+    print_leaderboard(board, form.value)
+
+
+def rate(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
+    method: Annotated[Method, typer.Option(help="which rating sorts the table")] = Method.BT,
+    ties: Annotated[Ties, typer.Option(help="how Bradley-Terry counts a tie")] = Ties.DAVIDSON,
+    cluster: Annotated[str, typer.Option(help="'qid' resamples whole queries, 'none' single games")] = "qid",
+    as_games: Annotated[
+        bool | None, typer.Option("--as-games/--reconcile", help="every row one game, or both orders reconciled")
+    ] = None,
+    k: Annotated[float, typer.Option(help="Elo's step")] = 32.0,
+    initial: Annotated[float, typer.Option(help="Elo's first rating")] = 1000.0,
+    centre: Annotated[float, typer.Option(help="mean of the Bradley-Terry ratings")] = 1000.0,
+    scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
+    tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
+    bootstrap: Annotated[int, typer.Option(min=1, help="bootstrap samples of the intervals")] = 1000,
+    seed: Annotated[int, typer.Option(help="of orders and samples")] = 0,
+    queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+) -> None:
+    """Ratings from a table of verdicts: no store, no configuration.
+
+    FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
+    and one column per agent, which needs --queries.
+    """
+    from arena.cli.render import print_ratings
+    from arena.ratings.rate import RatingSettings
+
+    if cluster not in {"qid", "none"}:
+        raise InputError(f"--cluster: 'qid' or 'none', not {cluster!r}")
+    settings = RatingSettings(
+        k=k,
+        initial=initial,
+        centre=centre,
+        scale=scale,
+        tournaments=tournaments,
+        ties=ties.value,
+        bootstrap=bootstrap,
+        cluster=cluster == "qid",
+        reconcile=None if as_games is None else not as_games,
+        seed=seed,
+    )
+    print_ratings(_ratings(file, settings, queries), "json" if as_json else "table", sort_by=method.value)

@@ -1,0 +1,71 @@
+"""Consoles, progress bars and small formats shared by the commands."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from arena.stages import Kind
+from judges.types import Task
+
+output = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
+    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False))
+
+
+def dollars(amount: float | None) -> str:
+    """An amount for people; an unknown one is not zero."""
+    return "unknown" if amount is None else f"${amount:,.4f}" if 0 < amount < 1 else f"${amount:,.2f}"
+
+
+class Bars:
+    """Progress bars of a run on standard error: done, failed, rate, cost, time left."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<10}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            TextColumn("{task.fields[rate]}/s"),
+            TextColumn("{task.fields[cost]}"),
+            TimeRemainingColumn(),
+            console=errors,
+            disable=not shown,
+        )
+        self._ids: dict[Task, TaskID] = {}
+        self._failed: dict[Task, int] = {}
+        self._cost: dict[Task, float] = {}
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, task: Task, wanted: int) -> None:
+        """A stage begins."""
+        self._failed[task], self._cost[task] = 0, 0.0
+        self._ids[task] = self._progress.add_task(task.value, total=wanted, failed=0, rate="-", cost=dollars(0))
+
+    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
+        """One more want is settled."""
+        self._failed[task] += kind == "failed"
+        self._cost[task] += cost_usd or 0.0
+        ident = self._ids[task]
+        speed = self._progress.tasks[ident].speed
+        self._progress.update(
+            ident,
+            advance=1,
+            failed=self._failed[task],
+            rate="-" if speed is None else f"{speed:.1f}",
+            cost=dollars(self._cost[task]),
+        )

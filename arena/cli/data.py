@@ -1,0 +1,3 @@
+"""``import`` and ``export``: judgments and data as tables of other tools."""
+
+from __future__ import annotations

@@ -1,0 +1,48 @@
+"""``ui`` and ``doctor``: the web leaderboard, and what is installed and set."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("ui")(ui)
+    app.command("doctor")(doctor)
+
+
+def ui(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="on 127.0.0.1; 0 picks a free one")] = 8501,
+) -> None:
+    """Open the web leaderboard of a store on this machine."""
+    from arena.cli.sources import location_and_name
+    from arena.store import Store
+
+    location, _ = location_and_name(source)
+    Store.open(location).close()
+    # A process of its own: the page imports the arena, never the other way round.
+    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port)]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
+
+
+def doctor(
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+) -> None:
+    """Say what is installed and set, and what a configuration still lacks. Never shows a key."""
+    from arena.cli.console import output, print_json
+    from arena.doctor import examine
+
+    findings = examine(config)
+    if as_json:
+        print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
+    else:
+        for check, ok, detail in findings:
+            output.print(f"{'ok     ' if ok else 'missing'}  {check}: {detail}", markup=False, soft_wrap=True)
+    if config is not None and not all(ok for check, ok, _ in findings if check.startswith("config")):
+        raise typer.Exit(2)

@@ -1,0 +1,28 @@
+"""What a command line names as CONFIG or STORE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from arena.config import load_config
+from arena.leaderboard import only_tournament
+from arena.store import Store
+
+
+def location_and_name(source: str) -> tuple[str, str | None]:
+    """The store's location, and the tournament's name where a configuration was given."""
+    if source.endswith((".yaml", ".yml")):
+        config = load_config(Path(source))
+        return config.store, config.name
+    return source, None
+
+
+def open_tournament(source: str, tournament: str | None = None) -> tuple[Store, str]:
+    """The open store and the tournament that ``source`` names.
+
+    Raises:
+        InputError: no such file, store or tournament.
+    """
+    location, name = location_and_name(source)
+    store = Store.open(location)
+    return store, tournament or name or only_tournament(store)

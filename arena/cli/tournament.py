@@ -1,0 +1,163 @@
+"""``demo``, ``init``, ``plan``, ``run`` and ``failures``: from a configuration to judgments in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judges.errors import InputError
+from judges.types import JudgeFailure, Task
+
+if TYPE_CHECKING:
+    from arena.config import Config
+    from arena.stages import RunSummary
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
+Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+
+INCOMPLETE = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("demo")(demo)
+    app.command("init")(init)
+    app.command("plan")(plan)
+    app.command("run")(run)
+    app.command("failures")(failures)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--dir", help="where the demo's files and store go")] = Path("demo"),
+) -> None:
+    """Run a whole tournament offline on the bundled data and print its leaderboard.
+
+    Five small agents answered 26 questions about a handbook; a lexical baseline, not a language model, judges them.
+    """
+    from arena.demo import copy_demo
+    from arena.cli.console import output
+
+    config = copy_demo(folder)
+    run(config)
+    output.print(f"\nSee it in the browser:  ragarena ui {config}", markup=False)
+
+
+def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
+    """Write a starter configuration and data to edit."""
+    from arena.cli.console import output
+    from arena.demo import copy_demo
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and is not empty; name a new folder")
+    config = copy_demo(folder)
+    output.print(
+        f"wrote {config} and its data\nnext:  ragarena plan {config}   then   ragarena run {config}", markup=False
+    )
+
+
+def plan(config: ConfigPath, as_json: Json = False) -> None:
+    """Count calls, tokens and cost of a run per judge. Calls nothing."""
+    from dataclasses import asdict
+
+    from arena.cli.console import print_json
+    from arena.cli.render import print_plan
+    from arena.config import load_config
+    from arena.plan import plan as make_plan
+
+    planned = make_plan(load_config(config))
+    if as_json:
+        print_json(
+            {"stages": [asdict(row) for row in planned.rows], "cost_usd": planned.cost_usd, "notes": planned.notes}
+        )
+    else:
+        print_plan(planned)
+
+
+def run(
+    config: ConfigPath,
+    stage: Annotated[list[Task] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Judge what is missing, rate, and print the leaderboard.
+
+    Ctrl-C finishes what is in flight; a second one stops at once. Run again to go on. Exit status 3: something is
+    missing or failed, and the output says what.
+    """
+    from arena import tournament
+    from arena.cli.console import Bars, errors
+    from arena.config import load_config
+
+    loaded = load_config(config)
+    with Bars(shown=errors.is_terminal) as bars:
+        summary = tournament.run(loaded, bars, only=stage, retry_failed=retry_failed)
+    _report(summary)
+    _print_board(loaded, as_json=as_json)
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _report(summary: RunSummary) -> None:
+    """One line per stage on standard error, and one per judge that stopped."""
+    from arena.cli.console import dollars, errors
+
+    for task, stage in summary.stages.items():
+        cost = dollars(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
+        counts = (
+            f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
+        )
+        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}", markup=False)
+    for line in summary.stopped:
+        errors.print(line, markup=False)
+    if not summary.complete:
+        errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on", markup=False)
+
+
+def _print_board(config: Config, *, as_json: bool) -> None:
+    from arena.cli.render import print_leaderboard
+    from arena.leaderboard import leaderboard
+    from arena.store import Store
+
+    store = Store.open(config.store)
+    board = leaderboard(store, config.name)
+    store.close()
+    print_leaderboard(board, "json" if as_json else "table")
+
+
+def failures(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    as_json: Json = False,
+) -> None:
+    """List what failed and why, with the last reply."""
+    from arena.cli.console import output, print_json
+    from arena.cli.sources import open_tournament
+
+    store, name = open_tournament(source)
+    found = [
+        {
+            "task": task.value,
+            "judge": want.judge,
+            "qid": want.query_id,
+            "item": " / ".join(filter(None, (want.item, want.other, want.order))),
+            "cause": result.cause,
+            "message": result.message,
+            "reply": result.reply,
+        }
+        for task in Task
+        for want, result in store.outcomes(name, task)
+        if isinstance(result, JudgeFailure)
+    ]
+    store.close()
+    if as_json:
+        print_json(found)
+        return
+    for entry in found:
+        place = f"{entry['task']} {entry['judge']} {entry['qid']} {entry['item']}"
+        output.print(f"{place}: {entry['cause']}: {entry['message']}", markup=False, soft_wrap=True)
+        if entry["reply"]:
+            output.print(f"    reply: {entry['reply'][:200]!r}", markup=False, soft_wrap=True)
+    output.print(f"{len(found)} failed", markup=False)

@@ -1,0 +1,78 @@
+"""What is installed and set, and what a configuration still lacks."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata, util
+from pathlib import Path
+from typing import TypeAlias
+
+from arena.config import Config, load_config
+from arena.prompting import Prompting
+from arena.tournament import load_data
+from judges.errors import InputError
+from judges.providers import open_provider
+
+Finding: TypeAlias = tuple[str, bool, str]
+"""What was looked at, whether it is fine, and what was found."""
+
+_EXTRAS = {
+    "local": ("torch", "transformers"),
+    "postgres": ("psycopg",),
+    "ray": ("ray",),
+    "dense": ("sentence_transformers",),
+}
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def examine(config_path: str | None = None) -> list[Finding]:
+    """Look at the installation and, where one is given, at a configuration with its data, prompts and judges."""
+    findings: list[Finding] = [
+        ("python", True, platform.python_version()),
+        ("ragarena", True, metadata.version("ragarena")),
+    ]
+    for extra, modules in _EXTRAS.items():
+        absent = [name for name in modules if util.find_spec(name) is None]
+        detail = f"not installed: {', '.join(absent)}; pip install 'ragarena[{extra}]'" if absent else "installed"
+        findings.append((f"extra {extra}", not absent, detail))
+    for name in _KEYS:
+        findings.append((f"key {name}", name in os.environ, "set" if name in os.environ else "not set"))
+    if config_path is not None:
+        findings += _examine_config(Path(config_path))
+    return findings
+
+
+def _examine_config(path: Path) -> list[Finding]:
+    try:
+        config = load_config(path)
+        data = load_data(config)
+        prompting = Prompting(config, data)
+        wanted = sum(1 for _ in prompting.wants())
+        prompts = ", ".join(template.name for template in prompting.templates.values()) or "none"
+    except InputError as error:
+        return [("config", False, str(error))]
+    shape = f"{len(data.queries)} queries, {len(data.agents)} agents, {len(data.answers)} answers, {len(data.documents)} documents"
+    findings: list[Finding] = [
+        ("config", True, f"{path}: {wanted} judgments wanted, prompts {prompts}"),
+        ("config data", True, shape),
+    ]
+    if data.unanswered_queries:
+        findings.append(("data", False, f"no answers at all to {_some(data.unanswered_queries)}"))
+    if data.missing_answers:
+        pairs = [f"{agent} on {query_id}" for query_id, agent in data.missing_answers]
+        findings.append(("data", False, f"no answer by {_some(pairs)}"))
+    return findings + [_examine_judge(config, name) for name in config.judges_in_use()]
+
+
+def _examine_judge(config: Config, name: str) -> Finding:
+    try:
+        open_provider(config.judges[name])
+    except InputError as error:
+        return (f"config judge {name}", False, str(error))
+    return (f"config judge {name}", True, config.judges[name].provider)
+
+
+def _some(names: tuple[str, ...] | list[str], limit: int = 5) -> str:
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest

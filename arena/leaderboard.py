@@ -1,0 +1,162 @@
+"""From a store to a leaderboard: ratings with their coverage, settings and the judges' health."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena.config import RatingsSection
+from arena.ratings.games import GameVerdict
+from arena.ratings.rate import Ratings, RatingSettings, rate
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.errors import InputError
+from judges.types import JudgeFailure, Judgment, Task, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
+
+    wanted: int
+    judged: int
+    failed: int
+    left: int
+    identical: int
+
+    @property
+    def share(self) -> float:
+        """Judged divided by wanted."""
+        return self.judged / self.wanted if self.wanted else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionMean:
+    """Mean grade over the answers that were graded, and how many those are."""
+
+    mean: float
+    graded: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """What a tournament has shown so far.
+
+    Attributes:
+        ratings: over all judges' games; ``None`` where no game has a verdict.
+        by_judge: each judge's own ratings, where there are several.
+        criteria: per agent and criterion.
+        coverage: per stage.
+        causes: how many wants failed for which cause.
+        settings: what decided the results, as stored with the tournament.
+        complete: whether every want has a judgment.
+    """
+
+    tournament: str
+    ratings: Ratings | None
+    by_judge: Mapping[str, Ratings]
+    criteria: Mapping[str, Mapping[str, CriterionMean]]
+    coverage: Mapping[Task, Coverage]
+    causes: Mapping[str, int]
+    settings: Mapping[str, Any]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every want has a judgment."""
+        return all(stage.judged == stage.wanted for stage in self.coverage.values())
+
+
+def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
+    """Rate what a tournament has judged so far; equal stores give equal results.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name; may be left out where the store has just one.
+
+    Raises:
+        InputError: no such tournament, or several and none named.
+    """
+    name = tournament or only_tournament(store)
+    settings = store.settings(name)
+    outcomes = {task: found for task in Task if (found := store.outcomes(name, task))}
+    games = list(game_verdicts(outcomes.get(Task.PAIRWISE, ())))
+    lengths = {key: len(answer.text.split()) for key, answer in store.dataset(name).answers.items()}
+    how = _rating_settings(settings)
+    judges = sorted({game.judge for game in games})
+    own = {judge: [game for game in games if game.judge == judge] for judge in judges} if len(judges) > 1 else {}
+    return Leaderboard(
+        name,
+        rate(games, how, lengths=lengths) if games else None,
+        {judge: rate(played, how, lengths=lengths) for judge, played in own.items()},
+        _criteria(outcomes.get(Task.CRITERIA, ())),
+        {task: _coverage(found) for task, found in outcomes.items()},
+        _causes(outcomes.values()),
+        settings,
+    )
+
+
+def only_tournament(store: Store) -> str:
+    """The name of the store's one tournament.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    names = store.tournaments()
+    if not names:
+        raise InputError("the store holds no tournament yet; 'ragarena run' fills it")
+    if len(names) > 1:
+        raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
+    return names[0]
+
+
+def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
+    """The verdicts among the outcomes of pairwise wants, with the agent shown first as ``agent_a``."""
+    for want, result in outcomes:
+        if isinstance(result, Judgment):
+            first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+            yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
+
+
+def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
+    section = RatingsSection.model_validate(settings["ratings"])
+    pairwise = settings.get("pairwise") or {}
+    return RatingSettings(
+        k=section.elo.k,
+        initial=section.elo.initial,
+        tournaments=section.elo.tournaments,
+        ties=section.bradley_terry.ties,
+        bootstrap=section.bootstrap.samples,
+        cluster=section.bootstrap.by == "query",
+        win_and_tie=pairwise.get("win_and_tie", "tie"),
+        seed=section.seed,
+    )
+
+
+def _coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
+    judged = sum(isinstance(result, Judgment) for _, result in outcomes)
+    failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
+    identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
+    return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
+
+
+def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[str, int]:
+    causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
+    return dict(sorted(causes.items()))
+
+
+def _criteria(outcomes: Iterable[tuple[Wanted, Result | None]]) -> dict[str, dict[str, CriterionMean]]:
+    grades: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    wanted: Counter[str] = Counter()
+    for want, result in outcomes:
+        wanted[want.item] += 1
+        if isinstance(result, Judgment) and isinstance(result.outcome, Mapping):
+            for name, grade in result.outcome.items():
+                grades[want.item][name].append(int(grade))
+    return {
+        agent: {
+            name: CriterionMean(sum(values) / len(values), len(values), wanted[agent]) for name, values in named.items()
+        }
+        for agent, named in sorted(grades.items())
+    }

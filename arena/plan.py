@@ -1,0 +1,163 @@
+"""What a run would ask, and what that would cost. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arena.config import Config
+from arena.prompting import Prompting
+from arena.store import IDENTICAL, Store, Wanted, chunks, sqlite_path
+from arena.tournament import load_data
+from judges.errors import RETRIED_NEXT_RUN, InputError
+from judges.identity import judgment_id
+from judges.pricing import price_of
+from judges.providers import Provider, open_provider
+from judges.types import JudgeFailure, Prompt, Task
+
+CHARACTERS_PER_TOKEN = 4.0
+"""Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
+SECONDS_PER_CALL = 2.0
+"""Assumed latency of one call, to turn calls into time."""
+
+_CHUNK = 256
+
+
+@dataclass(slots=True)
+class PlannedCalls:
+    """One judge's part in one stage.
+
+    Attributes:
+        wanted: judgments the tournament needs.
+        known: of these, already in the store or the same as another one of the plan.
+        identical: games of equal answers, ties without a call.
+        calls: what a run would send, if every reply is right at once.
+        input_tokens: estimate from the rendered prompts, ``CHARACTERS_PER_TOKEN``.
+        output_tokens: estimate from the prompt's typical reply.
+        cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
+        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency.
+    """
+
+    task: Task
+    judge: str
+    wanted: int = 0
+    known: int = 0
+    identical: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All stages; ``notes`` say what the figures assume."""
+
+    rows: list[PlannedCalls]
+    notes: list[str]
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The sum, ``None`` as soon as one price is not known."""
+        costs = [row.cost_usd for row in self.rows if row.calls]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def plan(config: Config) -> Plan:
+    """Render every prompt that a run would send and count.
+
+    Raises:
+        InputError: data or prompts cannot be used.
+    """
+    prompting = Prompting(config, load_data(config), assume_relevant=True)
+    notes = [
+        f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
+        "replies outside their contract are asked again, and attempts repeated, on top of this",
+    ]
+    store = _existing(config)
+    if store is not None and Task.RELEVANCE in prompting.tasks() and config.name in store.tournaments():
+        outcomes = store.outcomes(config.name, Task.RELEVANCE)
+        prompting.labels = {(want.query_id, want.item): result for want, result in outcomes}
+    if _guesses_documents(config, prompting):
+        notes.append("answer judges' prompts count every document not labelled yet as relevant: an upper bound")
+    rows = _rows(config, prompting, store, notes)
+    if store is not None:
+        store.close()
+    return Plan(rows, notes)
+
+
+def _guesses_documents(config: Config, prompting: Prompting) -> bool:
+    """Whether answer prompts are rendered with documents whose labels are not known yet."""
+    sections = [section for section in (config.pairwise, config.criteria) if section is not None]
+    if config.retrieval is None or not any(section.documents.include for section in sections):
+        return False
+    labelled = sum(result is not None for result in prompting.labels.values())
+    return labelled < sum(want.task is Task.RELEVANCE for want in prompting.wants())
+
+
+def _existing(config: Config) -> Store | None:
+    path = sqlite_path(config.store)
+    return Store.open(config.store) if path is None or path.is_file() else None
+
+
+def _rows(config: Config, prompting: Prompting, store: Store | None, notes: list[str]) -> list[PlannedCalls]:
+    providers = {name: _provider(config, name, notes) for name in config.judges_in_use()}
+    rows: dict[tuple[Task, str], PlannedCalls] = {}
+    planned: set[str] = set()
+    for chunk in chunks(prompting.wants(), _CHUNK):
+        prepared = list(_prepared(chunk, prompting, providers))
+        known = {} if store is None else store.results([ident for _, ident, _ in prepared if ident is not None])
+        for want, ident, prompt in prepared:
+            row = rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
+            row.wanted += 1
+            result = known.get(ident) if ident is not None else None
+            asked_again = isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
+            if ident == IDENTICAL:
+                row.identical += 1
+            elif prompt is None or ident in planned or (result is not None and not asked_again):
+                row.known += 1
+            else:
+                row.calls += 1
+                row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
+                row.output_tokens += prompting.templates[want.task].reply.typical_tokens
+                if ident is not None:
+                    planned.add(ident)
+    for row in rows.values():
+        _price(row, config, notes)
+    return list(rows.values())
+
+
+def _prepared(
+    wants: list[Wanted], prompting: Prompting, providers: dict[str, Provider | None]
+) -> Iterator[tuple[Wanted, str | None, Prompt | None]]:
+    for want in wants:
+        if want.task is Task.PAIRWISE and prompting.equal_answers(want):
+            yield want, IDENTICAL, None
+            continue
+        provider, prompt = providers[want.judge], prompting.prompt(want)
+        ident = None
+        if provider is not None and prompt is not None:
+            ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
+        yield want, ident, prompt
+
+
+def _provider(config: Config, name: str, notes: list[str]) -> Provider | None:
+    try:
+        return open_provider(config.judges[name])
+    except InputError as error:
+        notes.append(f"judge {name!r} cannot be opened, so nothing counts as known to it: {error}")
+        return None
+
+
+def _price(row: PlannedCalls, config: Config, notes: list[str]) -> None:
+    spec = config.judges[row.judge]
+    row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency if spec.provider in {"openai", "anthropic"} else 0.0
+    price = price_of(spec)
+    if price is None:
+        row.cost_usd = None
+        note = f"the price of judge {row.judge!r} is not known; declare 'price: {{input: ..., output: ...}}'"
+        if note not in notes:
+            notes.append(note)
+        return
+    row.cost_usd = (row.input_tokens * price.input + row.output_tokens * price.output) / 1e6

@@ -1,0 +1,174 @@
+"""From a tournament's configuration and data to what it wants judged, and to each want's prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from arena.config import Config, ReferencesSection
+from arena.dataset import SHARED, Dataset
+from arena.schedule import Schedule, games
+from arena.store import Result, Wanted
+from judges.criteria import Criterion, criteria_prompt
+from judges.errors import RETRIED_NEXT_RUN
+from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
+from judges.pointwise import relevance_prompt
+from judges.prompts import PromptTemplate, load_prompt
+from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
+
+Labels = Mapping[tuple[str, str], Result | None]
+"""By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
+
+
+@dataclass
+class Prompting:
+    """Knows all wants of a tournament and renders their prompts.
+
+    Attributes:
+        labels: the relevance results so far; answer judges are shown documents by them.
+        assume_relevant: treat documents without a result as relevant, to estimate cost beforehand.
+    """
+
+    config: Config
+    data: Dataset
+    labels: Labels = field(default_factory=dict)
+    assume_relevant: bool = False
+
+    def wants(self) -> Iterator[Wanted]:
+        """All judgments the tournament needs, stage by stage."""
+        for task in self.tasks():
+            yield from {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}[
+                task
+            ]()
+
+    def tasks(self) -> list[Task]:
+        """The stages that the configuration asks for, in the order they are done."""
+        config = self.config
+        sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
+        return [task for task, section in sections.items() if section is not None]
+
+    def _relevance(self) -> Iterator[Wanted]:
+        section = self.config.retrieval
+        assert section is not None
+        for query_id in self.data.queries:
+            for doc_id in self._pool(query_id, None):
+                yield Wanted(Task.RELEVANCE, section.judge, query_id, doc_id)
+
+    def _pairwise(self) -> Iterator[Wanted]:
+        section = self.config.pairwise
+        assert section is not None
+        plan = section.schedule
+        schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, section.both_orders, plan.seed)
+        for game in games(schedule, self._answering):
+            order = "ba" if game.swapped else "ab"
+            for judge in section.judges:
+                yield Wanted(Task.PAIRWISE, judge, game.query_id, game.agent_a, game.agent_b, order)
+
+    def _criteria(self) -> Iterator[Wanted]:
+        section = self.config.criteria
+        assert section is not None
+        for query_id, agents in self._answering.items():
+            for agent in agents:
+                yield Wanted(Task.CRITERIA, section.judge, query_id, agent)
+
+    @cached_property
+    def _answering(self) -> dict[str, list[str]]:
+        present: dict[str, list[str]] = {query_id: [] for query_id in self.data.queries}
+        for query_id, agent in sorted(self.data.answers):
+            present[query_id].append(agent)
+        return present
+
+    @cached_property
+    def templates(self) -> dict[Task, PromptTemplate]:
+        """The prompt file of each stage.
+
+        Raises:
+            PromptError: a file cannot be used.
+        """
+        config = self.config
+        sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
+        return {task: load_prompt(section.prompt, task) for task, section in sections.items() if section is not None}
+
+    def shown(self, want: Wanted) -> tuple[Answer, Answer]:
+        """The two answers of a game in the order shown."""
+        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
+
+    def equal_answers(self, want: Wanted) -> bool:
+        """Whether a game is between two answers of the same text, which is a tie without a call."""
+        first, second = self.shown(want)
+        return first.text == second.text
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """The prompt of one want; ``None`` while documents it needs have no relevance result yet."""
+        query, template = self.data.queries[want.query_id], self.templates[want.task]
+        if want.task is Task.RELEVANCE:
+            return relevance_prompt(template, query, self.data.documents[want.item])
+        if want.task is Task.PAIRWISE:
+            return self._pairwise_prompt(want, template)
+        return self._criteria_prompt(want, template)
+
+    def _pairwise_prompt(self, want: Wanted, template: PromptTemplate) -> Prompt | None:
+        section = self.config.pairwise
+        assert section is not None
+        documents = self._documents(want.query_id, {want.item, want.other}, section.documents)
+        if documents is None:
+            return None
+        options = PairwiseOptions(_options(section.documents), section.citations, section.factors)
+        return pairwise_prompt(template, self.data.queries[want.query_id], self.shown(want), documents, options)
+
+    def _criteria_prompt(self, want: Wanted, template: PromptTemplate) -> Prompt | None:
+        section = self.config.criteria
+        assert section is not None
+        documents = self._documents(want.query_id, None, section.documents)
+        if documents is None:
+            return None
+        named = section.names if isinstance(section.names, dict) else dict.fromkeys(section.names, "")
+        return criteria_prompt(
+            template,
+            self.data.queries[want.query_id],
+            self.data.answers[want.query_id, want.item],
+            documents,
+            criteria=[Criterion(name, description) for name, description in named.items()],
+            scale=section.scale,
+            options=_options(section.documents),
+        )
+
+    def _documents(
+        self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
+    ) -> list[AnnotatedDocument] | None:
+        """The pool with labels; a failed document is left out. ``None`` while one is not judged yet."""
+        if not section.include:
+            return []
+        pool = [self.data.documents[doc_id] for doc_id in self._pool(query_id, agents)]
+        if self.config.retrieval is None:
+            return [AnnotatedDocument(document) for document in pool]
+        annotated = []
+        for document in pool:
+            result = self.labels.get((query_id, document.doc_id))
+            if isinstance(result, Judgment):
+                assert isinstance(result.outcome, int)
+                annotated.append(AnnotatedDocument(document, result.outcome, result.reason))
+            elif self.assume_relevant:
+                annotated.append(AnnotatedDocument(document, section.threshold))
+            elif result is None or result.cause in RETRIED_NEXT_RUN:
+                return None
+        return annotated
+
+    def _pool(self, query_id: str, agents: Collection[str] | None) -> list[str]:
+        """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""
+        depth = self.config.retrieval.depth if self.config.retrieval else None
+        entries = self.data.retrieved.get(query_id, ())
+        return sorted(
+            {
+                entry.doc_id
+                for entry in entries
+                if (agents is None or entry.agent == SHARED or entry.agent in agents)
+                and (depth is None or entry.rank <= depth)
+            }
+        )
+
+
+def _options(section: ReferencesSection) -> ReferenceOptions:
+    return ReferenceOptions(section.include, section.annotations, section.threshold)

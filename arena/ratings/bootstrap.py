@@ -1,0 +1,143 @@
+"""How far ratings would move had other queries been asked: the bootstrap over queries.
+
+Verdicts on one query depend on each other, so whole queries are drawn with replacement (Efron and Tibshirani 1993,
+*An Introduction to the Bootstrap*, chapter 8): a sample is a set of multinomial weights on queries, the weights make
+weighted counts, and every sample's maximum is found from the point estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.ratings.bradley_terry import BradleyTerry
+from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
+from arena.ratings.existence import maximum_exists
+from arena.ratings.games import Floats, Games
+from arena.ratings.likelihood import maximise
+
+_CELLS_IN_MEMORY = 4_000_000
+"""Numbers in the largest array of a chunk of samples (counts, or matrices of second derivatives)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bootstrap:
+    """Ratings of resampled games.
+
+    Attributes:
+        samples: ratings in points, shape (samples, agents).
+        by: what was resampled: ``query``, or ``game`` where queries are not known or clustering is off.
+        units: number of queries or games drawn from.
+        without_maximum: samples whose likelihood has no maximum; they use the settings' weak prior.
+        not_converged: samples in which Newton's method did not reach its tolerance.
+        model_samples: as many draws from the normal approximation to the fitted model, shape as ``samples``, where
+            resampling cannot show the uncertainty: the point estimate itself needs the prior (no resampling shows
+            the first loss of an undefeated agent) or no sample differs. ``None`` elsewhere.
+    """
+
+    samples: Floats
+    by: Literal["query", "game"]
+    units: int
+    without_maximum: int
+    not_converged: int
+    model_samples: Floats | None
+
+    @property
+    def sample_sets(self) -> tuple[Floats, ...]:
+        """The sets of samples; what is read off them is the widest over the sets."""
+        return (self.samples,) if self.model_samples is None else (self.samples, self.model_samples)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Percentile interval of each agent's rating, two arrays of shape (agents,)."""
+        tails = [50 * (1 - level), 50 * (1 + level)]
+        bounds = np.array([np.percentile(samples, tails, axis=0) for samples in self.sample_sets])
+        return bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
+
+
+def bootstrap(
+    games: Games, fitted: BradleyTerry, samples: int = 1000, seed: int = 0, *, by_query: bool = True
+) -> Bootstrap | None:
+    """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
+
+    Args:
+        games: the games that ``fitted`` comes from.
+        fitted: the point estimate.
+        samples: how many.
+        seed: of the draws; they do not depend on how samples are spread over memory.
+        by_query: draw whole queries; games whose query is not known are drawn one by one.
+
+    Returns:
+        ``None`` where there are fewer than two queries (games): one unit says nothing about variation.
+    """
+    rng = np.random.default_rng(seed)
+    clusters = None
+    if by_query and games.cluster is not None:
+        clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
+    units = clusters.clusters if clusters else round(float(fitted.counts.games.sum()))
+    if units < 2 or samples < 1:
+        return None
+    drawn = np.empty((samples, fitted.form.size))
+    without = failed = 0
+    chunk = max(1, _CELLS_IN_MEMORY // max(fitted.form.size**2, fitted.counts.a.size, units if clusters else 1))
+    for start in range(0, samples, chunk):
+        size = min(chunk, samples - start)
+        counts = _by_cluster(fitted, clusters, size, rng) if clusters else _by_game(fitted, units, size, rng)
+        exists = _maximum_exists(fitted, counts)
+        x, converged = _refit(fitted, counts, exists)
+        drawn[start : start + size] = x
+        without, failed = without + int((~exists).sum()), failed + int((~converged).sum())
+    ratings = fitted.to_points(drawn)
+    blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
+    by: Literal["query", "game"] = "query" if clusters else "game"
+    return Bootstrap(ratings, by, units, without, failed, _model_draws(fitted, samples, rng) if blind else None)
+
+
+def _by_cluster(fitted: BradleyTerry, clusters: ClusterCounts, size: int, rng: np.random.Generator) -> PairCounts:
+    weights = rng.multinomial(clusters.clusters, np.full(clusters.clusters, 1 / clusters.clusters), size=size)
+    of_pairs = [
+        np.ascontiguousarray((part.T @ weights.T.astype(np.float64)).T)
+        for part in (clusters.wins_a, clusters.wins_b, clusters.ties)
+    ]
+    return fitted.counts.replaced(*of_pairs)
+
+
+def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator) -> PairCounts:
+    """Games drawn with replacement are multinomial on the counts; fractional counts keep their total."""
+    observed = np.concatenate([fitted.counts.wins_a[0], fitted.counts.wins_b[0], fitted.counts.ties[0]])
+    total = observed.sum()
+    drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
+    return fitted.counts.replaced(*np.split(drawn, 3, axis=1))
+
+
+def _maximum_exists(fitted: BradleyTerry, counts: PairCounts) -> NDArray[np.bool_]:
+    """Samples that show every outcome the point estimate shows have a maximum if it has one: only others need a check."""
+    if fitted.problems:
+        return np.zeros(len(counts.ties), np.bool_)
+    exists = np.ones(len(counts.ties), np.bool_)
+    lost = np.zeros_like(exists)
+    for name in ("wins_a", "wins_b", "ties"):
+        lost |= ((getattr(counts, name) > 0) != (getattr(fitted.counts, name) > 0)).any(axis=1)
+    exists[lost] = maximum_exists(fitted.form, counts.sample(lost))
+    return exists
+
+
+def _refit(fitted: BradleyTerry, counts: PairCounts, exists: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    settings = fitted.settings
+    best = maximise(
+        fitted.form,
+        counts,
+        np.tile(fitted.x, (len(exists), 1)),
+        np.where(exists, 0.0, settings.prior_games),
+        max_iterations=settings.max_iterations,
+        tolerance=settings.tolerance,
+    )
+    return best.x, best.converged
+
+
+def _model_draws(fitted: BradleyTerry, samples: int, rng: np.random.Generator) -> Floats:
+    """Draws from the normal approximation to the fit, which with the prior is its approximate posterior."""
+    draws = rng.multivariate_normal(fitted.ratings, fitted.model_covariance(), size=samples, method="eigh")
+    return np.asarray(draws, np.float64)

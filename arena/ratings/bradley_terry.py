@@ -1,0 +1,165 @@
+"""Bradley-Terry ratings by maximum likelihood, with ties and an order effect.
+
+Log-strengths are shown on the Elo scale: 400 / ln 10 points per unit, so that 400 points are odds of ten to one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from arena.ratings.counts import PairCounts, pair_counts
+from arena.ratings.existence import Problem, problems
+from arena.ratings.games import Floats, Games
+from arena.ratings.likelihood import Form, information, maximise
+
+Ties: TypeAlias = Literal["davidson", "half"]
+
+
+@dataclass(frozen=True, slots=True)
+class BradleyTerrySettings:
+    """How ratings are fitted and shown.
+
+    Attributes:
+        ties: ``davidson`` models ties; ``half`` counts one as half a win each.
+        position: whether an advantage of being shown first is estimated along.
+        centre: the mean rating, or the rating of ``anchor``.
+        anchor: the agent held at ``centre``, ``None`` for the mean of all.
+        scale: points per factor of ten in odds.
+        prior_games: virtual drawn games of each agent against an average one, used only where the likelihood has
+            no maximum.
+        max_iterations, tolerance: of Newton's method; the tolerance is the largest last step, in log-odds.
+    """
+
+    ties: Ties = "davidson"
+    position: bool = False
+    centre: float = 1000.0
+    anchor: str | None = None
+    scale: float = 400.0
+    prior_games: float = 1.0
+    max_iterations: int = 100
+    tolerance: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if self.ties not in ("davidson", "half"):
+            raise ValueError(f"ties must be 'davidson' or 'half', not {self.ties!r}")
+        if not (self.scale > 0 and self.prior_games > 0 and self.max_iterations > 0 and self.tolerance > 0):
+            raise ValueError("scale, prior_games, max_iterations and tolerance must be positive")
+
+    @property
+    def points(self) -> float:
+        """Rating points per unit of log-odds."""
+        return self.scale / math.log(10)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BradleyTerry:
+    """Fitted ratings.
+
+    Attributes:
+        agents: names, in the order of ``ratings``.
+        position_effect: advantage of being shown first in points, ``None`` where not estimated.
+        tie_parameter: Davidson's nu (0 where no game is a tie), ``None`` with half-win ties.
+        problems: why the likelihood has no maximum; empty if it has.
+        prior_games: weight of the prior behind these ratings, 0 where they are plain maximum likelihood.
+        iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
+        form, counts, x: the model fitted, what it was fitted to, and its parameters, shape (parameters,).
+    """
+
+    agents: tuple[str, ...]
+    position_effect: float | None
+    tie_parameter: float | None
+    problems: tuple[Problem, ...]
+    prior_games: float
+    iterations: int
+    gradient_norm: float
+    converged: bool
+    settings: BradleyTerrySettings
+    form: Form
+    counts: PairCounts
+    x: Floats
+
+    @property
+    def ratings(self) -> Floats:
+        """In points, shape (agents,)."""
+        return self.to_points(self.x)
+
+    def to_points(self, x: Floats) -> Floats:
+        """Ratings of parameter vectors, shape (..., parameters) to (..., agents)."""
+        strengths = x[..., : len(self.agents)]
+        if self.settings.anchor is None:
+            level = strengths.mean(axis=-1, keepdims=True)
+        else:
+            level = strengths[..., [self.agents.index(self.settings.anchor)]]
+        return self.settings.centre + self.settings.points * (strengths - level)
+
+    def model_covariance(self) -> Floats:
+        """Covariance of ratings if all games were independent and the model true, shape (agents, agents)."""
+        return self.in_points(np.linalg.inv(self.curvature()))
+
+    def curvature(self) -> Floats:
+        """Negative Hessian at the fit, shape (parameters, parameters)."""
+        prior = np.array([self.prior_games])
+        curvature: Floats = information(self.form, self.counts, self.x[np.newaxis], prior)[0]
+        return curvature
+
+    def in_points(self, covariance: Floats) -> Floats:
+        """Covariance of ratings from one of parameters."""
+        per_parameter = self.to_points(np.eye(self.form.size)) - self.settings.centre
+        ratings: Floats = per_parameter.T @ covariance @ per_parameter
+        return ratings
+
+
+def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) -> BradleyTerry:
+    """Fit ratings to games.
+
+    Where the likelihood has no maximum (an agent without a loss or a win, sets of agents that never met, all games
+    tied) the fit uses the weak prior of the settings and ``problems`` says why and for whom.
+
+    Raises:
+        ValueError: there are no games, an agent has none, the anchor is unknown, or an order effect is wanted of
+            games without order.
+    """
+    chosen = settings or BradleyTerrySettings()
+    idle = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count == 0]
+    if idle or not games.agents:
+        raise ValueError(f"agents without games cannot be rated: {', '.join(idle) or 'there are none at all'}")
+    if chosen.anchor is not None and chosen.anchor not in games.agents:
+        raise ValueError(f"the anchor {chosen.anchor!r} is not among the agents")
+    counts = pair_counts(games, ordered=chosen.position)
+    form = Form(counts.agents, chosen.position, chosen.ties == "davidson")
+    found = problems(form, counts, games.agents)
+    prior = chosen.prior_games if found else 0.0
+    best = maximise(
+        form,
+        counts,
+        np.zeros((1, form.size)),
+        np.array([prior]),
+        max_iterations=chosen.max_iterations,
+        tolerance=chosen.tolerance,
+    )
+    x = best.x[0]
+    return BradleyTerry(
+        agents=games.agents,
+        position_effect=float(chosen.points * x[form.agents]) if form.position else None,
+        tie_parameter=_nu(form, counts, x),
+        problems=found,
+        prior_games=prior,
+        iterations=int(best.iterations[0]),
+        gradient_norm=float(best.gradient_norm[0]),
+        converged=bool(best.converged[0]),
+        settings=chosen,
+        form=form,
+        counts=counts,
+        x=x,
+    )
+
+
+def _nu(form: Form, counts: PairCounts, x: Floats) -> float | None:
+    if not form.davidson:
+        return None
+    return float(np.exp(x[-1])) if form.tie_parameter(counts)[0] else 0.0
+

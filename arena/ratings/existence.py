@@ -1,0 +1,198 @@
+"""Whether the likelihood of paired comparisons has a maximum, and if not, because of which agents.
+
+Ford (1957, American Mathematical Monthly 64): strengths are finite and unique if and only if there is a path of wins
+(a tie is a win for both) from every agent to every other. A tie parameter or an order effect can also run away
+together with the strengths; whether they do is a question of linear programming (Albert and Anderson 1984,
+Biometrika 71, on separation).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+from scipy.sparse.csgraph import connected_components
+
+from arena.ratings.counts import PairCounts
+from arena.ratings.likelihood import Form, incidence
+
+Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position"]
+Labels: TypeAlias = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why there is no maximum: a cause, the agents whose ratings it makes arbitrary, and a sentence."""
+
+    cause: Cause
+    agents: tuple[str, ...]
+    message: str
+
+
+def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
+    """Everything that keeps the maximum of one sample of counts from existing; empty if it exists.
+
+    Args:
+        form: the parameters of the model.
+        counts: one sample.
+        names: the agents' names.
+    """
+    found = [*_between_components(counts, names), *_within_components(counts, names)]
+    if not found and form.davidson and form.tie_parameter(counts)[0] and not _any_winner(counts):
+        found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
+    if form.position and not position_identified(counts):
+        message = "the order effect cannot be told from the agents' strengths: show pairs in both orders"
+        found.append(Problem("position", tuple(names), message))
+    if not found and not _bounded(form, counts):
+        by_ties = not _bounded(Form(form.agents, position=False, davidson=form.davidson), counts)
+        what = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
+        message = f"{what}: the likelihood grows without end as ratings spread"
+        found = [Problem("ties" if by_ties else "position", tuple(names), message)]
+    return tuple(found)
+
+
+def maximum_exists(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
+    """Whether each sample has a maximum, shape (samples,)."""
+    return np.array([_exists(form, counts.sample(np.array([s]))) for s in range(len(counts.ties))], np.bool_)
+
+
+def position_identified(counts: PairCounts) -> bool:
+    """Whether an order effect differs from every set of strengths: it does not if agent x is always shown first."""
+    played = counts.games[0] > 0
+    signs = incidence(counts)[np.flatnonzero(played)].toarray()
+    ones = np.ones(len(signs))
+    closest = signs @ np.linalg.lstsq(signs, ones, rcond=None)[0]
+    return bool(np.abs(ones - closest).max(initial=0.0) > 1e-8)
+
+
+def _exists(form: Form, counts: PairCounts) -> bool:
+    if connected_components(_beats(counts), connection="strong")[0] > 1:
+        return False
+    if form.position and not position_identified(counts):
+        return False
+    return _bounded(form, counts)
+
+
+def _bounded(form: Form, counts: PairCounts) -> bool:
+    """Whether a strongly connected sample has a maximum in all its parameters."""
+    tie_parameter = bool(form.tie_parameter(counts)[0])
+    if not (tie_parameter or form.position):
+        return True
+    if tie_parameter and not _any_winner(counts):
+        return False
+    return _plainly_bounded(counts, form.position, tie_parameter) or not _has_recession(counts, form, tie_parameter)
+
+
+def _plainly_bounded(counts: PairCounts, position: bool, tie_parameter: bool) -> bool:
+    """A cheap sufficient condition that ordinary data meet: some pair was won by both sides (in both orders)."""
+    split = (counts.wins_a[0] > 0) & (counts.wins_b[0] > 0)
+    if not tie_parameter:
+        split |= counts.ties[0] > 0
+    if not position:
+        return bool(split.any())
+    forward = set(zip(counts.a[split].tolist(), counts.b[split].tolist(), strict=True))
+    return any((b, a) in forward for a, b in forward)
+
+
+def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
+    """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters.
+
+    A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may lose: a win of the
+    first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins).
+    """
+    gaps = incidence(counts)
+    columns = [gaps]
+    if form.position:
+        columns.append(sparse.csr_array(np.ones((counts.a.size, 1))))
+    move = sparse.csr_array(sparse.hstack(columns))
+    rows = []
+    for outcome, signs, nu in (
+        (counts.wins_a, (1.0,), -2.0),
+        (counts.wins_b, (-1.0,), -2.0),
+        (counts.ties, (1.0, -1.0), 2.0),
+    ):
+        seen = np.flatnonzero(outcome[0] > 0)
+        nu_column = sparse.csr_array(np.full((seen.size, 1), nu * tie_parameter))
+        rows += [sparse.hstack([sign * move[seen], nu_column]) for sign in signs]
+    gain = sparse.csr_array(sparse.vstack(rows))
+    bounds = [(-1.0, 1.0)] * move.shape[1] + [(0.0, 1.0)]
+    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=np.zeros(gain.shape[0]), bounds=bounds, method="highs")
+    if not solved.success:
+        raise ArithmeticError(f"the check for a maximum failed: {solved.message}")
+    return bool(-solved.fun > 1e-7)
+
+
+def _any_winner(counts: PairCounts) -> bool:
+    return bool(counts.wins_a[0].any() or counts.wins_b[0].any())
+
+
+def _beats(counts: PairCounts) -> sparse.csr_array:
+    """The graph with an edge from each agent to those it beat or tied with."""
+    tied = counts.ties[0] > 0
+    forward, backward = tied | (counts.wins_a[0] > 0), tied | (counts.wins_b[0] > 0)
+    tail = np.concatenate([counts.a[forward], counts.b[backward]])
+    head = np.concatenate([counts.b[forward], counts.a[backward]])
+    return sparse.csr_array((np.ones(tail.size), (tail, head)), shape=(counts.agents, counts.agents))
+
+
+def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
+    """The agents that no chain of games links to the largest component."""
+    number, labels = connected_components(_beats(counts), directed=False)
+    if number == 1:
+        return []
+    sets = [_named(names, labels == label) for label in range(number)]
+    outside = _outside_largest(labels)
+    listing = "; ".join(_listed(members) for members in sets[:5]) + ("; ..." if number > 5 else "")
+    message = f"no games link these sets of agents, so ratings compare within a set only: {listing}"
+    return [Problem("disconnected", _named(names, outside), message)]
+
+
+def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
+    """Agents whose games against the others all went one way, in each set of agents that games link."""
+    beats = _beats(counts)
+    _, linked = connected_components(beats, directed=False)
+    _, labels = connected_components(beats, connection="strong")
+    tail, head = beats.nonzero()
+    across = labels[tail] != labels[head]
+    ahead, behind = set(labels[tail[across]].tolist()), set(labels[head[across]].tolist())
+    found: list[Problem] = []
+    for component in np.unique(linked):
+        inside = linked == component
+        for label in sorted(set(labels[inside & _outside_largest(labels, inside)].tolist())):
+            if label in ahead | behind:
+                cause: Cause = "separated" if label in ahead & behind else "undefeated" if label in ahead else "winless"
+                members = _named(names, labels == label)
+                found.append(Problem(cause, members, _SENTENCES[cause].format(_listed(members))))
+    return found
+
+
+_SENTENCES: dict[Cause, str] = {
+    "undefeated": "{}: not one loss or tie against the other agents, so no upper limit to the rating",
+    "winless": "{}: not one win or tie against the other agents, so no lower limit to the rating",
+    "separated": "{}: every game against another agent is a win over weaker or a loss to stronger ones",
+}
+
+
+def _outside_largest(labels: Labels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Agents outside the one largest group (at least two agents) of those ``inside``; all if there is none."""
+    counted = Counter(labels[inside].tolist() if inside is not None else labels.tolist()).most_common(2)
+    label, size = counted[0]
+    if size < 2 or (len(counted) > 1 and counted[1][1] == size):
+        return np.ones(labels.size, np.bool_)
+    return labels != label
+
+
+def _named(names: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+
+
+def _listed(names: Iterable[str], limit: int = 5) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - limit} more" if len(listed) > limit else ""
+    return ", ".join(listed[:limit]) + more

@@ -1,0 +1,276 @@
+"""Tables of verdicts: ours, and the ones other tools and studies write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from arena.ratings.games import GameVerdict
+from judges.errors import DataError
+from judges.tables import Cell, Row, missing_column, read_rows, table_format, write_rows
+from judges.types import Verdict
+
+ALIASES: Final[Mapping[str, Sequence[str]]] = {
+    "qid": ("query_id", "question_id", "prompt_id", "prompt", "iid"),
+    "agent_a": ("model_a", "system_a", "left", "baseline"),
+    "agent_b": ("model_b", "system_b", "right", "model"),
+    "verdict": ("winner", "vote", "preference"),
+    "judge": ("worker", "annotator"),
+    "order": ("baseline_shown",),
+    "reason": ("raw_answer",),
+}
+"""Other spellings of the columns, best first, accepted where the column itself is absent."""
+
+BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
+"""Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
+
+_LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
+_COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
+_PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
+_TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", "inconsistent"}
+_NO_VERDICT: Final = {"", "error", "nan"}
+_SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
+
+
+@dataclass(frozen=True)
+class ImportedVerdicts:
+    """The games of a file, and what was noticed on the way.
+
+    Attributes:
+        verdicts: one per game as it was shown, in the order of the file.
+        extras: further columns (``reason`` among them) as text, aligned with ``verdicts``; ``""`` where absent.
+        rows: rows of the file.
+        skipped: games left out because the file gives no verdict.
+        self_play: games left out because an agent plays itself.
+        duplicates: verdicts that repeat an earlier one in every column, reasons aside.
+        conflicts: games, the same in every column but verdict and reason, that have different verdicts.
+        order_unknown: verdicts whose ``order`` is empty; agent_a is taken to have been shown first.
+    """
+
+    verdicts: Sequence[GameVerdict]
+    extras: Mapping[str, Sequence[str]]
+    rows: int
+    skipped: int = 0
+    self_play: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    order_unknown: int = 0
+
+
+def read_verdicts(
+    path: Path | str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_empty: bool = False,
+    skip_self_play: bool = False,
+) -> ImportedVerdicts:
+    """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
+
+    Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or their ``ALIASES``; a
+    table with ``BOTH_ORDERS`` instead of a verdict gives two games a row. ``agent_a`` was shown first unless ``order``
+    says ``ba`` (or ``2`` or ``second``: the place where agent_a was shown).
+
+    A verdict is read without regard to case, and what it points at depends on the word:
+
+    - ``A``, ``B``, ``1``, ``2`` mean the *columns* agent_a and agent_b, whatever the order; in ``BOTH_ORDERS`` they
+      mean the answer shown first and second, as in the records of MT-bench judges;
+    - ``agent_a``, ``model_a`` and so on, or the agent's own name, mean that agent;
+    - ``left``, ``right``, ``first``, ``second`` mean the place where the answer was shown;
+    - ``TIE``, ``draw``, ``C``, ``N``, ``tie (bothbad)``, ``tie (inconsistent)``, ``inconsistent`` are ties;
+    - in a column ``preference`` (AlpacaEval) a number from 1 for agent_a to 2 for agent_b goes to the nearer one;
+      1.5 and 0 are ties. Elsewhere 0 is refused: some tables mean a tie by it, some a loss.
+
+    Args:
+        path: the file.
+        columns: the file's name for a column, where neither name nor alias fits: ``{"verdict": "gold"}``.
+        skip_empty: leave out and count games with an empty verdict, ``error`` or ``nan`` instead of refusing them.
+        skip_self_play: leave out and count games of an agent against itself, as in AlpacaEval's baseline against its
+            own answers, instead of refusing them.
+
+    Raises:
+        DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
+            order is none of the above.
+    """
+    verdicts: list[GameVerdict] = []
+    extras: dict[str, list[str]] = {}
+    seen: defaultdict[tuple[str | None, ...], set[Verdict]] = defaultdict(set)
+    layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
+    rows = skipped = self_play = order_unknown = 0
+    for row in read_rows(path):
+        rows += 1
+        header = tuple(row.values)
+        if header not in layouts:
+            layouts[header] = _Layout.of(row, columns or {})
+        layout = layouts[header]
+        if skip_self_play and row.text(layout.agent_a) == row.text(layout.agent_b) != "":
+            self_play += len(layout.verdicts)
+            continue
+        further = {name: row.text(column) for name, column in layout.extras.items()}
+        distinguishing = [text for name, text in further.items() if name != "reason"]
+        for game in _games(row, layout, skip_empty=skip_empty):
+            if game is None:
+                skipped += 1
+                continue
+            for name, text in further.items():
+                _padded(extras.setdefault(name, []), len(verdicts)).append(text)
+            verdicts.append(game)
+            order_unknown += layout.order is not None and not row.text(layout.order).strip()
+            seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing].add(game.verdict)
+    duplicates = len(verdicts) - sum(len(found) for found in seen.values())
+    conflicts = sum(len(found) > 1 for found in seen.values())
+    aligned = {name: _padded(column, len(verdicts)) for name, column in extras.items()}
+    return ImportedVerdicts(
+        verdicts,
+        aligned,
+        rows,
+        skipped=skipped,
+        self_play=self_play,
+        duplicates=duplicates,
+        conflicts=conflicts,
+        order_unknown=order_unknown,
+    )
+
+
+def write_verdicts(
+    path: Path | str, verdicts: Sequence[GameVerdict], extras: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write a table of verdicts that ``read_verdicts`` gives back equal.
+
+    Args:
+        path: the file; its extension says the format.
+        verdicts: the games as they were shown, so ``order`` is always ``ab``.
+        extras: further columns, aligned with ``verdicts``.
+
+    Raises:
+        DataError: the file cannot be written, or an extra column has the name of one of ours.
+        ValueError: some games have a query and others do not, or a column of ``extras`` has another length.
+    """
+    extras = extras or {}
+    own = ["agent_a", "agent_b", "verdict", "judge", "order"]
+    if any(game.query_id is not None for game in verdicts):
+        if any(game.query_id is None for game in verdicts):
+            raise ValueError("either every game has a query or none has")
+        own.insert(0, "qid")
+    if taken := extras.keys() & set(own):
+        raise DataError(path, "a further column has the name of one of the table's own", value=min(taken))
+    rows: list[dict[str, Cell]] = []
+    for game, *further in zip(verdicts, *extras.values(), strict=True):
+        values = {"qid": game.query_id, "agent_a": game.agent_a, "agent_b": game.agent_b, "judge": game.judge}
+        row: dict[str, Cell] = {**values, "verdict": game.verdict.value, "order": "ab"}
+        rows.append({name: row[name] for name in own} | dict(zip(extras, further, strict=True)))
+    write_rows(path, [*own, *extras], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which column of the file holds what."""
+
+    agent_a: str
+    agent_b: str
+    verdicts: Sequence[str]
+    qid: str | None
+    judge: str | None
+    order: str | None
+    extras: Mapping[str, str]
+    """Further columns: the name they get, and the file's."""
+
+    @staticmethod
+    def of(row: Row, columns: Mapping[str, str]) -> _Layout:
+        if unknown := columns.keys() - ALIASES.keys():
+            raise DataError(row.path, f"no such column to map; choose from {', '.join(ALIASES)}", value=min(unknown))
+        header, line = list(row.values), row.line if table_format(row.path) == "jsonl" else None
+        for column in columns.values():
+            if column not in header:
+                raise missing_column(row.path, column, header, line)
+        found = {name: _find(name, header, columns) for name in ALIASES}
+        both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header)
+        for name in ("agent_a", "agent_b", "verdict"):
+            if found[name] is None and not (both and name == "verdict"):
+                raise missing_column(row.path, name, header, line)
+        verdicts = BOTH_ORDERS if both else (str(found["verdict"]),)
+        order = None if both else found["order"]
+        used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
+        extras = {"reason" if column == found["reason"] else column: column for column in header if column not in used}
+        return _Layout(
+            str(found["agent_a"]), str(found["agent_b"]), verdicts, found["qid"], found["judge"], order, extras
+        )
+
+
+def _padded(column: list[str], length: int) -> list[str]:
+    column.extend([""] * (length - len(column)))
+    return column
+
+
+def _find(name: str, header: Sequence[str], columns: Mapping[str, str]) -> str | None:
+    if name in columns:
+        return columns[name]
+    taken = set(columns.values())
+    return next((column for column in (name, *ALIASES[name]) if column in header and column not in taken), None)
+
+
+def _games(row: Row, layout: _Layout, *, skip_empty: bool) -> Iterator[GameVerdict | None]:
+    """The one or two games of a row, as shown; ``None`` for one without a verdict."""
+    agent_a, agent_b = row.identifier(layout.agent_a), row.identifier(layout.agent_b)
+    if agent_a == agent_b:
+        raise row.error("an agent plays against itself: remove the row, or have such rows skipped", agent_a)
+    query_id = row.identifier(layout.qid) if layout.qid is not None else None
+    judge = row.text(layout.judge) if layout.judge is not None else ""
+    for column in layout.verdicts:
+        swapped = column == BOTH_ORDERS[1] or _shown_swapped(row, layout.order)
+        text = row.text(column).strip()
+        if text.casefold() in _NO_VERDICT:
+            if not skip_empty:
+                raise row.error(f"no verdict in {column!r}: remove the row, or have such rows skipped", text)
+            yield None
+            continue
+        verdict = _verdict_as_shown(row, column, text, (agent_a, agent_b), swapped=swapped)
+        first, second = (agent_b, agent_a) if swapped else (agent_a, agent_b)
+        yield GameVerdict(query_id, first, second, verdict, judge)
+
+
+def _shown_swapped(row: Row, column: str | None) -> bool:
+    text = row.text(column).strip() if column is not None else ""
+    if not text:
+        return False
+    if text.casefold() not in _SHOWN_SWAPPED:
+        raise row.error(f"{column!r} must be one of {', '.join(_SHOWN_SWAPPED)}", text)
+    return _SHOWN_SWAPPED[text.casefold()]
+
+
+def _verdict_as_shown(row: Row, column: str, text: str, agents: tuple[str, str], *, swapped: bool) -> Verdict:
+    """A for the answer shown first, B for the second."""
+    meant = _preferred(text) if column == "preference" else None
+    meant = meant or _side_of_word(text.casefold(), letters_are_places=column in BOTH_ORDERS, swapped=swapped)
+    named = {agents[0]: Verdict.A, agents[1]: Verdict.B}.get(text)
+    # In our own tables A, B and TIE keep their meaning even where agents are called so.
+    own = column == "verdict" and text in set(Verdict)
+    if meant is not None and named not in {None, meant} and not own:
+        raise row.error("the winner is the name of one agent and a word for something else", text)
+    meant = meant or named
+    if meant is None:
+        raise row.error(f"{column!r} must be A, B, TIE, or the name of one of the two agents", text)
+    return meant.swapped() if swapped else meant
+
+
+def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
+    """Which column's agent a word for a side means; ``swapped`` if agent_b was shown first."""
+    if word in _TIES:
+        return Verdict.TIE
+    side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(word)
+    is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
+    return side.swapped() if side is not None and is_place and swapped else side
+
+
+def _preferred(text: str) -> Verdict | None:
+    try:
+        preference = float(text)
+    except ValueError:
+        return None
+    if preference in {0.0, 1.5}:
+        return Verdict.TIE
+    if not 1 <= preference <= 2:
+        return None
+    return Verdict.A if preference < 1.5 else Verdict.B

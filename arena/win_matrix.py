@@ -1,0 +1,95 @@
+"""Matrices of win percentages, the form in which papers print a tournament."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from arena.verdicts import ALIASES as VERDICT_ALIASES
+from judges.errors import DataError
+from judges.tables import Row, missing_column, read_columns, read_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ALIASES: Final[Mapping[str, Sequence[str]]] = {"agent": ("model", "system")}
+SUMMARIES: Final = frozenset({"average", "mean"})
+"""Columns that sum up a row; they are not read."""
+
+_ROUNDING = 0.101
+"""Two percentages rounded to one decimal may together exceed 100 by 0.1."""
+
+
+def is_win_matrix(path: Path | str) -> bool:
+    """Whether a table has one agent a row and no second agent column, as told by its header.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    header = set(read_columns(path))
+    return bool(header & {"agent", *ALIASES["agent"]}) and not header & {"agent_a", *VERDICT_ALIASES["agent_a"]}
+
+
+def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
+    """Read a matrix with a column ``agent`` and one further column for each agent.
+
+    A cell is the percentage, 0 to 100, of its games that the row's agent won against the column's; what the two cells
+    of a pair lack to 100 are ties. Both cells are empty where two agents never met. The diagonal is not read.
+
+    Returns:
+        The K agents in the order of the rows, and the percentages, shape (K, K), NaN where there is none.
+
+    Raises:
+        DataError: the file cannot be read, rows and columns name different agents, or a cell is no percentage.
+    """
+    import numpy as np
+
+    rows = list(read_rows(path, ("agent",), ALIASES))
+    agents = _agents(Path(path), rows)
+    percentages = np.full((len(agents), len(agents)), np.nan)
+    for i, row in enumerate(rows):
+        for j, opponent in enumerate(agents):
+            if i != j:
+                percentages[i, j] = _percentage(row, opponent)
+    for i, j in itertools.combinations(range(len(agents)), 2):
+        _check_pair(rows[j], agents[i], float(percentages[i, j]), float(percentages[j, i]))
+    if not np.nanmax(percentages, initial=0) > 1:
+        raise DataError(path, "no value is above 1: if these are fractions, multiply them by 100")
+    return agents, percentages
+
+
+def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
+    agents: list[str] = []
+    for row in rows:
+        if (agent := row.identifier("agent")) in agents:
+            raise row.error("this agent has a row already", agent)
+        agents.append(agent)
+    header = rows[0].values
+    for agent in agents:
+        if agent not in header:
+            raise missing_column(path, agent, header)
+    if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
+        raise DataError(path, "this column is none of the agents that have a row", value=extra[0])
+    return agents
+
+
+def _percentage(row: Row, opponent: str) -> float:
+    text = row.text(opponent).strip()
+    try:
+        percentage = float(text) if text else math.nan
+    except ValueError:
+        percentage = math.inf
+    if not (math.isnan(percentage) or 0 <= percentage <= 100):
+        raise row.error(f"the percentage against {opponent!r} must be a number from 0 to 100", text)
+    return percentage
+
+
+def _check_pair(row: Row, opponent: str, theirs: float, ours: float) -> None:
+    if math.isnan(theirs) != math.isnan(ours):
+        raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given")
+    if theirs + ours > 100 + _ROUNDING:
+        raise row.error(f"this agent and {opponent!r} together won more than all games", f"{ours:g} + {theirs:g}")

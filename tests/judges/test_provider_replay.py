@@ -1,0 +1,178 @@
+"""Replaying recorded replies, verdicts and labels."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judges.errors import DataError, InputError, RejectedError, ReplyError
+from judges.identity import judgment_id
+from judges.parse import ParsedReply, parse_reply
+from judges.providers import open_provider
+from judges.providers.recordings import prompt_sha256
+from judges.providers.replay import ReplayProvider
+from judges.spec import JudgeSpec
+from judges.tables import read_rows
+from judges.types import Answer, Prompt, Query, Task
+from tests.support.prompts import BAD, GOOD, bracketed, criteria, pairwise, relevance
+
+SHARED = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).resolve().parents[2] / "../shared"))
+QDRANT = SHARED / "data/ragelo_qdrant/pairwise_verdicts.csv"
+
+
+def recorded(folder: Path, name: str, text: str) -> JudgeSpec:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return JudgeSpec(provider="replay", path=path)
+
+
+async def judged(spec: JudgeSpec, prompt: Prompt) -> ParsedReply:
+    completion = await open_provider(spec).complete(prompt)
+    return parse_reply(completion.text, prompt.contract, prompt.inputs)
+
+
+@pytest.mark.parametrize(
+    ("written", "outcome"),
+    [("A", "A"), ("B", "B"), ("TIE", "TIE"), ("C", "TIE"), ("tie", "TIE"), ("draw", "TIE"), ("model_b", "B")],
+)
+async def test_a_table_of_verdicts_is_read_in_the_words_that_tables_use(
+    tmp_path: Path, written: str, outcome: str
+) -> None:
+    spec = recorded(tmp_path, "verdicts.csv", f"qid,agent_a,agent_b,verdict,reason\nq1,good,bad,{written},so it is\n")
+    assert await judged(spec, pairwise(GOOD, BAD)) == ParsedReply(outcome, "so it is")
+
+
+async def test_a_verdict_belongs_to_the_order_that_was_shown(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, "v.jsonl", '{"query_id": "q1", "agent_a": "good", "agent_b": "bad", "verdict": "A"}\n')
+    assert (await judged(spec, pairwise(GOOD, BAD))).outcome == "A"
+    with pytest.raises(RejectedError, match="'bad' before 'good'") as caught:
+        await judged(spec, pairwise(BAD, GOOD))
+    assert caught.value.cause == "not_recorded"
+
+
+async def test_a_table_that_names_the_order_is_read_as_it_was_shown(tmp_path: Path) -> None:
+    text = "qid,agent_a,agent_b,order,verdict\nq1,good,bad,ab,A\nq1,good,bad,ba,A\n"
+    spec = recorded(tmp_path, "v.csv", text)
+    assert (await judged(spec, pairwise(GOOD, BAD))).outcome == "A"
+    assert (await judged(spec, pairwise(BAD, GOOD))).outcome == "B"
+
+
+async def test_labels_come_from_a_table_or_from_qrels(tmp_path: Path) -> None:
+    table = recorded(tmp_path, "labels.csv", "qid,did,label\nq1,vacuum,1\nq1,weather,0\n")
+    qrels = recorded(tmp_path, "human.qrels", "q1 0 vacuum 1\n\nq1 0 weather 0\n")
+    for spec in (table, qrels):
+        assert (await judged(spec, relevance())).outcome == 1
+
+
+async def test_criteria_come_from_columns_of_their_names(tmp_path: Path) -> None:
+    text = "qid,agent,relevance,accuracy,completeness,precision\nq1,good,2,1,0,2\n"
+    graded = await judged(recorded(tmp_path, "grades.csv", text), criteria())
+    assert graded.outcome == {"relevance": 2, "accuracy": 1, "completeness": 0, "precision": 2}
+
+
+async def test_a_recorded_reply_is_returned_whole(tmp_path: Path) -> None:
+    reply = 'Thinking first.\n{"explanation": "closer", "verdict": "B"}'
+    row = {"qid": "q1", "agent_a": "good", "agent_b": "bad", "reply": reply, "verdict": "A"}
+    completion = await open_provider(recorded(tmp_path, "r.jsonl", json.dumps(row))).complete(pairwise())
+    assert completion.text == reply
+
+
+async def test_a_reply_can_be_recorded_for_one_exact_prompt(tmp_path: Path) -> None:
+    prompt = pairwise()
+    row = {"prompt_sha256": prompt_sha256(prompt), "reply": '{"explanation": "x", "verdict": "TIE"}'}
+    spec = recorded(tmp_path, "r.jsonl", json.dumps(row))
+    assert (await judged(spec, prompt)).outcome == "TIE"
+    with pytest.raises(RejectedError):
+        await judged(spec, replace(prompt, user=prompt.user + "."))
+
+
+@pytest.mark.parametrize("label", ["7", "2.0", "very", "1."])
+async def test_what_is_recorded_outside_the_contract_is_refused_by_the_parser(tmp_path: Path, label: str) -> None:
+    with pytest.raises(ReplyError):
+        await judged(recorded(tmp_path, "labels.csv", f"qid,did,label\nq1,vacuum,{label}\n"), relevance())
+
+
+async def test_an_empty_verdict_is_one_that_was_not_recorded(tmp_path: Path) -> None:
+    with pytest.raises(RejectedError) as caught:
+        await judged(recorded(tmp_path, "v.csv", "qid,agent_a,agent_b,verdict\nq1,good,bad,\n"), pairwise())
+    assert caught.value.cause == "not_recorded"
+
+
+def test_a_contradiction_names_file_and_lines(tmp_path: Path) -> None:
+    text = "qid,agent_a,agent_b,verdict\nq1,good,bad,A\nq1,bad,good,B\nq1,good,bad,B\n"
+    with pytest.raises(InputError, match=r"v\.csv:4: contradicts line 2 on the same \('q1 good bad'\)"):
+        open_provider(recorded(tmp_path, "v.csv", text))
+
+
+async def test_the_same_verdict_twice_is_no_contradiction(tmp_path: Path) -> None:
+    text = "qid,agent_a,agent_b,verdict,reason\nq1,good,bad,A,first\nq1,good,bad,A,second\n"
+    assert await judged(recorded(tmp_path, "v.csv", text), pairwise()) == ParsedReply("A", "first")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("v.csv", "qid,verdict\nq1,A\n", r"v\.csv:2: the row must have"),
+        ("v.csv", "qid,agent_a,agent_b,verdict\n,x,y,A\n", r"v\.csv:2: 'qid' is empty"),
+        ("v.csv", "qid,agent_a,agent_b,order,verdict\nq1,x,y,so,A\n", r"v\.csv:2: 'order' must be"),
+        ("human.qrels", "q1 0 d1\n", r"human\.qrels:1: a line of qrels is"),
+    ],
+)
+def test_a_malformed_file_names_the_line(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        open_provider(recorded(tmp_path, name, text))
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.csv: no such file"):
+        open_provider(JudgeSpec(provider="replay", path=tmp_path / "none.csv"))
+
+
+async def test_packed_files_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "human.qrels.gz"
+    path.write_bytes(gzip.compress(b"q1 0 vacuum 2\n"))
+    assert (await judged(JudgeSpec(provider="replay", path=path), relevance())).outcome == 2
+
+
+def test_identity_follows_the_content_of_the_file(tmp_path: Path) -> None:
+    one = open_provider(recorded(tmp_path, "a.qrels", "q1 0 d1 1\n"))
+    same = open_provider(recorded(tmp_path, "b.qrels", "q1 0 d1 1\n"))
+    other = open_provider(recorded(tmp_path, "c.qrels", "q1 0 d1 2\n"))
+    assert one.identity == same.identity != other.identity
+
+
+def test_equal_answers_of_two_agents_keep_their_own_verdicts(tmp_path: Path) -> None:
+    spec = recorded(tmp_path, "v.csv", "qid,agent_a,agent_b,verdict\nq1,good,bad,A\nq1,twin,bad,B\n")
+    provider = ReplayProvider(spec)
+    twin = Answer("q1", "twin", GOOD.text)
+    ids = {
+        judgment_id(prompt, provider.identity, by_name=provider.judges_names)
+        for prompt in (pairwise(GOOD, BAD), pairwise(twin, BAD))
+    }
+    assert len(ids) == 2
+
+
+def qdrant_prompt(template: Prompt, qid: str, agent_a: str, agent_b: str) -> Prompt:
+    answers = (Answer(qid, agent_a, "one"), Answer(qid, agent_b, "two"))
+    inputs = replace(template.inputs, query=Query(qid, "?"), answers=answers)
+    return replace(template, task=Task.PAIRWISE, inputs=inputs)
+
+
+@pytest.mark.parametrize("template", [pairwise(), bracketed()], ids=["json", "brackets"])
+async def test_the_verdicts_of_a_recorded_tournament_come_out_as_they_went_in(template: Prompt) -> None:
+    spec = JudgeSpec(provider="replay", path=QDRANT)
+    provider = open_provider(spec)
+    rows = list(read_rows(QDRANT))
+    assert len(rows) == 200
+    for row in rows:
+        prompt = qdrant_prompt(template, row.text("qid"), row.text("agent_a"), row.text("agent_b"))
+        completion = await provider.complete(prompt)
+        parsed = parse_reply(completion.text, prompt.contract, prompt.inputs)
+        assert parsed.outcome == {"A": "A", "B": "B", "C": "TIE"}[row.text("verdict")]
+        if template.contract.form == "brackets":
+            assert completion.text == row.text("raw_answer")

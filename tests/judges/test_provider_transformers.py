@@ -1,0 +1,205 @@
+"""Local models: tiny real ones, saved to a folder and run through the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError, ReplyError
+from judges.parse import parse_reply
+from judges.providers import open_provider
+from judges.providers.batching import Batcher
+from judges.spec import JudgeSpec
+from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
+from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, Family, save_tiny_model
+
+CONTRACT = ReplyContract("why", {"label": {"no": 0, "yes": 1}})
+YES, NO = '{"why": "on topic", "label": "yes"}', '{"why": "off", "label": "no"}'
+BRACKETS = replace(CONTRACT, form="brackets")
+IN_BRACKETS, NOT_IN_BRACKETS = "fits [[yes]]", "off [[no]]"
+
+
+def prompt(user: str, system: str = "Judge.") -> Prompt:
+    return Prompt(Task.RELEVANCE, "tiny", "1", system, user, CONTRACT, Inputs(Query("q", user)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def chat_model(folder: Path) -> Path:
+    taught = {
+        "<system>Judge.\n<user>vacuum\n<assistant>": YES,
+        "<system>Judge.\n<user>tomorrow's weather\n<assistant>": NO,
+    }
+    return save_tiny_model(folder / "chat", "causal", chat_template=CHAT_TEMPLATE, taught=taught)
+
+
+@pytest.fixture(scope="module")
+def t5_model(folder: Path) -> Path:
+    taught = {"Judge.\n\nvacuum": IN_BRACKETS, "Judge.\n\ntomorrow's weather": NOT_IN_BRACKETS}
+    return save_tiny_model(folder / "t5", "text-to-text", taught=taught)
+
+
+@pytest.fixture(scope="module")
+def random_model(folder: Path) -> Path:
+    return save_tiny_model(folder / "random", "causal")
+
+
+def declared(path: Path, **options: object) -> JudgeSpec:
+    return JudgeSpec.model_validate({"provider": "transformers", "path": path, "max_tokens": 64, **options})
+
+
+async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
+    provider = open_provider(spec)
+    try:
+        return await asyncio.gather(*(provider.complete(each) for each in prompts))
+    finally:
+        await provider.close()
+
+
+@pytest.mark.parametrize(("model", "contract"), [("chat_model", CONTRACT), ("t5_model", BRACKETS)])
+async def test_a_model_that_knows_the_answers_labels_a_whole_batch(
+    model: str, contract: ReplyContract, request: pytest.FixtureRequest
+) -> None:
+    prompts = [prompt("vacuum"), prompt("tomorrow's weather"), prompt("vacuum")]
+    replies = await asked(declared(request.getfixturevalue(model)), *prompts)
+    assert [parse_reply(reply.text, contract, prompts[0].inputs).outcome for reply in replies] == [1, 0, 1]
+    assert all(reply.finish is Finish.STOP for reply in replies)
+    assert replies[0].model == {"chat_model": "chat", "t5_model": "t5"}[model]
+
+
+@pytest.mark.parametrize(("model", "texts"), [("chat_model", (YES, NO)), ("t5_model", (IN_BRACKETS, NOT_IN_BRACKETS))])
+async def test_tokens_are_counted_for_each_reply_of_a_batch(
+    model: str, texts: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(model)
+    short, long = await asked(declared(path), prompt("vacuum"), prompt("tomorrow's weather"))
+    assert (short.usage.output_tokens, long.usage.output_tokens) == (len(texts[0]) + 1, len(texts[1]) + 1)
+    assert (long.usage.input_tokens or 0) - (short.usage.input_tokens or 0) == len("tomorrow's weather") - len("vacuum")
+
+
+@pytest.mark.parametrize("family", ["causal", "text-to-text"])
+async def test_garbage_is_a_reply_that_the_parser_refuses(family: Family, tmp_path: Path) -> None:
+    model = save_tiny_model(tmp_path / "garbage", family)
+    (reply,) = await asked(declared(model, max_tokens=8), prompt("vacuum"))
+    with pytest.raises(ReplyError):
+        parse_reply(reply.text, CONTRACT, prompt("vacuum").inputs)
+
+
+async def test_a_reply_cut_at_max_tokens_says_so(chat_model: Path) -> None:
+    (reply,) = await asked(declared(chat_model, max_tokens=5), prompt("vacuum"))
+    assert (reply.finish, reply.text, reply.usage.output_tokens) == (Finish.LENGTH, YES[:5], 5)
+
+
+async def test_a_batch_replies_what_single_prompts_reply(random_model: Path) -> None:
+    prompts = [prompt("a" * length) for length in (1, 30, 7)]
+    together = await asked(declared(random_model, max_tokens=12), *prompts)
+    alone = [(await asked(declared(random_model, max_tokens=12, concurrency=1), each))[0] for each in prompts]
+    assert [reply.text for reply in together] == [reply.text for reply in alone]
+
+
+async def test_a_seed_repeats_what_is_sampled(random_model: Path) -> None:
+    async def sampled(seed: int) -> str:
+        spec = declared(random_model, max_tokens=12, temperature=1.0, seed=seed)
+        return (await asked(spec, prompt("vacuum")))[0].text
+
+    assert await sampled(7) == await sampled(7) != await sampled(8)
+
+
+async def test_a_template_without_system_messages_gets_it_with_the_first_user_message(tmp_path: Path) -> None:
+    taught = {"<user>Judge.\n\nvacuum\n<assistant>": YES}
+    model = save_tiny_model(tmp_path / "m", "causal", chat_template=NO_SYSTEM_TEMPLATE, taught=taught, steps=80)
+    (reply,) = await asked(declared(model), prompt("vacuum"))
+    assert reply.text == YES
+
+
+async def test_later_turns_are_part_of_the_conversation(chat_model: Path) -> None:
+    again = replace(prompt("vacuum"), turns=(Turn("assistant", "yes"), Turn("user", "As JSON.")))
+    plain, longer = await asked(declared(chat_model), prompt("vacuum"), again)
+    added = len("<assistant>yes\n<user>As JSON.\n")
+    assert (longer.usage.input_tokens or 0) - (plain.usage.input_tokens or 0) == added
+
+
+async def test_a_prompt_too_long_for_the_model_is_rejected_and_the_others_are_not(chat_model: Path) -> None:
+    provider = open_provider(declared(chat_model))
+    long, short = await asyncio.gather(
+        provider.complete(prompt("x" * CONTEXT)), provider.complete(prompt("vacuum")), return_exceptions=True
+    )
+    await provider.close()
+    assert isinstance(long, RejectedError)
+    assert "max_tokens" in str(long)
+    assert isinstance(short, Completion)
+    assert short.text == YES
+
+
+def test_identity_tells_models_apart_by_their_weights(chat_model: Path, random_model: Path, tmp_path: Path) -> None:
+    renamed = Path(shutil.copytree(chat_model, tmp_path / "elsewhere" / "chat"))
+    one, same = open_provider(declared(chat_model)), open_provider(declared(renamed))
+    other = open_provider(declared(Path(shutil.copytree(random_model, tmp_path / "chat"))))
+    assert one.identity == same.identity != other.identity
+    assert str(tmp_path) not in str(same.identity)
+
+
+async def test_a_folder_with_broken_weights_stops_the_judge_with_one_line(chat_model: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(chat_model, tmp_path / "broken"))
+    (broken / "model.safetensors").unlink()
+    with pytest.raises(JudgeStoppedError, match="cannot be loaded") as caught:
+        await asked(declared(broken), prompt("vacuum"))
+    assert caught.value.cause == "unknown_model"
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_no_model_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a folder"):
+        open_provider(declared(tmp_path / "none"))
+    with pytest.raises(InputError, match=r"config\.json"):
+        open_provider(declared(tmp_path))
+
+
+def test_a_device_that_is_not_there_is_one_line(random_model: Path) -> None:
+    with pytest.raises(InputError, match="'cuda:99'"):
+        open_provider(declared(random_model, device="cuda:99"))
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, random_model: Path) -> None:
+    monkeypatch.setattr("judges.providers.transformers.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"ragarena\[local\]"):
+        open_provider(declared(random_model))
+
+
+async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_batch_size() -> None:
+    sizes: list[int] = []
+
+    def work(items: Sequence[int]) -> list[int | Exception]:
+        sizes.append(len(items))
+        return [item * 10 for item in items]
+
+    batcher: Batcher[int, int] = Batcher(work, 4)
+    assert await asyncio.gather(*(batcher.submit(item) for item in range(10))) == [item * 10 for item in range(10)]
+    assert sizes == [4, 4, 2]
+    await batcher.close()
+
+
+async def test_whoever_gives_up_is_left_out_and_an_error_reaches_everyone_else() -> None:
+    seen: list[int] = []
+
+    def work(items: Sequence[int]) -> list[int | Exception]:
+        seen.extend(items)
+        raise RuntimeError("out of order")
+
+    batcher: Batcher[int, int] = Batcher(work, 4)
+    impatient, patient = (asyncio.ensure_future(batcher.submit(item)) for item in (1, 2))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    with pytest.raises(RuntimeError, match="out of order"):
+        await patient
+    assert seen in ([2], [1, 2])
+    await batcher.close()
