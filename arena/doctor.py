@@ -52,7 +52,8 @@ def _examine_config(path: Path) -> list[Finding]:
         prompts = ", ".join(template.name for template in prompting.templates.values()) or "none"
     except InputError as error:
         return [("config", False, str(error))]
-    shape = f"{len(data.queries)} queries, {len(data.agents)} agents, {len(data.answers)} answers, {len(data.documents)} documents"
+    counts = {"queries": data.queries, "agents": data.agents, "answers": data.answers, "documents": data.documents}
+    shape = ", ".join(f"{len(found)} {name}" for name, found in counts.items())
     findings: list[Finding] = [
         ("config", True, f"{path}: {wanted} judgments wanted, prompts {prompts}"),
         ("config data", True, shape),

@@ -125,6 +125,8 @@ def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
     return RatingSettings(
         k=section.elo.k,
         initial=section.elo.initial,
+        centre=section.elo.initial,
+        reconcile=True,
         tournaments=section.elo.tournaments,
         ties=section.bradley_terry.ties,
         bootstrap=section.bootstrap.samples,

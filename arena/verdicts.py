@@ -31,6 +31,7 @@ _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.
 _COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", "inconsistent"}
+_OWN: Final = frozenset(Verdict)
 _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
@@ -246,7 +247,7 @@ def _verdict_as_shown(row: Row, column: str, text: str, agents: tuple[str, str],
     meant = meant or _side_of_word(text.casefold(), letters_are_places=column in BOTH_ORDERS, swapped=swapped)
     named = {agents[0]: Verdict.A, agents[1]: Verdict.B}.get(text)
     # In our own tables A, B and TIE keep their meaning even where agents are called so.
-    own = column == "verdict" and text in set(Verdict)
+    own = column == "verdict" and text in _OWN
     if meant is not None and named not in {None, meant} and not own:
         raise row.error("the winner is the name of one agent and a word for something else", text)
     meant = meant or named

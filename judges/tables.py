@@ -139,7 +139,7 @@ def missing_column(path: Path, column: str, found: Iterable[str], line: int | No
     """The error that says which column a table lacks and which one may be meant, for the caller to raise."""
     names = [name for name in found if name]
     near = difflib.get_close_matches(column, names, n=1)
-    hint = f", did you mean to call {near[0]!r} so" if near else ""
+    hint = f" (is it {near[0]!r}?)" if near else ""
     return DataError(path, f"column {column!r} is missing{hint}; found: {', '.join(names)}", line=line)
 
 

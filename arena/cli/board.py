@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.ratings.rate import Ratings, RatingSettings
 
 
 class Format(StrEnum):
@@ -66,11 +70,10 @@ def rate(
         bool | None, typer.Option("--as-games/--reconcile", help="every row one game, or both orders reconciled")
     ] = None,
     k: Annotated[float, typer.Option(help="Elo's step")] = 32.0,
-    initial: Annotated[float, typer.Option(help="Elo's first rating")] = 1000.0,
-    centre: Annotated[float, typer.Option(help="mean of the Bradley-Terry ratings")] = 1000.0,
+    initial: Annotated[float, typer.Option(help="Elo's first rating and the mean of Bradley-Terry's")] = 1000.0,
     scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
     tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
-    bootstrap: Annotated[int, typer.Option(min=1, help="bootstrap samples of the intervals")] = 1000,
+    bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
@@ -88,7 +91,7 @@ def rate(
     settings = RatingSettings(
         k=k,
         initial=initial,
-        centre=centre,
+        centre=initial,
         scale=scale,
         tournaments=tournaments,
         ties=ties.value,
@@ -98,3 +101,18 @@ def rate(
         seed=seed,
     )
     print_ratings(_ratings(file, settings, queries), "json" if as_json else "table", sort_by=method.value)
+
+
+def _ratings(file: Path, settings: RatingSettings, queries: int | None) -> Ratings:
+    from arena.ratings.counts import from_win_matrix
+    from arena.ratings.rate import rate as rate_verdicts
+    from arena.ratings.rate import rate_games
+    from arena.verdicts import read_verdicts
+    from arena.win_matrix import is_win_matrix, read_win_matrix
+
+    if not is_win_matrix(file):
+        return rate_verdicts(read_verdicts(file).verdicts, settings)
+    if queries is None:
+        raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
+    agents, percentages = read_win_matrix(file)
+    return rate_games(from_win_matrix(agents, percentages, queries), replace(settings, cluster=False))

@@ -1,3 +1,68 @@
 """``import`` and ``export``: judgments and data as tables of other tools."""
 
 from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class What(StrEnum):
+    """What to export."""
+
+    VERDICTS = "verdicts"
+    LABELS = "labels"
+    CRITERIA = "criteria"
+    DATA = "data"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("import")(import_verdicts)
+    app.command("export")(export)
+
+
+def import_verdicts(
+    file: Annotated[Path, typer.Argument(metavar="VERDICTS", help="qid, agent_a, agent_b, verdict [, judge, order]")],
+    store: Annotated[str, typer.Option(help="the store to put them in; made if it is not there")],
+    name: Annotated[str | None, typer.Option(help="the tournament's name; the file's name when absent")] = None,
+    queries: Annotated[Path | None, typer.Option(help="the queries' texts")] = None,
+    documents: Annotated[Path | None, typer.Option(help="the retrieved documents")] = None,
+    answers: Annotated[Path | None, typer.Option(help="the answers' texts")] = None,
+) -> None:
+    """Put recorded verdicts, of people or of a judge elsewhere, into a store: for leaderboard and web page."""
+    from arena.cli.console import output
+    from arena.imports import import_table
+
+    tournament = name or file.name.split(".")[0]
+    imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
+    again = f", {imported.repeated} repeated rows left out" if imported.repeated else ""
+    output.print(f"{imported.verdicts} verdicts imported as {tournament!r}{again}", markup=False)
+    output.print(f"next:  ragarena leaderboard {store}", markup=False)
+
+
+def export(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="a .csv, .tsv, .jsonl, .parquet (or .gz) file; a folder for data")
+    ],
+    what: Annotated[What, typer.Option(help="what to write")] = What.VERDICTS,
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+) -> None:
+    """Write verdicts, relevance labels, criteria grades or the data of a tournament as tables."""
+    from arena import exports
+    from arena.cli.console import output
+    from arena.cli.sources import open_tournament
+
+    store, name = open_tournament(source, tournament)
+    write = {
+        What.VERDICTS: exports.export_verdicts,
+        What.LABELS: exports.export_labels,
+        What.CRITERIA: exports.export_criteria,
+        What.DATA: exports.export_data,
+    }[what]
+    count = write(store, name, out)
+    store.close()
+    output.print(f"{count} rows written to {out}", markup=False)

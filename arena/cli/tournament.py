@@ -36,8 +36,8 @@ def demo(
 
     Five small agents answered 26 questions about a handbook; a lexical baseline, not a language model, judges them.
     """
-    from arena.demo import copy_demo
     from arena.cli.console import output
+    from arena.demo import copy_demo
 
     config = copy_demo(folder)
     run(config)

@@ -113,7 +113,7 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
 
 
 def _maximum_exists(fitted: BradleyTerry, counts: PairCounts) -> NDArray[np.bool_]:
-    """Samples that show every outcome the point estimate shows have a maximum if it has one: only others need a check."""
+    """Samples that show every outcome the point estimate shows have a maximum if it has one; the rest is checked."""
     if fitted.problems:
         return np.zeros(len(counts.ties), np.bool_)
     exists = np.ones(len(counts.ties), np.bool_)

@@ -94,11 +94,20 @@ class BradleyTerry:
             level = strengths.mean(axis=-1, keepdims=True)
         else:
             level = strengths[..., [self.agents.index(self.settings.anchor)]]
-        return self.settings.centre + self.settings.points * (strengths - level)
+        points: Floats = self.settings.centre + self.settings.points * (strengths - level)
+        return points
 
     def model_covariance(self) -> Floats:
         """Covariance of ratings if all games were independent and the model true, shape (agents, agents)."""
-        return self.in_points(np.linalg.inv(self.curvature()))
+        return self.in_points(np.asarray(np.linalg.inv(self.curvature()), np.float64))
+
+    @property
+    def position_model_sd(self) -> float:
+        """Standard error of the order effect in points under the same assumptions; 0 where it was not estimated."""
+        if not self.form.position:
+            return 0.0
+        at = self.form.agents
+        return float(self.settings.points * np.sqrt(np.linalg.inv(self.curvature())[at, at]))
 
     def curvature(self) -> Floats:
         """Negative Hessian at the fit, shape (parameters, parameters)."""
@@ -162,4 +171,3 @@ def _nu(form: Form, counts: PairCounts, x: Floats) -> float | None:
     if not form.davidson:
         return None
     return float(np.exp(x[-1])) if form.tie_parameter(counts)[0] else 0.0
-

@@ -80,7 +80,7 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
     size = len(games.agents)
     codes, pair = np.unique(a.astype(np.int64) * size + b, return_inverse=True)
     wins_a, wins_b, ties = (
-        np.bincount(pair, np.where(score == value, games.weights, 0.0), codes.size)[np.newaxis]
+        np.bincount(pair, np.where(score == value, games.weights, 0.0), codes.size).astype(np.float64)[np.newaxis]
         for value in (1.0, 0.0, 0.5)
     )
     first, second = (codes // size).astype(np.int32), (codes % size).astype(np.int32)

@@ -8,11 +8,11 @@ depends on the order of games; the mean over seeded orders (500 in the RAGElo pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Floats, Games, Ints
 
 _ORDERS_IN_MEMORY = 64_000_000
 """Game numbers (4 bytes each) held at once; more tournaments than fit are replayed in chunks."""
@@ -56,6 +56,7 @@ class EloRatings:
 
 def elo(
     games: Games,
+    *,
     k: float = 32.0,
     initial: float = 1000.0,
     scale: float = 400.0,
@@ -71,22 +72,22 @@ def elo(
         ValueError: a setting is out of range, or a weight is no whole number of games.
     """
     settings = EloSettings(k, initial, scale, tournaments, seed)
-    a, b, score = _sorted(*_unrolled(games))
+    rows = _sorted(_unrolled(games))
     finals = np.empty((tournaments, len(games.agents)))
-    chunk = max(1, _ORDERS_IN_MEMORY // max(1, a.size))
+    chunk = max(1, _ORDERS_IN_MEMORY // max(1, len(rows.a)))
     for start in range(0, tournaments, chunk):
         numbers = range(start, min(start + chunk, tournaments))
-        orders = np.stack([np.random.default_rng([seed, t]).permutation(a.size).astype(np.int32) for t in numbers])
-        finals[start : start + len(numbers)] = _replay(a, b, score, orders, len(games.agents), settings)
+        orders = np.stack([np.random.default_rng([seed, t]).permutation(rows.a.size).astype(np.int32) for t in numbers])
+        finals[start : start + len(numbers)] = _replay(rows, orders, len(games.agents), settings)
     spread = finals.std(axis=0, ddof=1) if tournaments > 1 else np.zeros(len(games.agents))
-    return EloRatings(games.agents, finals.mean(axis=0), spread, settings, a.size)
+    return EloRatings(games.agents, finals.mean(axis=0), spread, settings, rows.a.size)
 
 
-def elo_online(games: Games, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
+def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
     """Ratings after one pass over the games in the order given, shape (agents,)."""
-    a, b, score = _unrolled(games)
-    one_order = np.arange(a.size, dtype=np.int32)[np.newaxis]
-    ratings: Floats = _replay(a, b, score, one_order, len(games.agents), EloSettings(k, initial, scale, 1))[0]
+    rows = _unrolled(games)
+    one_order = np.arange(rows.a.size, dtype=np.int32)[np.newaxis]
+    ratings: Floats = _replay(rows, one_order, len(games.agents), EloSettings(k, initial, scale, 1))[0]
     return ratings
 
 
@@ -95,42 +96,41 @@ def expected_score(rating: Floats, opponent: Floats, scale: float = 400.0) -> Fl
     return 1.0 / (1.0 + 10.0 ** ((opponent - rating) / scale))
 
 
-def _replay(
-    a: NDArray[np.int32],
-    b: NDArray[np.int32],
-    score: Floats,
-    orders: NDArray[np.int32],
-    agents: int,
-    settings: EloSettings,
-) -> Floats:
+def _replay(rows: _Rows, orders: Ints, agents: int, settings: EloSettings) -> Floats:
     """Final ratings of each tournament, shape (tournaments, agents): one step per game, all tournaments at once."""
     tournaments, length = orders.shape
     ratings = np.full(tournaments * agents, settings.initial)
-    row = np.arange(tournaments) * agents
+    own = np.arange(tournaments) * agents
     for step in range(length):
         game = orders[:, step]
-        of_a, of_b = row + a[game], row + b[game]
-        gain = settings.k * (score[game] - expected_score(ratings[of_a], ratings[of_b], settings.scale))
+        of_a, of_b = own + rows.a[game], own + rows.b[game]
+        gain = settings.k * (rows.score[game] - expected_score(ratings[of_a], ratings[of_b], settings.scale))
         ratings[of_a] += gain
         ratings[of_b] -= gain
     return ratings.reshape(tournaments, agents)
 
 
-def _unrolled(games: Games) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+class _Rows(NamedTuple):
+    """Agents and score of single games."""
+
+    a: Ints
+    b: Ints
+    score: Floats
+
+
+def _unrolled(games: Games) -> _Rows:
     """One row per game: a row of weight 3 is played three times, a row of weight 0 not at all."""
     if games.weight is None:
-        return games.a, games.b, games.score
-    times = games.weight.astype(np.int64)
-    if (times != games.weight).any():
+        return _Rows(games.a, games.b, games.score)
+    if not games.are_whole:
         raise ValueError("Elo replays single games: weights must be whole numbers")
-    return np.repeat(games.a, times), np.repeat(games.b, times), np.repeat(games.score, times)
+    times = games.weight.astype(np.int64)
+    return _Rows(np.repeat(games.a, times), np.repeat(games.b, times), np.repeat(games.score, times))
 
 
-def _sorted(
-    a: NDArray[np.int32], b: NDArray[np.int32], score: Floats
-) -> tuple[NDArray[np.int32], NDArray[np.int32], Floats]:
+def _sorted(rows: _Rows) -> _Rows:
     """Games with the lower-numbered agent as ``a``, in an order that depends on nothing but the games."""
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    score_of_low = np.where(a < b, score, 1.0 - score)
+    low, high = np.minimum(rows.a, rows.b), np.maximum(rows.a, rows.b)
+    score_of_low = np.where(rows.a < rows.b, rows.score, 1.0 - rows.score)
     order = np.lexsort((score_of_low, high, low))
-    return low[order], high[order], score_of_low[order]
+    return _Rows(low[order], high[order], score_of_low[order])

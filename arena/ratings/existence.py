@@ -122,7 +122,9 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
         rows += [sparse.hstack([sign * move[seen], nu_column]) for sign in signs]
     gain = sparse.csr_array(sparse.vstack(rows))
     bounds = [(-1.0, 1.0)] * move.shape[1] + [(0.0, 1.0)]
-    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=np.zeros(gain.shape[0]), bounds=bounds, method="highs")
+    limit = np.zeros(gain.shape[0])
+    # scipy's linprog takes sparse matrices; its stubs do not say so.
+    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=limit, bounds=bounds, method="highs")  # type: ignore[call-overload]
     if not solved.success:
         raise ArithmeticError(f"the check for a maximum failed: {solved.message}")
     return bool(-solved.fun > 1e-7)
@@ -185,7 +187,7 @@ def _outside_largest(labels: Labels, inside: NDArray[np.bool_] | None = None) ->
     label, size = counted[0]
     if size < 2 or (len(counted) > 1 and counted[1][1] == size):
         return np.ones(labels.size, np.bool_)
-    return labels != label
+    return np.asarray(labels != label, np.bool_)
 
 
 def _named(names: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:

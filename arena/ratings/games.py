@@ -141,10 +141,16 @@ class Games:
         """Games each row stands for, shape (n,)."""
         return np.ones(self.a.size) if self.weight is None else self.weight
 
+    @property
+    def are_whole(self) -> bool:
+        """Whether every row stands for a whole number of games."""
+        return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
+
     def per_agent(self) -> Floats:
         """Weighted number of games of each agent, shape (agents,)."""
         size = len(self.agents)
-        return np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)
+        counted = np.bincount(self.a, self.weights, size) + np.bincount(self.b, self.weights, size)
+        return counted.astype(np.float64)
 
 
 def tabulate(verdicts: Iterable[GameVerdict]) -> VerdictTable:
@@ -197,7 +203,7 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     key = _key(table, table.query, low, high)
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     by_order, present = _outcome_per_order(table, group, first.size)
-    both = present.all(axis=1)
+    both = present[:, 0] & present[:, 1]
     outcome, tally = _fold(by_order, both, win_and_tie, verdicts=len(table), orders=int(present.sum()))
     return Games(table.agents, low[first], high[first], _score(outcome), table.query[first], tally=tally)
 

@@ -40,7 +40,9 @@ class Form:
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
         """Samples in which nu is estimated: without a tie its maximum is nu = 0 exactly, shape (samples,)."""
-        return counts.ties.any(axis=1) & self.davidson
+        if not self.davidson:
+            return np.zeros(len(counts.ties), np.bool_)
+        return np.asarray(counts.ties.any(axis=1), np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +160,8 @@ def maximise(
             break
         part, prior = counts.sample(open_), prior_games[open_]
         slope = gradient(form, part, x[open_], prior)
-        step = np.linalg.solve(information(form, part, x[open_], prior), slope[..., np.newaxis])[..., 0]
+        curvature = information(form, part, x[open_], prior)
+        step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
         moved = _climb(form, part, x[open_], step, prior)
         converged[open_] = np.abs(step).max(axis=1) <= tolerance
         x[open_] = moved
@@ -181,12 +184,13 @@ def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior_games:
     length = np.minimum(1.0, _LARGEST_STEP / np.maximum(jump, _LARGEST_STEP))
     before = log_posterior(form, counts, x, prior_games)
     slack = 1e-12 * (1 + np.abs(before))
+    moved: Floats = x + length[:, np.newaxis] * step
     for _ in range(40):
-        moved = x + length[:, np.newaxis] * step
         fell = log_posterior(form, counts, moved, prior_games) < before - slack
         if not fell.any():
             break
         length[fell] /= 2
+        moved = x + length[:, np.newaxis] * step
     return moved
 
 

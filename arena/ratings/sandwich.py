@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry
@@ -75,20 +76,15 @@ def _game_scores(fitted: BradleyTerry) -> Floats:
     pairs = fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
     rows = np.flatnonzero(observed)
-    unit = _units(pairs)
-    root = sparse.diags_array(np.sqrt(observed[rows]))
-    scores: Floats = root @ _cluster_scores(fitted, ClusterCounts(*(part[rows] for part in unit)))
+    scores: Floats = np.sqrt(observed[rows])[:, np.newaxis] * _cluster_scores(fitted, _single_games(pairs, rows))
     return scores
 
 
-def _units(pairs: PairCounts) -> tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array]:
-    """One game of each outcome of each pair: shapes (3 pairs, pairs)."""
-    one = sparse.eye_array(pairs.a.size, format="csr")
-    none = sparse.csr_array(one.shape)
-    return tuple(
-        sparse.csr_array(sparse.vstack([one if place == outcome else none for place in range(3)]))
-        for outcome in range(3)
-    )
+def _single_games(pairs: PairCounts, rows: NDArray[np.intp]) -> ClusterCounts:
+    """Clusters of one game each: row r is a win, a loss or a tie of a pair as r lies in thirds of 3 x pairs."""
+    size = pairs.a.size
+    every = sparse.csr_array(sparse.eye_array(3 * size))[rows]
+    return ClusterCounts(every[:, :size], every[:, size : 2 * size], every[:, 2 * size :])
 
 
 def _columns(fitted: BradleyTerry, excess: sparse.csr_array, excess_ties: sparse.csr_array) -> Floats:

@@ -130,7 +130,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         ("t.csv", 'qid,query\nq1,"a\nb\n', ":2: malformed record, check its quotes"),
         ("t.csv", 'qid,query\nq1,"a"b\n', ":2: malformed record, check its quotes"),
         ("t.csv", "qid,qid\nq1,a\n", ":1: the header names a column twice ('qid')"),
-        ("t.csv", "qid,querry\nq1,a\n", ":1: column 'query' is missing, did you mean to call 'querry' so"),
+        ("t.csv", "qid,querry\nq1,a\n", ":1: column 'query' is missing (is it 'querry'?); found: qid, querry"),
         ("t.csv", b"qid,query\nq1,caf\xe9 au lait\n", r":2: not UTF-8; save the file as UTF-8 ('q1,caf\\xe9 au lait')"),
         ("t.csv", "qid,query\nq1,a\0b\n", ":2: the line holds a NUL byte"),
         ("t.jsonl", '{"qid": 1, "query": "a"}\n[1]\n', ":2: the line is not a JSON object ('[1]')"),
@@ -195,6 +195,8 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, extension: str) -> No
     for name in ("a", "b"):
         write_rows(tmp_path / f"{name}{extension}", ["text"], [{"text": "same"}])
     assert (tmp_path / f"a{extension}").read_bytes() == (tmp_path / f"b{extension}").read_bytes()
+    if extension.endswith(".gz"):
+        assert (tmp_path / f"a{extension}").read_bytes()[4:8] == bytes(4), "the gzip header holds the time of writing"
 
 
 def test_writing_refuses_what_would_be_lost(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+# Everything a person types. `make demo` and `make test` set up what they need.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# The CPU build of torch: from a folder of wheels where pip is told of one, else by uv's own choice of backend.
+TORCH_FROM := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend cpu)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lock clean
+
+help:  ## what there is to make
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+
+demo: .venv/core  ## run the offline tournament and print its leaderboard
+	$(BIN)/ragarena demo
+
+test: .venv/dev  ## all checks and tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest
+
+lock:  ## resolve the locked versions anew
+	sh requirements/lock.sh
+
+clean:  ## remove the environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/bootstrap: requirements/bootstrap.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ragarena needs Python 3.11 or later")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@touch $@
+
+.venv/core: .venv/bootstrap requirements/core.txt pyproject.toml
+	$(UV) --compile-bytecode --require-hashes -r requirements/core.txt
+	$(UV) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+.venv/dev: .venv/core requirements/dev.txt
+	$(UV) --compile-bytecode --require-hashes -r requirements/dev.txt
+	$(UV) --compile-bytecode $(TORCH_FROM) torch==2.13.0
+	sh tests/support/browser.sh
+	@touch $@

@@ -1,0 +1,101 @@
+"""Recorded verdicts into a store, where leaderboard and web page find them like any other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena.config import RatingsSection
+from arena.dataset import Dataset, load_dataset
+from arena.ratings.games import GameVerdict
+from arena.store import Store, Wanted
+from arena.verdicts import read_verdicts
+from judges.errors import DataError, InputError
+from judges.types import Answer, Judgment, Query, Task
+
+UNNAMED_JUDGE = "recorded"
+"""The judge of verdicts in tables without a judge column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many verdicts came in, and how many rows only repeated one."""
+
+    verdicts: int
+    repeated: int
+
+
+def import_table(
+    file: Path,
+    location: str,
+    tournament: str,
+    *,
+    queries: Path | None = None,
+    documents: Path | None = None,
+    answers: Path | None = None,
+) -> Imported:
+    """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
+
+    Raises:
+        DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order.
+        InputError: verdicts name queries or answers that the given files do not have.
+    """
+    table = read_verdicts(file)
+    unique: dict[Wanted, GameVerdict] = {}
+    for number, verdict in enumerate(table.verdicts, start=1):
+        want = _want(file, verdict)
+        if unique.setdefault(want, verdict).verdict != verdict.verdict:
+            problem = f"verdict {number} contradicts an earlier one of the same judge, query and order"
+            raise DataError(file, f"{problem}; name annotators in a 'judge' column")
+    data = _data(unique.values(), queries, documents, answers)
+    judgments = {want: _judgment(tournament, want, verdict) for want, verdict in unique.items()}
+    store = Store.create(location)
+    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": "imported verdicts"}
+    store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
+    store.begin(tournament, settings, data, unique)
+    store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
+    store.close()
+    return Imported(len(unique), len(table.verdicts) - len(unique))
+
+
+def _want(file: Path, verdict: GameVerdict) -> Wanted:
+    if verdict.query_id is None:
+        raise DataError(file, "has no 'qid' column; a store needs one ('ragarena rate' does not)")
+    first, second = sorted((verdict.agent_a, verdict.agent_b))
+    order = "ab" if verdict.agent_a == first else "ba"
+    return Wanted(Task.PAIRWISE, verdict.judge or UNNAMED_JUDGE, verdict.query_id, first, second, order)
+
+
+def _judgment(tournament: str, want: Wanted, verdict: GameVerdict) -> Judgment:
+    """A judgment whose id holds the names, since recorded verdicts belong to names and not to texts."""
+    content = "\x00".join(
+        ("imported", tournament, *map(str, (want.judge, want.query_id, want.item, want.other, want.order)))
+    )
+    ident = hashlib.sha256(f"{content}\x00{verdict.verdict}".encode()).hexdigest()[:32]
+    return Judgment(ident, verdict.verdict.value, "", "", want.judge, calls=0)
+
+
+def _data(
+    verdicts: Iterable[GameVerdict], queries: Path | None, documents: Path | None, answers: Path | None
+) -> Dataset:
+    played = list(verdicts)
+    asked = dict.fromkeys(verdict.query_id or "" for verdict in played)
+    answered = dict.fromkeys((v.query_id or "", agent) for v in played for agent in (v.agent_a, v.agent_b))
+    if queries is None:
+        if documents is not None or answers is not None:
+            raise InputError("--documents and --answers need --queries")
+        note = {"note": "imported without texts"}
+        return Dataset(
+            {query_id: Query(query_id, query_id, note) for query_id in asked},
+            answers={key: Answer(*key, "", note) for key in answered},
+        )
+    data = load_dataset(queries, documents or (), answers or ())
+    if missing := [query_id for query_id in asked if query_id not in data.queries]:
+        raise InputError(f"{queries}: lacks the query {missing[0]!r}, which has verdicts")
+    if answers is None:
+        return Dataset(data.queries, data.documents, {key: Answer(*key, "") for key in answered}, data.retrieved)
+    if unknown := [key for key in answered if key not in data.answers]:
+        raise InputError(f"{answers}: lacks the answer of {unknown[0][1]!r} to {unknown[0][0]!r}, which has verdicts")
+    return data

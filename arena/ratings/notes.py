@@ -1,0 +1,91 @@
+"""What a reader must know before believing a leaderboard, in words."""
+
+from __future__ import annotations
+
+from arena.ratings.bootstrap import Bootstrap
+from arena.ratings.bradley_terry import BradleyTerry
+from arena.ratings.games import Games, Tally
+
+_FEW_UNITS = 10
+"""Below this many queries a percentile interval is known to be too narrow."""
+
+
+def notes(
+    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, *, asked_for_samples: bool, by_query: bool
+) -> tuple[str, ...]:
+    """Sentences on everything unusual about the ratings; none where there is nothing to say."""
+    said = [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query)]
+    if resampled is not None:
+        said += _of_bootstrap(resampled)
+    elif asked_for_samples:
+        said.append("There are no intervals: all games are on one query, which says nothing about variation.")
+    if games.tally is not None:
+        said += _of_tally(games.tally)
+    return tuple(said)
+
+
+def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:
+    said = [f"No maximum of the likelihood: {problem.message}." for problem in fitted.problems]
+    if fitted.problems:
+        said.append(
+            f"Ratings therefore use a weak prior (each agent also drew {fitted.prior_games:g} virtual game(s) against "
+            "an average one); flagged ratings depend on it."
+        )
+    if not fitted.converged:
+        said.append(
+            f"Bradley-Terry did not converge in {fitted.iterations} iterations "
+            f"(gradient {fitted.gradient_norm:.2g} games): do not use these ratings."
+        )
+    if not games.are_whole:
+        said.append("There is no Elo rating: counts are fractions of games, which cannot be replayed in order.")
+    once = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count <= 1]
+    if once:
+        said.append(f"Rated on a single game: {', '.join(once)}.")
+    return said
+
+
+def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
+    if not by_query:
+        return ["Intervals treat games as independent, as asked; games on one query usually are not."]
+    if games.cluster is None:
+        return ["Verdicts name no query: intervals treat games as independent and are too narrow if queries repeat."]
+    return []
+
+
+def _of_bootstrap(resampled: Bootstrap) -> list[str]:
+    said = []
+    samples = len(resampled.samples)
+    if resampled.units < _FEW_UNITS:
+        said.append(f"Only {resampled.units} {_plural(resampled.by, resampled.units)}: intervals are rough.")
+    if resampled.without_maximum and resampled.without_maximum < samples:
+        said.append(
+            f"{resampled.without_maximum} of {samples} bootstrap samples have no maximum of the likelihood "
+            "(an agent without a loss, a win or a game in them) and use the weak prior."
+        )
+    if resampled.not_converged:
+        said.append(f"{resampled.not_converged} of {samples} bootstrap samples did not converge.")
+    if resampled.model_samples is not None:
+        said.append(
+            "Resampling cannot show all uncertainty here, so intervals are widened to those of a normal approximation "
+            "to the fitted model."
+        )
+    return said
+
+
+def _of_tally(tally: Tally) -> list[str]:
+    said = []
+    if tally.both_orders and tally.single_order:
+        said.append(f"{tally.single_order} of {tally.games} games were judged in one order only; that verdict stands.")
+    if tally.contradictions:
+        said.append(
+            f"{tally.contradictions} of {tally.both_orders} games judged in both orders contradict themselves: ties."
+        )
+    if tally.repeated and tally.games < tally.verdicts:
+        said.append(f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts.")
+    elif tally.repeated:
+        said.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as games of their own.")
+    return said
+
+
+def _plural(word: str, number: int) -> str:
+    return word if number == 1 else {"query": "queries", "game": "games"}[word]

@@ -1,0 +1,259 @@
+"""The one entry: verdicts in, a leaderboard with its uncertainty and the judge's health out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from arena.ratings.bootstrap import Bootstrap, bootstrap
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.counts import win_matrix
+from arena.ratings.elo import EloRatings, elo
+from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
+from arena.ratings.health import JudgeHealth, Lengths, judge_health
+from arena.ratings.notes import notes
+from arena.ratings.ranks import PairedTests, competition_ranks, groups, paired_tests, rank_intervals
+from arena.ratings.results import AgentRating, Convergence, PairDifference
+from arena.ratings.sandwich import sandwich
+from judges.errors import InputError
+
+_NO_VARIANCE = 1e-9
+"""A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingSettings:
+    """All choices behind a leaderboard.
+
+    Attributes:
+        k, initial, tournaments: Elo's factor, starting rating and number of random orders.
+        scale: points per factor of ten in odds, of both ratings.
+        ties: how Bradley-Terry treats ties.
+        position: whether Bradley-Terry estimates the advantage of being shown first; needs single verdicts.
+        centre: mean of the Bradley-Terry ratings, or the rating of ``anchor``.
+        anchor: agent held at ``centre``, ``None`` for the mean.
+        reconcile: fold the two orders of a game into one; ``None`` does where any game has both orders, unless
+            ``position`` is set.
+        win_and_tie: what a win in one order and a tie in the other make.
+        cluster: resample whole queries, not single games.
+        bootstrap: samples; 0 for no intervals.
+        level: of intervals; tests call a difference significant at 1 - level.
+        seed: of Elo's orders and the bootstrap.
+    """
+
+    k: float = 32.0
+    initial: float = 1000.0
+    scale: float = 400.0
+    tournaments: int = 500
+    ties: Ties = "davidson"
+    position: bool = False
+    centre: float = 1000.0
+    anchor: str | None = None
+    reconcile: bool | None = None
+    win_and_tie: WinAndTie = "tie"
+    cluster: bool = True
+    bootstrap: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.k > 0 and self.scale > 0 and self.tournaments >= 1):
+            raise InputError("ratings: k and scale must be positive and tournaments at least 1")
+        if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
+            raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
+        if self.ties not in ("davidson", "half"):
+            raise InputError(f"ratings: ties must be 'davidson' or 'half', not {self.ties!r}")
+        if self.win_and_tie not in ("tie", "win"):
+            raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
+        if self.reconcile and self.position:
+            raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """A leaderboard with all that is needed to judge it.
+
+    Attributes:
+        agents: best first.
+        pairs: every pair of agents tested; empty where there is nothing to estimate variation from.
+        judge_health: of all verdicts; ``None`` where games came without verdicts.
+        position_effect: advantage of being shown first in points, ``None`` unless the settings ask for it.
+        tie_parameter: Davidson's nu, ``None`` with half-win ties.
+        tally: how verdicts became games, ``None`` where games came without verdicts.
+        notes: in words, what a reader must know before believing the numbers.
+    """
+
+    agents: tuple[AgentRating, ...]
+    pairs: tuple[PairDifference, ...]
+    judge_health: JudgeHealth | None
+    position_effect: float | None
+    tie_parameter: float | None
+    tally: Tally | None
+    settings: RatingSettings
+    convergence: Convergence
+    notes: tuple[str, ...]
+
+
+def rate(
+    verdicts: Iterable[GameVerdict] | VerdictTable,
+    settings: RatingSettings | None = None,
+    lengths: Lengths | None = None,
+) -> Ratings:
+    """Rate the agents of a set of verdicts. Equal sets give equal results, whatever the order of rows.
+
+    Args:
+        verdicts: single verdicts, in the order the answers were shown.
+        settings: the defaults if absent.
+        lengths: lengths of answers, for the judge's preference for longer ones.
+
+    Raises:
+        InputError: the verdicts or the settings cannot be used; says which and why.
+    """
+    chosen = settings or RatingSettings()
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    if chosen.anchor is not None and chosen.anchor not in table.agents:
+        raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
+    health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
+    return rate_games(_games(table, chosen, health), chosen, health)
+
+
+def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | None = None) -> Ratings:
+    """Rate the agents of games, in which every agent must have played.
+
+    Raises:
+        ValueError: an agent has no games, or a setting does not fit the games.
+    """
+    fitted = bradley_terry(
+        games,
+        BradleyTerrySettings(
+            ties=settings.ties,
+            position=settings.position,
+            centre=settings.centre,
+            anchor=settings.anchor,
+            scale=settings.scale,
+        ),
+    )
+    by_elo = _elo(games, settings) if games.are_whole else None
+    resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
+    tests = _tests(games, fitted, by_query=settings.cluster)
+    return Ratings(
+        agents=_rows(games, fitted, by_elo, resampled, tests, level=settings.level),
+        pairs=_pairs(games.agents, tests),
+        judge_health=health,
+        position_effect=fitted.position_effect,
+        tie_parameter=fitted.tie_parameter,
+        tally=games.tally,
+        settings=settings,
+        convergence=_convergence(fitted, resampled),
+        notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
+    )
+
+
+def _games(table: VerdictTable, settings: RatingSettings, health: JudgeHealth) -> Games:
+    folds = health.both_orders > 0 and not settings.position
+    if settings.reconcile or (settings.reconcile is None and folds):
+        return reconcile(table, win_and_tie=settings.win_and_tie)
+    return as_games(table)
+
+
+def _elo(games: Games, settings: RatingSettings) -> EloRatings:
+    return elo(
+        games,
+        k=settings.k,
+        initial=settings.initial,
+        scale=settings.scale,
+        tournaments=settings.tournaments,
+        seed=settings.seed,
+    )
+
+
+def _tests(games: Games, fitted: BradleyTerry, *, by_query: bool) -> PairedTests | None:
+    """Tests of all pairs, ``None`` where a single query (game) leaves nothing to estimate variation from."""
+    spread = sandwich(games, fitted, by_query=by_query)
+    if spread is None:
+        return None
+    covariances = [spread.covariance]
+    if fitted.problems or np.trace(spread.covariance) < _NO_VARIANCE:
+        covariances.append(fitted.model_covariance())
+    return paired_tests(fitted.ratings, tuple(covariances), spread.clusters)
+
+
+def _rows(
+    games: Games,
+    fitted: BradleyTerry,
+    by_elo: EloRatings | None,
+    resampled: Bootstrap | None,
+    tests: PairedTests | None,
+    *,
+    level: float,
+) -> tuple[AgentRating, ...]:
+    ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
+    ranks = competition_ranks(ratings)
+    different = tests.p_holm < 1 - level if tests else np.zeros((ratings.size, ratings.size), np.bool_)
+    lettered = groups(ratings, different)
+    low, high = resampled.interval(level) if resampled else (None, None)
+    rank_low, rank_high = rank_intervals(ratings, resampled.sample_sets, level) if resampled else (None, None)
+    rows = [
+        AgentRating(
+            agent=name,
+            rank=int(ranks[i]),
+            rank_low=None if rank_low is None else int(rank_low[i]),
+            rank_high=None if rank_high is None else int(rank_high[i]),
+            group=lettered[i],
+            elo=float(by_elo.ratings[i]) if by_elo else None,
+            elo_order_sd=float(by_elo.order_sd[i]) if by_elo else None,
+            bt=float(ratings[i]),
+            bt_low=None if low is None else float(low[i]),
+            bt_high=None if high is None else float(high[i]),
+            games=_whole(matrix.games[i].sum()),
+            wins=_whole(matrix.wins[i].sum()),
+            ties=_whole(matrix.ties[i].sum()),
+            losses=_whole(matrix.wins[:, i].sum()),
+            flags=flags[name],
+        )
+        for i, name in enumerate(games.agents)
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.rank, row.agent)))
+
+
+def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
+    flags: dict[str, list[str]] = {name: [] for name in games.agents}
+    for problem in fitted.problems:
+        for name in problem.agents:
+            flags[name].append(problem.cause)
+    for name, count in zip(games.agents, games.per_agent(), strict=True):
+        if count <= 1:
+            flags[name].append("single_game")
+    return {name: tuple(dict.fromkeys(causes)) for name, causes in flags.items()}
+
+
+def _pairs(agents: tuple[str, ...], tests: PairedTests | None) -> tuple[PairDifference, ...]:
+    if tests is None:
+        return ()
+    found = []
+    for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
+        better, worse = (i, j) if tests.difference[i, j] >= 0 else (j, i)
+        gap, p = float(tests.difference[better, worse]), float(tests.p_holm[i, j])
+        found.append(PairDifference(agents[better], agents[worse], gap, p))
+    return tuple(found)
+
+
+def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergence:
+    return Convergence(
+        converged=fitted.converged,
+        iterations=fitted.iterations,
+        gradient_norm=fitted.gradient_norm,
+        prior_games=fitted.prior_games,
+        resampled=resampled.by if resampled else None,
+        units=resampled.units if resampled else 0,
+        samples=len(resampled.samples) if resampled else 0,
+        samples_without_maximum=resampled.without_maximum if resampled else 0,
+        samples_not_converged=resampled.not_converged if resampled else 0,
+    )
+
+
+def _whole(count: float) -> float:
+    """Counts of single games as integers, so that they print as such."""
+    return int(count) if float(count).is_integer() else float(count)

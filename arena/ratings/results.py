@@ -1,0 +1,75 @@
+"""The parts of a leaderboard: a line per agent, the pairs compared, how the fits ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRating:
+    """One line of the leaderboard.
+
+    Attributes:
+        rank: 1 + the number of agents with a higher ``bt``.
+        rank_low, rank_high: best and worst rank over bootstrap samples, ``None`` where there is no bootstrap.
+        group: letters; agents that share one cannot be told apart, see ``ranks.groups``.
+        elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
+        elo_order_sd: its standard deviation over orders: order noise, no confidence interval.
+        bt: Bradley-Terry rating.
+        bt_low, bt_high: its interval, ``None`` where there is no bootstrap.
+        games, wins, ties, losses: of the games rated.
+        flags: why the rating is to be read with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
+            ``ties``, ``position``, ``single_game``.
+    """
+
+    agent: str
+    rank: int
+    rank_low: int | None
+    rank_high: int | None
+    group: str
+    elo: float | None
+    elo_order_sd: float | None
+    bt: float
+    bt_low: float | None
+    bt_high: float | None
+    games: float
+    wins: float
+    ties: float
+    losses: float
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Convergence:
+    """How the fits ended.
+
+    Attributes:
+        converged, iterations, gradient_norm: Newton's method on the point estimate; the norm is in games.
+        prior_games: weight of the prior behind the ratings; 0 is plain maximum likelihood.
+        resampled: ``query`` or ``game``, ``None`` where there was no bootstrap.
+        units: queries or games drawn from.
+        samples: bootstrap samples.
+        samples_without_maximum: those that used the prior.
+        samples_not_converged: those in which Newton's method did not converge.
+    """
+
+    converged: bool
+    iterations: int
+    gradient_norm: float
+    prior_games: float
+    resampled: Literal["query", "game"] | None
+    units: int
+    samples: int
+    samples_without_maximum: int
+    samples_not_converged: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairDifference:
+    """Two agents compared: difference in Bradley-Terry points and the p-value corrected by Holm for all pairs."""
+
+    better: str
+    worse: str
+    difference: float
+    p_holm: float

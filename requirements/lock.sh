@@ -1,0 +1,12 @@
+#!/bin/sh
+# Resolve locked versions anew. The files hold versions and hashes only, so any index may serve them.
+# torch is left out: its builds for one version differ by machine; the Makefile pins its version.
+set -eu
+cd "$(dirname "$0")/.."
+compile() {
+  .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"
+}
+compile requirements/bootstrap.in --output-file requirements/bootstrap.txt
+compile pyproject.toml --output-file requirements/core.txt
+compile pyproject.toml requirements/local.in --group dev --constraint requirements/core.txt \
+  --output-file requirements/dev.txt
