@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from arena.stages import Kind
 from judges.types import Task
 
-output = Console(highlight=False)
+if TYPE_CHECKING:
+    from arena.stages import Kind
+
+output = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 errors = Console(stderr=True, highlight=False)
 
 

@@ -125,7 +125,7 @@ def _ratings_table(rows: Sequence[AgentRating], criteria: Mapping[str, Mapping[s
         table.add_column(name)
     headings = ["Bradley-Terry", "95 % interval", "group", "Elo", "order sd", "games", "W/T/L", *names]
     for name in headings:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("flags")
     for row in rows:
         grades = criteria.get(row.agent, {})

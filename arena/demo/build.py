@@ -53,12 +53,12 @@ def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
     """BM25 with one or three passages, each with and without feedback, and a weak baseline."""
     index, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
     plain, feedback = Bm25Retriever(index), FeedbackRetriever(index)
-    short, long = ExtractiveGenerator(idf, max_sentences=3), ExtractiveGenerator(idf, max_sentences=4)
+    extractive = ExtractiveGenerator(idf, max_sentences=3)
     return [
-        RagAgent("bm25-1", plain, short, depth=1),
-        RagAgent("bm25-3", plain, long, depth=3),
-        RagAgent("bm25-1-prf", feedback, short, depth=1),
-        RagAgent("bm25-3-prf", feedback, long, depth=3),
+        RagAgent("bm25-1", plain, extractive, depth=1),
+        RagAgent("bm25-3", plain, extractive, depth=3),
+        RagAgent("bm25-1-prf", feedback, extractive, depth=1),
+        RagAgent("bm25-3-prf", feedback, extractive, depth=3),
         RagAgent("overlap-lead", OverlapRetriever(passages), LeadGenerator(), depth=1),
     ]
 

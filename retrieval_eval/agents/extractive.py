@@ -60,6 +60,8 @@ class ExtractiveGenerator:
             held = [frozenset(terms(text)) for text in texts]
             title = frozenset(terms(passage.metadata.get("title", "")))
             for position, text in enumerate(texts):
+                if text.endswith(":"):  # announces a list and says nothing without it
+                    continue
                 around = title.union(*held[max(0, position - 1) : position + 2])
                 relevance = self._relevance(wanted, held[position], around)
                 found.append(_Candidate((rank, position), text, held[position], relevance))

@@ -1,0 +1,242 @@
+"""Bradley-Terry: derivatives, exactness against independent oracles, existence of the maximum."""
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.counts import PairCounts, pair_counts, win_matrix
+from arena.ratings.existence import maximum_exists, problems
+from arena.ratings.games import Games
+from arena.ratings.likelihood import Form, gradient, information, log_posterior, maximise
+
+POINTS = 400 / np.log(10)
+Row = tuple[int, int, float, float]
+
+
+def games_of(rows: list[Row], agents: int | None = None, *, shown: bool = False) -> Games:
+    """Games from (a, b, score of a, how often)."""
+    a, b, score, weight = (np.array(column) for column in zip(*rows, strict=True))
+    size = agents or int(max(a.max(), b.max())) + 1
+    names = tuple(f"agent_{i:02d}" for i in range(size))
+    return Games(
+        names, a.astype(np.int32), b.astype(np.int32), score.astype(float), None, shown, weight.astype(np.float64)
+    )
+
+
+def edges(kind: str, size: int) -> list[tuple[int, int]]:
+    half = size // 2
+    cliques = [(i, j) for part in (range(half), range(half, size)) for i in part for j in part if i < j]
+    return {
+        "random": [(i, j) for i in range(size) for j in range(i + 1, size) if (i * 7 + j * 3) % 4 or j == i + 1],
+        "chain": [(i, i + 1) for i in range(size - 1)],
+        "bridge": [*cliques, (half - 1, half)],
+        "star": [(0, i) for i in range(1, size)],
+    }[kind]
+
+
+def random_counts(kind: str, size: int) -> Games:
+    rng = np.random.default_rng(size)
+    pairs = edges(kind, size)
+    return games_of([(i, j, s, float(rng.integers(1, 30))) for i, j in pairs for s in (1.0, 0.5, 0.0)])
+
+
+@pytest.mark.parametrize("kind", ["random", "chain", "bridge", "star"])
+def test_half_win_ties_agree_with_choix(kind: str) -> None:
+    games = random_counts(kind, 12)
+    matrix = win_matrix(games)
+    oracle = choix.ilsr_pairwise_dense(2 * matrix.wins + matrix.ties, max_iter=10_000, tol=1e-11)
+    fitted = bradley_terry(games, BradleyTerrySettings(ties="half"))
+    np.testing.assert_allclose(fitted.ratings, 1000 + POINTS * (oracle - oracle.mean()), atol=1e-6)
+    assert fitted.converged
+    assert not fitted.problems
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(60, 40), (99, 1)])
+def test_a_chain_of_60_agents_is_exact(wins: int, losses: int) -> None:
+    rows = [(i, i + 1, score, float(n)) for i in range(59) for score, n in ((1.0, wins), (0.0, losses))]
+    fitted = bradley_terry(games_of(rows))
+    exact = -np.arange(60) * POINTS * np.log(wins / losses)
+    np.testing.assert_allclose(fitted.ratings, 1000 + exact - exact.mean(), atol=1e-6)
+    assert fitted.converged
+
+
+def test_two_agents_at_60_to_40_differ_by_their_log_odds() -> None:
+    fitted = bradley_terry(games_of([(0, 1, 1.0, 60), (0, 1, 0.0, 40)]))
+    assert fitted.ratings[0] - fitted.ratings[1] == pytest.approx(POINTS * np.log(1.5))
+    assert fitted.tie_parameter == 0
+
+
+def test_davidson_has_its_closed_form_for_two_agents() -> None:
+    fitted = bradley_terry(games_of([(0, 1, 1.0, 50), (0, 1, 0.0, 20), (0, 1, 0.5, 30)]))
+    assert fitted.ratings[0] - fitted.ratings[1] == pytest.approx(POINTS * np.log(50 / 20))
+    assert fitted.tie_parameter == pytest.approx(30 / np.sqrt(50 * 20))
+
+
+def test_the_order_effect_is_the_log_odds_that_two_equal_agents_share() -> None:
+    rows = [(0, 1, 1.0, 70), (0, 1, 0.0, 30), (1, 0, 1.0, 70), (1, 0, 0.0, 30)]
+    fitted = bradley_terry(games_of(rows, shown=True), BradleyTerrySettings(position=True))
+    assert fitted.position_effect == pytest.approx(POINTS * np.log(7 / 3))
+    np.testing.assert_allclose(fitted.ratings, 1000)
+
+
+def test_an_anchor_holds_its_rating() -> None:
+    games = random_counts("random", 6)
+    free, held = bradley_terry(games), bradley_terry(games, BradleyTerrySettings(anchor="agent_02", centre=500))
+    assert held.ratings[2] == 500
+    np.testing.assert_allclose(np.diff(held.ratings), np.diff(free.ratings))
+
+
+FORMS = [(position, davidson) for position in (False, True) for davidson in (False, True)]
+
+
+@pytest.mark.parametrize(("position", "davidson"), FORMS)
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_gradient_and_curvature_are_derivatives_of_the_likelihood(position: bool, davidson: bool, prior: float) -> None:
+    rng = np.random.default_rng(0)
+    counts = pair_counts(random_counts("random", 5), ordered=False)
+    form, prior_games = Form(5, position, davidson), np.array([prior])
+    x = rng.normal(size=form.size)
+
+    def at(point: np.ndarray) -> float:
+        return float(log_posterior(form, counts, point[np.newaxis], prior_games)[0])
+
+    def slope(point: np.ndarray) -> np.ndarray:
+        return gradient(form, counts, point[np.newaxis], prior_games)[0]
+
+    np.testing.assert_allclose(slope(x), approx_fprime(x, at, 1e-6), rtol=1e-3, atol=1e-2)
+    curvature = information(form, counts, x[np.newaxis], prior_games)[0]
+    if prior == 0:
+        curvature[:5, :5] -= curvature[:5].sum(axis=1)[0] / 5 - slope_row(form, counts, x, prior_games)
+    numeric = -np.array([approx_fprime(x, lambda point, i=i: slope(point)[i], 1e-6) for i in range(form.size)])
+    np.testing.assert_allclose(curvature, numeric, rtol=1e-3, atol=1e-2)
+
+
+def slope_row(form: Form, counts: PairCounts, x: np.ndarray, prior_games: np.ndarray) -> float:
+    """What the first row would sum to over 5 without the pin of the common level."""
+    row = information(form, counts, x[np.newaxis], prior_games)[0][0]
+    return float(row[5:].sum() / 5)
+
+
+@pytest.mark.parametrize("start", [0.0, 8.0, -8.0])
+def test_the_maximum_does_not_depend_on_the_start(start: float) -> None:
+    counts = pair_counts(random_counts("chain", 10), ordered=False)
+    form = Form(10, position=False, davidson=True)
+    spread = start * np.linspace(-1, 1, form.size)[np.newaxis]
+    best = maximise(form, counts, spread, np.zeros(1), max_iterations=100, tolerance=1e-8)
+    reference = maximise(form, counts, 0 * spread, np.zeros(1), max_iterations=100, tolerance=1e-8)
+    assert best.converged.all()
+    assert best.gradient_norm[0] < 1e-9
+    np.testing.assert_allclose(np.diff(best.x[:, :10]), np.diff(reference.x[:, :10]), atol=1e-9)
+
+
+def test_too_few_iterations_are_reported() -> None:
+    fitted = bradley_terry(random_counts("chain", 12), BradleyTerrySettings(max_iterations=1))
+    assert not fitted.converged
+    assert fitted.gradient_norm > 1e-3
+
+
+def test_games_of_weight_zero_move_nothing() -> None:
+    rows: list[Row] = [(0, 1, 1.0, 5), (0, 1, 0.0, 3), (1, 2, 1.0, 4), (1, 2, 0.5, 2), (2, 1, 1.0, 1)]
+    without = bradley_terry(games_of(rows))
+    with_zero = bradley_terry(games_of([*rows, (0, 2, 1.0, 0), (2, 0, 0.5, 0)]))
+    np.testing.assert_allclose(with_zero.ratings, without.ratings, atol=1e-9)
+
+
+def test_an_agent_without_games_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="agent_02"):
+        bradley_terry(games_of([(0, 1, 1.0, 1), (0, 2, 1.0, 0)]))
+
+
+CYCLE: list[Row] = [(0, 1, 1.0, 9), (1, 2, 1.0, 8), (2, 0, 1.0, 7), (0, 2, 1.0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "causes"),
+    [
+        ([(0, 1, 1.0, 1)], {"agent_00": "undefeated", "agent_01": "winless"}),
+        ([(0, 1, 1.0, 9), (1, 2, 1.0, 9)], {"agent_00": "undefeated", "agent_01": "separated", "agent_02": "winless"}),
+        ([*CYCLE, (3, 0, 1.0, 20)], {"agent_03": "undefeated"}),
+        ([*CYCLE, (3, 0, 0.0, 20), (3, 1, 0.0, 2)], {"agent_03": "winless"}),
+        ([*CYCLE, (3, 4, 1.0, 5), (3, 4, 0.0, 5)], {"agent_03": "disconnected", "agent_04": "disconnected"}),
+    ],
+    ids=["single game", "order of three", "undefeated", "winless", "disconnected"],
+)
+def test_where_no_maximum_exists_the_agents_and_the_cause_are_named(rows: list[Row], causes: dict[str, str]) -> None:
+    for ties in ("half", "davidson"):
+        fitted = bradley_terry(games_of(rows), BradleyTerrySettings(ties=ties))
+        assert {name: problem.cause for problem in fitted.problems for name in problem.agents} == causes
+        assert fitted.prior_games == 1
+        assert fitted.converged
+        assert np.abs(fitted.ratings - 1000).max() < 1000
+        assert all(name in problem.message for problem in fitted.problems for name in problem.agents)
+
+
+def test_undefeated_agents_still_lead() -> None:
+    fitted = bradley_terry(games_of([*CYCLE, (3, 0, 1.0, 20)]))
+    assert fitted.ratings.argmax() == 3
+
+
+def test_a_tie_parameter_that_runs_away_is_noticed() -> None:
+    # Three wins and two ties fit half-wins, but under Davidson both gap and nu grow for ever.
+    games = games_of([(0, 1, 1.0, 3), (0, 1, 0.5, 2)])
+    assert [problem.cause for problem in bradley_terry(games).problems] == ["ties"]
+    half = bradley_terry(games, BradleyTerrySettings(ties="half"))
+    assert not half.problems
+    assert half.ratings[0] - half.ratings[1] == pytest.approx(POINTS * np.log(4))
+
+
+def test_all_games_tied_leaves_agents_equal_and_says_so() -> None:
+    fitted = bradley_terry(games_of([(0, 1, 0.5, 4), (1, 2, 0.5, 4)]))
+    assert [problem.cause for problem in fitted.problems] == ["ties"]
+    np.testing.assert_allclose(fitted.ratings, 1000)
+
+
+def test_an_order_effect_that_is_strength_by_another_name_is_noticed() -> None:
+    rows: list[Row] = [(0, 1, 1.0, 6), (0, 1, 0.0, 4)]
+    fitted = bradley_terry(games_of(rows, shown=True), BradleyTerrySettings(position=True))
+    assert [problem.cause for problem in fitted.problems] == ["position"]
+
+
+def test_an_order_effect_without_limit_is_noticed() -> None:
+    rows: list[Row] = [(0, 1, 1.0, 6), (1, 0, 1.0, 4)]
+    fitted = bradley_terry(games_of(rows, shown=True), BradleyTerrySettings(position=True))
+    assert [problem.cause for problem in fitted.problems] == ["position"]
+    assert fitted.position_effect is not None
+    assert 0 < fitted.position_effect < 1000
+
+
+@st.composite
+def sparse_games(draw: st.DrawFn) -> Games:
+    """Few games between few agents, so that about half have no maximum."""
+    agents = draw(st.integers(2, 4))
+    one = st.tuples(st.integers(0, agents - 1), st.integers(1, agents - 1), st.sampled_from([0.0, 0.5, 1.0]))
+    rows = draw(st.lists(one, min_size=agents, max_size=12))
+    played = {agent for first, step, _ in rows for agent in (first, (first + step) % agents)}
+    extra = [(agent, 1, 0.5) for agent in range(agents) if agent not in played]
+    return games_of([(first, (first + step) % agents, score, 1.0) for first, step, score in rows + extra], shown=True)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sparse_games(), st.sampled_from(FORMS))
+def test_a_maximum_is_found_exactly_where_one_is_said_to_exist(games: Games, shape: tuple[bool, bool]) -> None:
+    form = Form(len(games.agents), *shape)
+    counts = pair_counts(games, ordered=form.position)
+    exists = not problems(form, counts, games.agents)
+    assert maximum_exists(form, counts).tolist() == [exists]
+    # A vanishing prior leaves a maximum where it is, and lets ratings run away where there is none.
+    weak, weaker = (
+        maximise(form, counts, np.zeros((1, form.size)), np.array([w]), max_iterations=400, tolerance=1e-7)
+        for w in (1e-5, 1e-7)
+    )
+    moved = np.abs(weak.x - weaker.x).max()
+    identified = moved < 0.1
+    if exists:
+        assert identified
+    elif len(counts.ties) and moved < 1e-3:
+        # Symmetry alone may keep a direction without a maximum at 0: the curvature along it vanishes.
+        curvature = information(form, counts, weaker.x, np.array([1e-7]))[0]
+        assert np.linalg.eigvalsh(curvature).min() < 1e-4

@@ -1,0 +1,105 @@
+"""Elo: the sign of the expectation, conservation, seeds, independence of rows and memory."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.ratings import elo as elo_module
+from arena.ratings.elo import elo, elo_online, expected_score
+from arena.ratings.games import Games
+
+
+def games_of(a: list[int], b: list[int], score: list[float], agents: int, weight: list[float] | None = None) -> Games:
+    return Games(
+        tuple(f"agent_{i}" for i in range(agents)),
+        np.array(a, np.int32),
+        np.array(b, np.int32),
+        np.array(score, np.float64),
+        weight=None if weight is None else np.array(weight, np.float64),
+    )
+
+
+@st.composite
+def tournaments(draw: st.DrawFn) -> Games:
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 3), st.integers(1, 3), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=40
+        )
+    )
+    a = [first for first, _, _ in rows]
+    return games_of(a, [(first + step) % 4 for first, step, _ in rows], [score for _, _, score in rows], 4)
+
+
+def test_the_stronger_of_two_unequal_agents_is_expected_to_win() -> None:
+    assert expected_score(np.array(1400.0), np.array(1000.0)) == pytest.approx(10 / 11)
+    assert expected_score(np.array(1000.0), np.array(1400.0)) == pytest.approx(1 / 11)
+
+
+def test_a_second_win_over_a_weaker_agent_earns_less_than_the_first() -> None:
+    once, twice = (elo_online(games_of([0] * n, [1] * n, [1.0] * n, 2))[0] for n in (1, 2))
+    assert once == 1016
+    # R_a = 1016, R_b = 984: E_a = 1 / (1 + 10^(-32/400)).
+    assert twice == pytest.approx(1016 + 32 * (1 - 1 / (1 + 10**-0.08)))
+    assert twice - once < once - 1000
+
+
+def test_seventy_percent_wins_end_about_147_points_apart() -> None:
+    score = [1.0] * 1120 + [0.0] * 480
+    rated = elo(games_of([0] * 1600, [1] * 1600, score, 2))
+    assert rated.ratings[0] - rated.ratings[1] == pytest.approx(400 * np.log10(7 / 3), abs=8)
+
+
+@given(tournaments())
+def test_the_sum_of_ratings_is_conserved(games: Games) -> None:
+    rated = elo(games, tournaments=5)
+    assert rated.ratings.sum() == pytest.approx(4000, abs=1e-8)
+    assert elo_online(games).sum() == pytest.approx(4000, abs=1e-8)
+
+
+def test_the_mean_stays_at_1000_over_many_games() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 5, 20_000)
+    games = games_of(a.tolist(), ((a + 1) % 5).tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), 5)
+    assert elo_online(games).mean() == pytest.approx(1000, abs=1e-6)
+
+
+@given(tournaments(), st.randoms())
+def test_neither_rows_nor_sides_change_the_result(games: Games, random) -> None:
+    order = np.array(random.sample(range(len(games)), len(games)))
+    flip = np.array([random.random() < 0.5 for _ in order])
+    a, b, score = games.a[order], games.b[order], games.score[order]
+    other = Games(games.agents, np.where(flip, b, a), np.where(flip, a, b), np.where(flip, 1 - score, score))
+    first, second = elo(games, tournaments=7, seed=3), elo(other, tournaments=7, seed=3)
+    assert first.ratings.tobytes() == second.ratings.tobytes()
+    assert first.order_sd.tobytes() == second.order_sd.tobytes()
+
+
+def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    a = rng.integers(0, 4, 50)
+    games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
+    whole = elo(games, tournaments=20, seed=1)
+    assert whole.ratings.tolist() != elo(games, tournaments=20, seed=2).ratings.tolist()
+    monkeypatch.setattr(elo_module, "_ORDERS_IN_MEMORY", 150)
+    assert elo(games, tournaments=20, seed=1).ratings.tobytes() == whole.ratings.tobytes()
+
+
+def test_online_ratings_follow_the_order_given() -> None:
+    forward = elo_online(games_of([0, 0], [1, 1], [1.0, 0.0], 2))
+    backward = elo_online(games_of([0, 0], [1, 1], [0.0, 1.0], 2))
+    assert forward[0] < 1000 < backward[0]
+
+
+def test_whole_weights_are_games_and_zero_is_none() -> None:
+    unrolled = elo(games_of([0, 0, 0, 1], [1, 1, 1, 2], [1.0, 1.0, 1.0, 0.5], 3))
+    weighted = elo(games_of([0, 1, 0], [1, 2, 2], [1.0, 0.5, 0.0], 3, weight=[3, 1, 0]))
+    np.testing.assert_array_equal(weighted.ratings, unrolled.ratings)
+    with pytest.raises(ValueError, match="whole"):
+        elo(games_of([0], [1], [1.0], 2, weight=[0.5]))
+
+
+@pytest.mark.parametrize("setting", [{"k": 0.0}, {"scale": -1.0}, {"tournaments": 0}, {"seed": -1}])
+def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        elo(games_of([0], [1], [1.0], 2), **setting)
