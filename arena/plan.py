@@ -35,7 +35,7 @@ class PlannedCalls:
         input_tokens: estimate from the rendered prompts, ``CHARACTERS_PER_TOKEN``.
         output_tokens: estimate from the prompt's typical reply.
         cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
-        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency.
+        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model.
     """
 
     task: Task
@@ -47,7 +47,7 @@ class PlannedCalls:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
-    seconds: float = 0.0
+    seconds: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,10 @@ def _provider(config: Config, name: str, notes: list[str]) -> Provider | None:
 
 def _price(row: PlannedCalls, config: Config, notes: list[str]) -> None:
     spec = config.judges[row.judge]
-    row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency if spec.provider in {"openai", "anthropic"} else 0.0
+    if spec.provider in {"openai", "anthropic"}:
+        row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
+    elif spec.provider == "transformers":
+        row.seconds = None
     price = price_of(spec)
     if price is None:
         row.cost_usd = None

@@ -15,7 +15,8 @@ from rich.text import Text
 from arena.cli.console import dollars, output, print_json
 from arena.leaderboard import Leaderboard
 from arena.plan import Plan
-from arena.ratings.rate import AgentRating, Ratings
+from arena.ratings.rate import Ratings
+from arena.ratings.results import AgentRating
 
 _DECIMALS = 6
 """Digits kept in JSON: fewer than floating point has, so that equal ratings are equal bytes on every machine."""
@@ -241,7 +242,9 @@ def _percent(share: float | None) -> str:
     return "unknown" if share is None else f"{share:.0%}"
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -65,6 +65,8 @@ def maximum_exists(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
 def position_identified(counts: PairCounts) -> bool:
     """Whether an order effect differs from every set of strengths: it does not if agent x is always shown first."""
     played = counts.games[0] > 0
+    if _in_both_orders(counts, played):
+        return True
     signs = incidence(counts)[np.flatnonzero(played)].toarray()
     ones = np.ones(len(signs))
     closest = signs @ np.linalg.lstsq(signs, ones, rcond=None)[0]
@@ -96,8 +98,14 @@ def _plainly_bounded(counts: PairCounts, position: bool, tie_parameter: bool) ->
         split |= counts.ties[0] > 0
     if not position:
         return bool(split.any())
-    forward = set(zip(counts.a[split].tolist(), counts.b[split].tolist(), strict=True))
-    return any((b, a) in forward for a, b in forward)
+    return _in_both_orders(counts, split)
+
+
+def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
+    """Whether both (a, b) and (b, a) are among the chosen pairs."""
+    met = np.zeros((counts.agents, counts.agents), np.bool_)
+    met[counts.a, counts.b] = chosen
+    return bool((met & met.T).any())
 
 
 def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:

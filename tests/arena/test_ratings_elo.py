@@ -1,5 +1,7 @@
 """Elo: the sign of the expectation, conservation, seeds, independence of rows and memory."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,7 +67,7 @@ def test_the_mean_stays_at_1000_over_many_games() -> None:
 
 
 @given(tournaments(), st.randoms())
-def test_neither_rows_nor_sides_change_the_result(games: Games, random) -> None:
+def test_neither_rows_nor_sides_change_the_result(games: Games, random: Random) -> None:
     order = np.array(random.sample(range(len(games)), len(games)))
     flip = np.array([random.random() < 0.5 for _ in order])
     a, b, score = games.a[order], games.b[order], games.score[order]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from random import Random
 
 import numpy as np
 import pytest
@@ -30,8 +31,10 @@ def both_orders(forward: str, backward: str) -> list[GameVerdict]:
 
 @pytest.mark.parametrize(
     ("forward", "backward", "score"),
-    [("A", "B", 1.0), ("B", "A", 0.0), ("TIE", "TIE", 0.5), ("A", "A", 0.5), ("B", "B", 0.5)]
-    + [("A", "TIE", 0.5), ("TIE", "B", 0.5), ("TIE", "A", 0.5)],
+    [
+        *[("A", "B", 1.0), ("B", "A", 0.0), ("TIE", "TIE", 0.5), ("A", "A", 0.5), ("B", "B", 0.5)],
+        *[("A", "TIE", 0.5), ("TIE", "B", 0.5), ("TIE", "A", 0.5)],
+    ],
 )
 def test_two_orders_become_one_outcome(forward: str, backward: str, score: float) -> None:
     games = reconcile(both_orders(forward, backward))
@@ -69,7 +72,9 @@ def test_the_tally_accounts_for_every_game() -> None:
     }
 
 
-@pytest.mark.parametrize(("verdicts", "score"), [("AAB", 1.0), ("AB", 0.5), ("A T T", 0.5), ("AATTB", 0.5), ("BBBT", 0.0)])
+@pytest.mark.parametrize(
+    ("verdicts", "score"), [("AAB", 1.0), ("AB", 0.5), ("A T T", 0.5), ("AATTB", 0.5), ("BBBT", 0.0)]
+)
 def test_repeated_verdicts_of_one_order_count_once_by_majority(verdicts: str, score: float) -> None:
     rows = [GameVerdict("q", "x", "y", Verdict("TIE" if v == "T" else v)) for v in verdicts.replace(" ", "")]
     assert reconcile(rows).score.tolist() == [score]
@@ -86,7 +91,7 @@ def test_pairs_whose_joined_names_look_alike_stay_apart() -> None:
 
 
 @given(st.lists(VERDICTS, min_size=1, max_size=30), st.randoms())
-def test_reconciling_does_not_depend_on_the_order_of_rows(rows: list[GameVerdict], random) -> None:
+def test_reconciling_does_not_depend_on_the_order_of_rows(rows: list[GameVerdict], random: Random) -> None:
     shuffled = random.sample(rows, len(rows))
     first, second = reconcile(rows), reconcile(shuffled)
     for column in ("a", "b", "score", "cluster"):

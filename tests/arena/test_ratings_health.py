@@ -1,0 +1,113 @@
+"""Judge health: order, first place, length, ties and circles."""
+
+import numpy as np
+import pytest
+
+from arena.ratings.games import GameVerdict
+from arena.ratings.health import judge_health
+from judges.types import Verdict
+
+
+def game(query: str, first: str, second: str, verdict: str) -> GameVerdict:
+    return GameVerdict(query, first, second, Verdict(verdict))
+
+
+def biased(queries: int, chance_first: float, seed: int) -> list[GameVerdict]:
+    """Both orders of equal agents before a judge that prefers the first shown with a fixed chance."""
+    rng = np.random.default_rng(seed)
+    return [
+        game(f"q{q}", first, second, "A" if rng.random() < chance_first else "B")
+        for q in range(queries)
+        for first, second in (("x", "y"), ("y", "x"), ("y", "z"), ("z", "y"), ("x", "z"), ("z", "x"))
+    ]
+
+
+def test_shares_are_counted_from_single_verdicts_and_games_with_both_orders() -> None:
+    health = judge_health(
+        [
+            *(game("q1", "x", "y", "A"), game("q1", "y", "x", "B")),
+            *(game("q2", "x", "y", "A"), game("q2", "y", "x", "A")),
+            *(game("q3", "x", "y", "TIE"), game("q3", "y", "x", "TIE")),
+            *(game("q4", "x", "y", "A"), game("q4", "y", "x", "TIE")),
+            game("q5", "x", "y", "B"),
+        ]
+    )
+    assert (health.n, health.both_orders, health.decided) == (9, 4, 6)
+    assert health.order_agreement == 2 / 4
+    assert health.first_share == 4 / 6
+    assert health.tie_rate == pytest.approx(3 / 9)
+
+
+def test_the_first_place_effect_is_found_with_its_sign() -> None:
+    for chance, sign in ((0.7, 1), (0.3, -1)):
+        health = judge_health(biased(100, chance, seed=1))
+        assert health.first_effect == pytest.approx(sign * 400 * np.log10(7 / 3), abs=40)
+        assert health.first_effect_low is not None
+        assert health.first_effect_high is not None
+        assert health.first_effect_low < health.first_effect < health.first_effect_high
+        assert sign * health.first_effect_low > 0
+
+
+def test_an_unbiased_judge_has_no_first_place_effect() -> None:
+    health = judge_health(biased(100, 0.5, seed=2))
+    assert health.first_effect_low is not None
+    assert health.first_effect_high is not None
+    assert health.first_effect_low < 0 < health.first_effect_high
+
+
+def test_strength_is_not_taken_for_a_first_place_effect() -> None:
+    # The better agent is mostly shown first: it wins 80 % from either side.
+    rows = [game(f"q{i}", "x", "y", "B" if i % 5 == 0 else "A") for i in range(100)]
+    rows += [game(f"p{i}", "y", "x", "A" if i % 5 == 0 else "B") for i in range(20)]
+    health = judge_health(rows)
+    assert health.first_share is not None
+    assert health.first_share > 0.65
+    assert health.first_effect == pytest.approx(0, abs=1e-6)
+
+
+def test_a_judge_that_always_takes_the_first_has_a_finite_effect_with_some_width() -> None:
+    health = judge_health(biased(10, 1.0, seed=3))
+    assert health.order_agreement == 0
+    assert health.first_effect is not None
+    assert health.first_effect_low is not None
+    assert health.first_effect_high is not None
+    assert 200 < health.first_effect < 2000
+    assert health.first_effect_high - health.first_effect_low > 100
+
+
+def test_what_cannot_be_known_is_none() -> None:
+    health = judge_health([game("q1", "x", "y", "A"), game("q2", "x", "y", "B")])
+    assert health.order_agreement is None
+    assert health.first_effect is None
+    assert health.longer_share is None
+    assert judge_health([game("q1", "x", "y", "TIE")]).first_share is None
+
+
+def test_longer_answers_are_compared_where_both_lengths_are_known_and_differ() -> None:
+    rows = [
+        game("q1", "x", "y", "A"),
+        game("q2", "x", "y", "A"),
+        game("q2", "y", "x", "A"),
+        game("q3", "x", "y", "A"),
+        game("q4", "x", "y", "TIE"),
+        game("q5", "x", "y", "A"),
+    ]
+    lengths = {("q1", "x"): 90, ("q1", "y"): 10, ("q2", "x"): 10, ("q2", "y"): 90, ("q3", "x"): 50, ("q3", "y"): 50}
+    lengths |= {("q4", "x"): 9, ("q4", "y"): 1, ("q5", "x"): 9}
+    health = judge_health(rows, lengths)
+    assert health.lengths_compared == 3
+    assert health.longer_share == pytest.approx(2 / 3)
+
+
+def test_circles_are_counted_among_decided_triples() -> None:
+    circle = [game("q", "x", "y", "A"), game("q", "y", "z", "A"), game("q", "z", "x", "A")]
+    line = [game("q", "x", "y", "A"), game("q", "y", "w", "A"), game("q", "x", "w", "A")]
+    health = judge_health(circle + line)
+    assert (health.triples, health.intransitive_triples) == (2, 1)
+    assert judge_health(line).intransitive_triples == 0
+
+
+def test_health_works_without_queries() -> None:
+    rows = [GameVerdict(None, *pair, Verdict.A) for pair in (("x", "y"), ("y", "x"))]
+    health = judge_health(rows)
+    assert (health.both_orders, health.order_agreement, health.first_share) == (0, None, 1.0)

@@ -1,0 +1,230 @@
+"""The leaderboard as a whole: published numbers, honest flags, and the same result for the same verdicts."""
+
+import csv
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.counts import from_win_matrix
+from arena.ratings.elo import elo
+from arena.ratings.games import GameVerdict, as_games
+from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
+from judges.errors import InputError
+from judges.types import Verdict
+
+DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="RAGARENA_SHARED does not lead to the shared data")
+QUICK = RatingSettings(bootstrap=200, tournaments=20)
+
+
+def table(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def published() -> tuple[list[str], np.ndarray]:
+    rows = table("papers/ragelo_win_percentages.csv")
+    names = [row["agent"] for row in rows]
+    return names, np.array([[float(row[name] or math.nan) for name in names] for row in rows])
+
+
+def recorded() -> list[GameVerdict]:
+    verdicts = {"A": Verdict.A, "B": Verdict.B, "C": Verdict.TIE}
+    return [
+        GameVerdict(row["qid"], row["agent_a"], row["agent_b"], verdicts[row["verdict"]])
+        for row in table("ragelo_qdrant/pairwise_verdicts.csv")
+    ]
+
+
+def simulated(seed: int = 0, queries: int = 20) -> list[GameVerdict]:
+    """Both orders of all pairs of four agents, the later in the alphabet the better."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for query in range(queries):
+        for i, first in enumerate("wxyz"):
+            for j, second in enumerate("wxyz"):
+                if i != j:
+                    draw = rng.random() - 0.5 + 0.15 * (i - j)
+                    verdict = Verdict.TIE if abs(draw) < 0.1 else Verdict.A if draw > 0 else Verdict.B
+                    rows.append(GameVerdict(f"q{query}", first, second, verdict))
+    return rows
+
+
+def row(ratings: Ratings, agent: str) -> dict[str, object]:
+    return next(dataclasses.asdict(line) for line in ratings.agents if line.agent == agent)
+
+
+@needs_data
+def test_the_published_win_percentages_give_the_ratings_known_for_them() -> None:
+    names, percentages = published()
+    games = from_win_matrix(names, percentages, 200)
+    fitted = bradley_terry(games, BradleyTerrySettings(ties="half", centre=500))
+    expected = [568.8, 545.2, 499.9, 482.3, 468.4, 435.4]
+    np.testing.assert_allclose(np.sort(fitted.ratings)[::-1], expected, atol=0.1)
+
+
+@needs_data
+def test_ties_modelled_spread_the_published_ratings_more_than_half_wins() -> None:
+    names, percentages = published()
+    spread = {}
+    for ties in ("half", "davidson"):
+        rated = rate_games(from_win_matrix(names, percentages, 200), dataclasses.replace(QUICK, ties=ties))
+        spread[ties] = rated.agents[0].bt - rated.agents[-1].bt
+        assert rated.agents[0].agent == "ragf_bm25"
+        assert rated.agents[0].games == 1000
+        assert rated.judge_health is None
+    assert spread["davidson"] > 1.2 * spread["half"]
+
+
+@needs_data
+def test_the_recorded_tournament_gives_its_recorded_elo_ranking() -> None:
+    rated = elo(as_games(recorded()))
+    np.testing.assert_allclose(rated.ratings, [951, 954, 1047, 976, 1029, 1044], atol=4)
+    names = {line["agent"]: line["name"] for line in table("ragelo_qdrant/agents.csv")}
+    scores = {line["agent"]: float(line["score"]) for line in table("ragelo_qdrant/recorded_elo_ranking.csv")}
+    record = np.array([scores[names[agent]] for agent in rated.agents])
+    np.testing.assert_allclose(rated.ratings - rated.ratings.mean(), record - record.mean(), atol=5)
+
+
+@needs_data
+def test_the_recorded_tournament_is_reconciled_as_its_source_says() -> None:
+    rated = rate(recorded(), QUICK)
+    assert rated.tally is not None
+    assert (rated.tally.games, rated.tally.both_orders, rated.tally.single_order) == (132, 68, 64)
+    assert rate(recorded(), dataclasses.replace(QUICK, reconcile=False)).agents[0].agent == "agent_2"
+
+
+def test_the_leaderboard_orders_agents_and_accounts_for_their_games() -> None:
+    rated = rate(simulated(), QUICK)
+    assert [line.agent for line in rated.agents] == ["z", "y", "x", "w"]
+    assert [line.rank for line in rated.agents] == [1, 2, 3, 4]
+    for line in rated.agents:
+        assert line.games == line.wins + line.ties + line.losses == 60
+        assert isinstance(line.games, int)
+        assert line.bt_low is not None
+        assert line.bt_high is not None
+        assert line.bt_low <= line.bt <= line.bt_high
+        assert line.rank_low is not None
+        assert line.rank_high is not None
+        assert line.rank_low <= line.rank <= line.rank_high
+        assert line.flags == ()
+    assert sum(line.bt for line in rated.agents) == pytest.approx(4000)
+    assert sum(line.elo or 0 for line in rated.agents) == pytest.approx(4000)
+    assert rated.agents[0].group == "A"
+    assert "A" not in rated.agents[-1].group
+    assert len(rated.pairs) == 6
+
+
+def test_a_leaderboard_is_json_without_nan() -> None:
+    for verdicts in (simulated(), [GameVerdict(None, "x", "y", Verdict.A)]):
+        json.dumps(dataclasses.asdict(rate(verdicts, QUICK)), allow_nan=False)
+
+
+def test_equal_sets_of_verdicts_give_equal_results_whatever_the_order_of_rows() -> None:
+    verdicts = simulated()
+    mixed = [verdicts[i] for i in np.random.default_rng(1).permutation(len(verdicts))]
+    for reconcile in (True, False):
+        settings = dataclasses.replace(QUICK, reconcile=reconcile)
+        assert repr(rate(mixed, settings)) == repr(rate(verdicts, settings))
+
+
+def test_single_verdicts_may_be_rated_with_an_order_effect() -> None:
+    rated = rate(simulated(), dataclasses.replace(QUICK, position=True))
+    assert rated.tally is not None
+    assert rated.tally.games == rated.tally.verdicts == 240
+    assert rated.position_effect == pytest.approx(rated.judge_health.first_effect if rated.judge_health else None)
+
+
+def test_a_single_game_is_rated_with_every_reservation() -> None:
+    rated = rate([GameVerdict("q", "x", "y", Verdict.A)], QUICK)
+    winner, loser = row(rated, "x"), row(rated, "y")
+    assert winner["flags"] == ("undefeated", "single_game")
+    assert loser["flags"] == ("winless", "single_game")
+    assert (winner["bt_low"], winner["rank_low"], winner["group"]) == (None, None, loser["group"])
+    assert 1000 < winner["bt"] < 1300
+    assert rated.pairs == ()
+    assert any("no intervals" in note for note in rated.notes)
+    assert any("weak prior" in note for note in rated.notes)
+
+
+def test_an_undefeated_agent_is_flagged_and_the_others_are_not() -> None:
+    verdicts = [*simulated(), *(GameVerdict(f"q{i}", "best", "z", Verdict.A) for i in range(20))]
+    rated = rate(verdicts, QUICK)
+    assert rated.agents[0].agent == "best"
+    assert rated.agents[0].flags == ("undefeated",)
+    assert all(line.flags == () for line in rated.agents[1:])
+    assert rated.convergence.prior_games == 1
+    assert any("best" in note for note in rated.notes)
+    assert rated.agents[0].bt_high is not None
+    assert rated.agents[0].bt_high - rated.agents[0].bt > 100
+
+
+def test_agents_that_never_met_the_others_are_flagged() -> None:
+    island = [GameVerdict(f"q{i}", "p", "r", Verdict.A if i % 2 else Verdict.B) for i in range(20)]
+    rated = rate([*simulated(), *island], QUICK)
+    assert row(rated, "p")["flags"] == row(rated, "r")["flags"] == ("disconnected",)
+    assert row(rated, "z")["flags"] == ()
+    assert any("p, r" in note for note in rated.notes)
+
+
+def test_two_agents_at_60_to_40_are_apart_and_the_interval_says_how_surely() -> None:
+    verdicts = [GameVerdict(f"q{i}", "x", "y", Verdict.A if i % 5 < 3 else Verdict.B) for i in range(100)]
+    rated = rate(verdicts, QUICK)
+    assert rated.agents[0].bt - rated.agents[1].bt == pytest.approx(400 * np.log10(1.5))
+    assert rated.pairs[0].p_holm == pytest.approx(0.045, abs=0.02)
+
+
+def test_verdicts_without_queries_are_rated_with_a_warning() -> None:
+    rated = rate([dataclasses.replace(verdict, query_id=None) for verdict in simulated()], QUICK)
+    assert rated.convergence.resampled == "game"
+    assert any("name no query" in note for note in rated.notes)
+
+
+def test_without_clusters_games_are_resampled_as_asked() -> None:
+    rated = rate(simulated(), dataclasses.replace(QUICK, cluster=False))
+    assert rated.convergence.resampled == "game"
+    assert any("as asked" in note for note in rated.notes)
+
+
+def test_without_a_bootstrap_there_are_no_intervals_but_still_tests() -> None:
+    rated = rate(simulated(), dataclasses.replace(QUICK, bootstrap=0))
+    assert rated.agents[0].bt_low is None
+    assert rated.agents[0].rank_high is None
+    assert rated.pairs
+    assert not any("no intervals" in note for note in rated.notes)
+
+
+def test_fractions_of_games_have_no_elo_rating() -> None:
+    games = from_win_matrix(("x", "y"), np.array([[math.nan, 33.3], [50.1, math.nan]]), 30)
+    rated = rate_games(games, QUICK)
+    assert [line.elo for line in rated.agents] == [None, None]
+    assert rated.agents[0].agent == "y"
+    assert rated.agents[0].wins == pytest.approx(15.03)
+    assert any("no Elo" in note for note in rated.notes)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"k": 0.0}, "k and scale"),
+        ({"bootstrap": -1}, "bootstrap"),
+        ({"ties": "ignore"}, "ties"),
+        ({"win_and_tie": "loss"}, "win_and_tie"),
+        ({"reconcile": True, "position": True}, "position"),
+        ({"level": 95.0}, "level"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RatingSettings(**setting)
+
+
+def test_an_unknown_anchor_is_refused_with_the_names_to_choose_from() -> None:
+    with pytest.raises(InputError, match="w, x, y, z"):
+        rate(simulated(), RatingSettings(anchor="nobody"))
