@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
-from arena.ratings.existence import maximum_exists
+from arena.ratings.existence import unsettled
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import maximise
 
@@ -85,10 +85,10 @@ def bootstrap(
     for start in range(0, samples, chunk):
         size = min(chunk, samples - start)
         counts = _by_cluster(fitted, clusters, size, rng) if clusters else _by_game(fitted, units, size, rng)
-        exists = _maximum_exists(fitted, counts)
-        x, converged = _refit(fitted, counts, exists)
+        prior = _prior(fitted, counts)
+        x, converged = _refit(fitted, counts, prior)
         drawn[start : start + size] = x
-        without, failed = without + int((~exists).sum()), failed + int((~converged).sum())
+        without, failed = without + int(prior.any(axis=1).sum()), failed + int((~converged).sum())
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Literal["query", "game"] = "query" if clusters else "game"
@@ -112,25 +112,28 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
     return fitted.counts.replaced(*np.split(drawn, 3, axis=1))
 
 
-def _maximum_exists(fitted: BradleyTerry, counts: PairCounts) -> NDArray[np.bool_]:
-    """Samples that show every outcome the point estimate shows have a maximum if it has one; the rest is checked."""
-    if fitted.problems:
-        return np.zeros(len(counts.ties), np.bool_)
-    exists = np.ones(len(counts.ties), np.bool_)
-    lost = np.zeros_like(exists)
-    for name in ("wins_a", "wins_b", "ties"):
-        lost |= ((getattr(counts, name) > 0) != (getattr(fitted.counts, name) > 0)).any(axis=1)
-    exists[lost] = maximum_exists(fitted.form, counts.sample(lost))
-    return exists
+def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
+    """Virtual games of each sample, shape (samples, parameters): the point estimate's and what the sample itself needs.
+
+    A sample that shows every outcome the point estimate shows needs no more than that; only others are checked.
+    """
+    prior = np.tile(fitted.prior, (len(counts.ties), 1))
+    point = fitted.counts
+    lost = np.zeros(len(prior), np.bool_)
+    for drawn, seen in ((counts.wins_a, point.wins_a), (counts.wins_b, point.wins_b), (counts.ties, point.ties)):
+        lost |= ((drawn > 0) != (seen > 0)).any(axis=1)
+    own = fitted.settings.prior_games * unsettled(fitted.form, counts.sample(lost))
+    prior[lost] = np.maximum(prior[lost], own)
+    return prior
 
 
-def _refit(fitted: BradleyTerry, counts: PairCounts, exists: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+def _refit(fitted: BradleyTerry, counts: PairCounts, prior: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     settings = fitted.settings
     best = maximise(
         fitted.form,
         counts,
-        np.tile(fitted.x, (len(exists), 1)),
-        np.where(exists, 0.0, settings.prior_games),
+        np.tile(fitted.x, (len(prior), 1)),
+        prior,
         max_iterations=settings.max_iterations,
         tolerance=settings.tolerance,
     )

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from arena.ratings.counts import PairCounts, pair_counts
-from arena.ratings.existence import Problem, problems
+from arena.ratings.existence import Problem, problems, unsettled
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import Form, information, maximise
 
@@ -29,8 +29,8 @@ class BradleyTerrySettings:
         centre: the mean rating, or the rating of ``anchor``.
         anchor: the agent held at ``centre``, ``None`` for the mean of all.
         scale: points per factor of ten in odds.
-        prior_games: virtual drawn games of each agent against an average one, used only where the likelihood has
-            no maximum.
+        prior_games: virtual drawn games against an average agent, of those agents alone that the likelihood does not
+            settle.
         max_iterations, tolerance: of Newton's method; the tolerance is the largest last step, in log-odds.
     """
 
@@ -64,7 +64,7 @@ class BradleyTerry:
         position_effect: advantage of being shown first in points, ``None`` where not estimated.
         tie_parameter: Davidson's nu (0 where no game is a tie), ``None`` with half-win ties.
         problems: why the likelihood has no maximum; empty if it has.
-        prior_games: weight of the prior behind these ratings, 0 where they are plain maximum likelihood.
+        prior: virtual games behind each parameter, shape (parameters,); all 0 is plain maximum likelihood.
         iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
         form, counts, x: the model fitted, what it was fitted to, and its parameters, shape (parameters,).
     """
@@ -73,7 +73,7 @@ class BradleyTerry:
     position_effect: float | None
     tie_parameter: float | None
     problems: tuple[Problem, ...]
-    prior_games: float
+    prior: Floats
     iterations: int
     gradient_norm: float
     converged: bool
@@ -111,8 +111,7 @@ class BradleyTerry:
 
     def curvature(self) -> Floats:
         """Negative Hessian at the fit, shape (parameters, parameters)."""
-        prior = np.array([self.prior_games])
-        curvature: Floats = information(self.form, self.counts, self.x[np.newaxis], prior)[0]
+        curvature: Floats = information(self.form, self.counts, self.x[np.newaxis], self.prior[np.newaxis])[0]
         return curvature
 
     def in_points(self, covariance: Floats) -> Floats:
@@ -126,7 +125,7 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
     """Fit ratings to games.
 
     Where the likelihood has no maximum (an agent without a loss or a win, sets of agents that never met, all games
-    tied) the fit uses the weak prior of the settings and ``problems`` says why and for whom.
+    tied) ``problems`` says why and for whom, and those parameters get the weak prior of the settings.
 
     Raises:
         ValueError: there are no games, an agent has none, the anchor is unknown, or an order effect is wanted of
@@ -140,13 +139,12 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
         raise ValueError(f"the anchor {chosen.anchor!r} is not among the agents")
     counts = pair_counts(games, ordered=chosen.position)
     form = Form(counts.agents, chosen.position, chosen.ties == "davidson")
-    found = problems(form, counts, games.agents)
-    prior = chosen.prior_games if found else 0.0
+    prior = chosen.prior_games * unsettled(form, counts).astype(np.float64)
     best = maximise(
         form,
         counts,
         np.zeros((1, form.size)),
-        np.array([prior]),
+        prior,
         max_iterations=chosen.max_iterations,
         tolerance=chosen.tolerance,
     )
@@ -155,8 +153,8 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
         agents=games.agents,
         position_effect=float(chosen.points * x[form.agents]) if form.position else None,
         tie_parameter=_nu(form, counts, x),
-        problems=found,
-        prior_games=prior,
+        problems=problems(form, counts, games.agents),
+        prior=prior[0],
         iterations=int(best.iterations[0]),
         gradient_norm=float(best.gradient_norm[0]),
         converged=bool(best.converged[0]),

@@ -57,9 +57,18 @@ def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Prob
     return tuple(found)
 
 
-def maximum_exists(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
-    """Whether each sample has a maximum, shape (samples,)."""
-    return np.array([_exists(form, counts.sample(np.array([s]))) for s in range(len(counts.ties))], np.bool_)
+def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
+    """Parameters of each sample that need a prior, shape (samples, parameters); none where the maximum exists.
+
+    Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
+    and log nu leave no direction in which the likelihood can grow without end.
+    """
+    found = np.zeros((len(counts.ties), form.size), np.bool_)
+    for number, row in enumerate(found):
+        sample = counts.sample(np.array([number]))
+        row[: form.agents] = _unsettled_agents(sample)
+        row[form.agents :] = row.any() or not (_position_settled(form, sample) and _bounded(form, sample))
+    return found
 
 
 def position_identified(counts: PairCounts) -> bool:
@@ -73,12 +82,22 @@ def position_identified(counts: PairCounts) -> bool:
     return bool(np.abs(ones - closest).max(initial=0.0) > 1e-8)
 
 
-def _exists(form: Form, counts: PairCounts) -> bool:
-    if connected_components(_beats(counts), connection="strong")[0] > 1:
-        return False
-    if form.position and not position_identified(counts):
-        return False
-    return _bounded(form, counts)
+def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
+    beats = _beats(counts)
+    number, labels = connected_components(beats, connection="strong")
+    if number == 1:
+        return np.zeros(counts.agents, np.bool_)
+    _, linked = connected_components(beats, directed=False)
+    found = _outside_largest(linked) if linked.any() else np.zeros(counts.agents, np.bool_)
+    for component in np.unique(linked):
+        inside = linked == component
+        if np.unique(labels[inside]).size > 1:
+            found |= inside & _outside_largest(labels, inside)
+    return found
+
+
+def _position_settled(form: Form, counts: PairCounts) -> bool:
+    return not form.position or position_identified(counts)
 
 
 def _bounded(form: Form, counts: PairCounts) -> bool:

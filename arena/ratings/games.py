@@ -73,7 +73,7 @@ class Tally:
         verdicts: verdicts read.
         games: games made of them.
         repeated: verdicts beyond the first on the same query, judge and order of the same pair.
-        both_orders: games judged in both orders; the three counts after it split the ones that are no agreement.
+        both_orders: games judged in both orders: the sum of agreements, contradictions and ``win_and_tie``.
         single_order: games judged in one order only, whose verdict stands.
         agreements: both orders gave the same outcome.
         contradictions: each order preferred another agent; counted as a tie.

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 
 from arena.ratings.counts import PairCounts
 from arena.ratings.games import Floats
 
 _LARGEST_STEP = 4.0
-"""No pair's d moves farther in one iteration: beyond it the quadratic model of the likelihood is worthless."""
+"""No pair's d, and neither g nor log nu, moves farther in one iteration: beyond it the quadratic model is worthless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +80,24 @@ def probabilities(form: Form, counts: PairCounts, x: Floats) -> Probabilities:
     return Probabilities(win / total, loss / total, tie / total)
 
 
-def log_posterior(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) -> Floats:
+def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Log-likelihood plus log-prior of each sample, up to a constant, shape (samples,).
 
-    The prior is a virtual draw: each agent has also won and lost half of ``prior_games`` games against an average
-    agent, and likewise the order effect and log nu lean to 0.
+    The prior is a virtual draw: an agent has also won and lost half of ``prior`` games against an average agent, and
+    likewise the order effect and log nu lean to 0. It has shape (samples, parameters) and is 0 for all parameters
+    that the likelihood settles by itself.
     """
     half, log_nu = _gaps(form, counts, x) / 2, _log_nu(form, counts, x)
     log_z = np.logaddexp(np.logaddexp(half, -half), log_nu)
     fitted = (counts.wins_a - counts.wins_b) * half - counts.games * log_z
     tied = counts.ties * x[:, -1:] if form.davidson else 0.0
-    drawn = np.logaddexp(x / 2, -x / 2).sum(axis=1)
-    result: Floats = (fitted + tied).sum(axis=1) - prior_games * drawn
+    centred = _centred(form, x)
+    drawn = prior * np.logaddexp(centred / 2, -centred / 2)
+    result: Floats = (fitted + tied).sum(axis=1) - drawn.sum(axis=1)
     return result
 
 
-def gradient(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) -> Floats:
+def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Gradient of ``log_posterior``, shape (samples, parameters)."""
     p = probabilities(form, counts, x)
     # Written so that nothing cancels where one side nearly always wins.
@@ -110,15 +112,16 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) -> 
     if form.davidson:
         excess_ties = counts.ties * (1 - p.ties) - (counts.wins_a + counts.wins_b) * p.ties
         columns.append(excess_ties.sum(axis=1, keepdims=True))
-    result: Floats = np.hstack(columns) - prior_games[:, np.newaxis] * np.tanh(x / 2) / 2
+    pull = prior * np.tanh(_centred(form, x) / 2) / 2
+    result: Floats = np.hstack(columns) - _centred(form, pull)
     return result
 
 
-def information(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) -> Floats:
+def information(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Negative Hessian, shape (samples, parameters, parameters).
 
-    Without a prior the agents' common level is free; it is pinned by adding a constant to the agents' block, which
-    leaves every step and every variance of a difference as it is.
+    The agents' common level is free; it is pinned by adding a constant to the agents' block, which leaves every step
+    and every variance of a difference as it is.
     """
     agents, samples = counts.agents, len(x)
     p = probabilities(form, counts, x)
@@ -130,7 +133,7 @@ def information(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) 
     result[:, counts.b, counts.a] -= variance
     diagonal = np.arange(agents)
     result[:, diagonal, diagonal] += (touches.T @ variance.T).T
-    pin = np.where(prior_games > 0, 0.0, variance.sum(axis=1) / agents**2)
+    pin = variance.sum(axis=1) / agents**2
     result[:, :agents, :agents] += pin[:, np.newaxis, np.newaxis]
     if form.position:
         _border(result, agents, (leans.T @ variance.T).T, variance.sum(axis=1))
@@ -140,13 +143,11 @@ def information(form: Form, counts: PairCounts, x: Floats, prior_games: Floats) 
         of_ties = (counts.games * p.ties * decided).sum(axis=1)
         of_ties[~form.tie_parameter(counts)] = 1.0
         _border(result, form.size - 1, np.hstack(column), of_ties)
-    every = np.arange(form.size)
-    result[:, every, every] += prior_games[:, np.newaxis] / (4 * np.cosh(x / 2) ** 2)
-    return result
+    return result + _prior_curvature(form, x, prior) if prior.any() else result
 
 
 def maximise(
-    form: Form, counts: PairCounts, start: Floats, prior_games: Floats, *, max_iterations: int, tolerance: float
+    form: Form, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
     x = start.copy()
@@ -158,15 +159,15 @@ def maximise(
         open_ = np.flatnonzero(~converged)
         if not open_.size:
             break
-        part, prior = counts.sample(open_), prior_games[open_]
-        slope = gradient(form, part, x[open_], prior)
-        curvature = information(form, part, x[open_], prior)
+        part = counts.sample(open_)
+        slope = gradient(form, part, x[open_], prior[open_])
+        curvature = information(form, part, x[open_], prior[open_])
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
-        moved = _climb(form, part, x[open_], step, prior)
+        moved = _climb(form, part, x[open_], step, prior[open_])
         converged[open_] = np.abs(step).max(axis=1) <= tolerance
         x[open_] = moved
         iterations[open_] += 1
-    norm = np.abs(gradient(form, counts, x, prior_games)).max(axis=1)
+    norm = np.abs(gradient(form, counts, x, prior)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
 
 
@@ -178,20 +179,44 @@ def incidence(counts: PairCounts) -> sparse.csr_array:
     return sparse.csr_array((signs, cells), shape=(pairs.size, counts.agents))
 
 
-def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior_games: Floats) -> Floats:
-    """Take the step, shortened where a pair's gap would jump or the likelihood would fall."""
-    jump = np.abs(_gaps(form, counts, step)).max(axis=1, initial=0.0)
+def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats) -> Floats:
+    """Take the step, shortened where a pair's gap, g or log nu would jump or the likelihood would fall."""
+    jump = np.abs(np.hstack([_gaps(form, counts, step), step[:, form.agents :]])).max(axis=1)
     length = np.minimum(1.0, _LARGEST_STEP / np.maximum(jump, _LARGEST_STEP))
-    before = log_posterior(form, counts, x, prior_games)
+    before = log_posterior(form, counts, x, prior)
     slack = 1e-12 * (1 + np.abs(before))
     moved: Floats = x + length[:, np.newaxis] * step
     for _ in range(40):
-        fell = log_posterior(form, counts, moved, prior_games) < before - slack
+        fell = log_posterior(form, counts, moved, prior) < before - slack
         if not fell.any():
             break
         length[fell] /= 2
         moved = x + length[:, np.newaxis] * step
     return moved
+
+
+def _prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
+    """Negative Hessian of the prior, on the subspace where the agents' mean is 0.
+
+    A tenth of the parabola that bounds the prior from below keeps the matrix regular in the far tails, where the
+    prior's own curvature vanishes; the maximum stays where it is.
+    """
+    centred = _centred(form, x)
+    distance = np.maximum(np.abs(centred), 1e-9)
+    bound = np.tanh(distance / 2) / (2 * distance)
+    curvature = prior * np.maximum(special.expit(centred) * special.expit(-centred), bound / 10)
+    result: Floats = curvature[:, :, np.newaxis] * np.eye(form.size)
+    own, agents = curvature[:, : form.agents], form.agents
+    mean = own.mean(axis=1)[:, np.newaxis, np.newaxis]
+    result[:, :agents, :agents] += (mean - own[:, :, np.newaxis] - own[:, np.newaxis]) / agents
+    return result
+
+
+def _centred(form: Form, x: Floats) -> Floats:
+    """Parameters, or a gradient in them, with the agents' mean taken off: the average agent is at 0."""
+    centred = x.copy()
+    centred[:, : form.agents] -= x[:, : form.agents].mean(axis=1, keepdims=True)
+    return centred
 
 
 def _gaps(form: Form, counts: PairCounts, x: Floats) -> Floats:

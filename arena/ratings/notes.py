@@ -28,8 +28,8 @@ def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:
     said = [f"No maximum of the likelihood: {problem.message}." for problem in fitted.problems]
     if fitted.problems:
         said.append(
-            f"Ratings therefore use a weak prior (each agent also drew {fitted.prior_games:g} virtual game(s) against "
-            "an average one); flagged ratings depend on it."
+            f"Flagged ratings rest on a weak prior, {fitted.settings.prior_games:g} virtual draw(s) against an average "
+            "agent; where they are flagged for ties or position it holds the tie parameter and order effect instead."
         )
     if not fitted.converged:
         said.append(

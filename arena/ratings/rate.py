@@ -245,7 +245,7 @@ def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergen
         converged=fitted.converged,
         iterations=fitted.iterations,
         gradient_norm=fitted.gradient_norm,
-        prior_games=fitted.prior_games,
+        prior_games=float(fitted.prior.max()),
         resampled=resampled.by if resampled else None,
         units=resampled.units if resampled else 0,
         samples=len(resampled.samples) if resampled else 0,

@@ -46,7 +46,7 @@ class Convergence:
 
     Attributes:
         converged, iterations, gradient_norm: Newton's method on the point estimate; the norm is in games.
-        prior_games: weight of the prior behind the ratings; 0 is plain maximum likelihood.
+        prior_games: virtual draws behind each rating flagged for having no maximum; 0 is plain maximum likelihood.
         resampled: ``query`` or ``game``, ``None`` where there was no bootstrap.
         units: queries or games drawn from.
         samples: bootstrap samples.

@@ -72,7 +72,8 @@ def test_a_judge_that_always_takes_the_first_has_a_finite_effect_with_some_width
     assert health.first_effect_low is not None
     assert health.first_effect_high is not None
     assert 200 < health.first_effect < 2000
-    assert health.first_effect_high - health.first_effect_low > 100
+    # Ten queries without one exception: resampled, they would look certain.
+    assert health.first_effect_high - health.first_effect_low > 900
 
 
 def test_what_cannot_be_known_is_none() -> None:

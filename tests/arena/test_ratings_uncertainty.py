@@ -74,6 +74,15 @@ def test_sandwich_and_bootstrap_agree(position: bool, by_query: bool) -> None:
     assert (robust.position_sd is not None) == position
 
 
+def test_the_sandwich_of_two_agents_is_that_of_a_proportion() -> None:
+    zeros = np.zeros(20, np.int32)
+    games = Games(("x", "y"), zeros, zeros + 1, (np.arange(20) < 14) * 1.0, np.arange(20, dtype=np.int32))
+    robust = sandwich(games, bradley_terry(games))
+    assert robust is not None
+    gap = np.array([1, -1]) @ robust.covariance @ np.array([1, -1])
+    assert gap == pytest.approx((400 / np.log(10)) ** 2 / (20 * 0.7 * 0.3) * 20 / 19)
+
+
 def test_the_sandwich_by_game_equals_that_of_one_cluster_per_game() -> None:
     games = simulated(np.random.default_rng(2), spread=0.5)
     single = Games(games.agents, games.a, games.b, games.score, np.arange(len(games), dtype=np.int32))
