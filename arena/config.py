@@ -30,6 +30,15 @@ def _store_beside_file(store: str, info: ValidationInfo) -> str:
     return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
 
 
+def _each_once(names: list[str]) -> list[str]:
+    for name in names:
+        if not name.strip():
+            raise ValueError("a name is empty")
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is named twice")
+    return names
+
+
 Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
 PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
@@ -80,7 +89,7 @@ class ReferencesSection(Section):
 class PairwiseSection(Section):
     """The answer judges and their games."""
 
-    judges: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1)]
+    judges: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
     prompt: PromptName = "pairwise"
     schedule: ScheduleSection = ScheduleSection()
     both_orders: bool = True
@@ -107,6 +116,7 @@ class CriteriaSection(Section):
             raise ValueError("'scale' goes from a lower to a higher whole number")
         if not self.names:
             raise ValueError("'names' is empty")
+        _each_once(list(self.names))
         return self
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from arena.dataset import save_dataset
-from arena.leaderboard import game_verdicts
+from arena.leaderboard import game_verdicts, grades
 from arena.store import Store
 from arena.verdicts import write_verdicts
+from judges.errors import DataError
+from judges.files import open_replacing
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
 
@@ -23,15 +24,20 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:
-    """Relevance labels; trec_eval's ``qid 0 docid label`` where the file ends in ``.qrels``."""
+    """Relevance labels; trec_eval's ``qid 0 docid label`` where the file ends in ``.qrels``.
+
+    Raises:
+        DataError: the file cannot be written, or qrels cannot hold a name.
+    """
     judged = [
         (want.query_id, want.item, result)
         for want, result in store.outcomes(tournament, Task.RELEVANCE)
         if isinstance(result, Judgment)
     ]
     if out.suffix == ".qrels":
-        lines = [f"{query_id} 0 {doc_id} {result.outcome}\n" for query_id, doc_id, result in judged]
-        out.write_text("".join(lines), encoding="utf-8")
+        lines = [_qrels_line(out, query_id, doc_id, result.outcome) for query_id, doc_id, result in judged]
+        with open_replacing(out) as file:
+            file.write("".join(lines).encode())
         return len(lines)
     rows: list[dict[str, Cell]] = [
         {"qid": query_id, "did": doc_id, "label": str(result.outcome), "reason": result.reason}
@@ -42,12 +48,21 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:
-    """Criteria grades, one row per answer and one column per criterion."""
+    """Criteria grades, one row per answer and one column per criterion.
+
+    Raises:
+        DataError: the file cannot be written, or a criterion is called like another column.
+    """
+    settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
+    names: dict[str, None] = {}
     for want, result in store.outcomes(tournament, Task.CRITERIA):
-        if isinstance(result, Judgment) and isinstance(result.outcome, Mapping):
-            rows.append({"qid": want.query_id, "agent": want.item, **result.outcome, "reason": result.reason})
-    names = dict.fromkeys(name for row in rows for name in row if name not in {"qid", "agent", "reason"})
+        if isinstance(result, Judgment):
+            graded = grades(result, settings)
+            names |= dict.fromkeys(graded)
+            rows.append({**graded, "qid": want.query_id, "agent": want.item, "reason": result.reason})
+    if taken := names.keys() & {"qid", "agent", "reason"}:
+        raise DataError(out, "a criterion has the name of one of the table's own columns", value=min(taken))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)
     return len(rows)
 
@@ -55,5 +70,15 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
 def export_data(store: Store, tournament: str, out: Path) -> int:
     """Queries, documents and answers as the CSV triple in a folder; returns the number of answers."""
     data = store.dataset(tournament)
-    save_dataset(data, out)
+    try:
+        save_dataset(data, out)
+    except OSError as error:
+        raise DataError(out, f"cannot be made a folder: {error.strerror}") from error
     return len(data.answers)
+
+
+def _qrels_line(out: Path, query_id: str, doc_id: str, label: object) -> str:
+    for name in (query_id, doc_id):
+        if name.split() != [name]:
+            raise DataError(out, "qrels have no place for a name with white space; write a .csv file", value=name)
+    return f"{query_id} 0 {doc_id} {label}\n"

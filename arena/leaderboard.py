@@ -90,7 +90,7 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
         name,
         rate(games, how, lengths=lengths) if games else None,
         {judge: rate(played, how, lengths=lengths) for judge, played in own.items()},
-        _criteria(outcomes.get(Task.CRITERIA, ())),
+        _criteria(outcomes.get(Task.CRITERIA, ()), settings),
         {task: _coverage(found) for task, found in outcomes.items()},
         _causes(outcomes.values()),
         settings,
@@ -148,17 +148,27 @@ def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[st
     return dict(sorted(causes.items()))
 
 
-def _criteria(outcomes: Iterable[tuple[Wanted, Result | None]]) -> dict[str, dict[str, CriterionMean]]:
-    grades: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, int]:
+    """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
+    if isinstance(judgment.outcome, Mapping):
+        return {name: int(grade) for name, grade in judgment.outcome.items()}
+    (name,) = settings["criteria"]["names"]
+    return {name: int(judgment.outcome)}
+
+
+def _criteria(
+    outcomes: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+) -> dict[str, dict[str, CriterionMean]]:
+    given: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     wanted: Counter[str] = Counter()
     for want, result in outcomes:
         wanted[want.item] += 1
-        if isinstance(result, Judgment) and isinstance(result.outcome, Mapping):
-            for name, grade in result.outcome.items():
-                grades[want.item][name].append(int(grade))
+        if isinstance(result, Judgment):
+            for name, grade in grades(result, settings).items():
+                given[want.item][name].append(grade)
     return {
         agent: {
             name: CriterionMean(sum(values) / len(values), len(values), wanted[agent]) for name, values in named.items()
         }
-        for agent, named in sorted(grades.items())
+        for agent, named in sorted(given.items())
     }

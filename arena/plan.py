@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from arena.config import Config
-from arena.prompting import Prompting
-from arena.store import IDENTICAL, Store, Wanted, chunks, sqlite_path
+from arena.prompting import Labels, Prompting
+from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
 from arena.tournament import load_data
 from judges.errors import RETRIED_NEXT_RUN, InputError
 from judges.identity import judgment_id
@@ -76,15 +76,26 @@ def plan(config: Config) -> Plan:
         "replies outside their contract are asked again, and attempts repeated, on top of this",
     ]
     store = _existing(config)
-    if store is not None and Task.RELEVANCE in prompting.tasks() and config.name in store.tournaments():
-        outcomes = store.outcomes(config.name, Task.RELEVANCE)
-        prompting.labels = {(want.query_id, want.item): result for want, result in outcomes}
+    providers = {name: _provider(config, name, notes) for name in config.judges_in_use()}
+    if store is not None:
+        prompting.labels = _known_labels(prompting, providers, store)
     if _guesses_documents(config, prompting):
         notes.append("answer judges' prompts count every document not labelled yet as relevant: an upper bound")
-    rows = _rows(config, prompting, store, notes)
+    rows = _rows(config, prompting, providers, store, notes)
     if store is not None:
         store.close()
     return Plan(rows, notes)
+
+
+def _known_labels(prompting: Prompting, providers: Mapping[str, Provider | None], store: Store) -> Labels:
+    """The relevance results that a run would find: by what is judged now, not by what was wanted last time."""
+    labels: dict[tuple[str, str], Result | None] = {}
+    wants = (want for want in prompting.wants() if want.task is Task.RELEVANCE)
+    for chunk in chunks(wants, _CHUNK):
+        prepared = list(_prepared(chunk, prompting, providers))
+        known = store.results([ident for _, ident, _ in prepared if ident is not None])
+        labels.update({(want.query_id, want.item): known.get(ident or "") for want, ident, _ in prepared})
+    return labels
 
 
 def _guesses_documents(config: Config, prompting: Prompting) -> bool:
@@ -101,8 +112,13 @@ def _existing(config: Config) -> Store | None:
     return Store.open(config.store) if path is None or path.is_file() else None
 
 
-def _rows(config: Config, prompting: Prompting, store: Store | None, notes: list[str]) -> list[PlannedCalls]:
-    providers = {name: _provider(config, name, notes) for name in config.judges_in_use()}
+def _rows(
+    config: Config,
+    prompting: Prompting,
+    providers: Mapping[str, Provider | None],
+    store: Store | None,
+    notes: list[str],
+) -> list[PlannedCalls]:
     rows: dict[tuple[Task, str], PlannedCalls] = {}
     planned: set[str] = set()
     for chunk in chunks(prompting.wants(), _CHUNK):
@@ -129,7 +145,7 @@ def _rows(config: Config, prompting: Prompting, store: Store | None, notes: list
 
 
 def _prepared(
-    wants: list[Wanted], prompting: Prompting, providers: dict[str, Provider | None]
+    wants: list[Wanted], prompting: Prompting, providers: Mapping[str, Provider | None]
 ) -> Iterator[tuple[Wanted, str | None, Prompt | None]]:
     for want in wants:
         if want.task is Task.PAIRWISE and prompting.equal_answers(want):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from arena.config import Config, ReferencesSection
@@ -79,6 +79,16 @@ class Prompting:
             present[query_id].append(agent)
         return present
 
+    def check(self) -> None:
+        """Render one prompt of each stage, so that a template that fails does so before anything is sent.
+
+        Raises:
+            PromptError: a prompt file cannot be used.
+        """
+        trial = replace(self, assume_relevant=True)
+        for want in {want.task: want for want in self.wants()}.values():
+            trial.prompt(want)
+
     @cached_property
     def templates(self) -> dict[Task, PromptTemplate]:
         """The prompt file of each stage.
@@ -150,10 +160,10 @@ class Prompting:
             if isinstance(result, Judgment):
                 assert isinstance(result.outcome, int)
                 annotated.append(AnnotatedDocument(document, result.outcome, result.reason))
-            elif self.assume_relevant:
-                annotated.append(AnnotatedDocument(document, section.threshold))
             elif result is None or result.cause in RETRIED_NEXT_RUN:
-                return None
+                if not self.assume_relevant:
+                    return None
+                annotated.append(AnnotatedDocument(document, section.threshold))
         return annotated
 
     def _pool(self, query_id: str, agents: Collection[str] | None) -> list[str]:

@@ -105,10 +105,15 @@ class StageRunner:
         self.progress.begin(task, wanted)
         writer = _Writer(self.store, ledger)
         requests = {name: self._missing(wants, ledger) for name, wants in by_judge.items()}
-        async with asyncio.TaskGroup() as group:
-            group.create_task(writer.work())
+        writing = asyncio.create_task(writer.work())
+        try:
             await judge_all(requests, self.judges, writer.put, stop)
+        finally:
             await writer.end()
+            await writing
+        for rest in requests.values():
+            for _ in rest:  # nobody is asked any more, but what the store knows is counted and linked
+                pass
         self._note_stopped()
         self._learn_labels(task)
 
@@ -220,15 +225,31 @@ class _Ledger:
             self.count("failed" if kind == "failed" else "known")
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A result on its way into the store; ``kept`` is done once it is committed."""
+
+    task: Task
+    label: str
+    result: Result
+    kept: asyncio.Future[None]
+
+
 class _Writer:
-    """Commits results as they come: whatever has arrived while the last commit ran goes into the next."""
+    """Commits results as they come: whatever has arrived while the last commit ran goes into the next.
+
+    Whoever puts a result waits until it is committed, so that a judge is asked the next question only when its last
+    reply is safe: a process killed at any moment loses the calls in flight and nothing else.
+    """
 
     def __init__(self, store: Store, ledger: _Ledger) -> None:
         self._store, self._ledger = store, ledger
-        self._arrived: asyncio.Queue[tuple[Task, str, Result] | None] = asyncio.Queue(maxsize=10_000)
+        self._arrived: asyncio.Queue[_Arrived | None] = asyncio.Queue()
 
     async def put(self, _judge: str, request: Request, result: Result) -> None:
-        await self._arrived.put((request.prompt.task, prompt_label(request.prompt), result))
+        kept = asyncio.get_running_loop().create_future()
+        self._arrived.put_nowait(_Arrived(request.prompt.task, prompt_label(request.prompt), result, kept))
+        await kept
 
     async def end(self) -> None:
         await self._arrived.put(None)
@@ -242,9 +263,20 @@ class _Writer:
             ended = batch[-1] is None
             results = [entry for entry in batch if entry is not None]
             if results:
-                await asyncio.to_thread(self._store.save, results)
-            for _, _, result in results:
-                self._ledger.settle(result)
+                await self._keep(results)
+
+    async def _keep(self, arrived: Sequence[_Arrived]) -> None:
+        try:
+            await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in arrived])
+        except Exception as error:  # whatever it is, whoever waits must learn of it
+            for entry in arrived:
+                if not entry.kept.done():
+                    entry.kept.set_exception(error)
+            return
+        for entry in arrived:
+            self._ledger.settle(entry.result)
+            if not entry.kept.done():  # who waited may have been cancelled
+                entry.kept.set_result(None)
 
 
 def prompt_label(prompt: Prompt) -> str:

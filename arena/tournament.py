@@ -51,6 +51,7 @@ def run(
     wants = list(prompting.wants())
     if not wants:
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
+    prompting.check()
     asked = [task for task in prompting.tasks() if only is None or task in only]
     settings = stored_settings(config, prompting)
     judges = {name: Judge(name, config.judges[name]) for name in config.judges_in_use()}

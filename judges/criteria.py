@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from judges.errors import PromptError
 from judges.pairwise import DEFAULT_REFERENCES, ReferenceOptions, references
 from judges.prompts import PromptTemplate, Scale, whole_numbers
 from judges.types import AnnotatedDocument, Answer, Inputs, Prompt, Query, ReplyContract
@@ -37,8 +38,14 @@ def criteria_prompt(
     scale: tuple[int, int] = (0, 2),
     options: ReferenceOptions = DEFAULT_REFERENCES,
 ) -> Prompt:
-    """Ask for one whole number on ``scale`` (both ends included) per criterion."""
+    """Ask for one whole number on ``scale`` (both ends included) per criterion.
+
+    Raises:
+        PromptError: a criterion is called what the prompt calls its explanation, or the template fails.
+    """
     grades = whole_numbers(*scale)
+    if template.reply.reason in (criterion.name for criterion in criteria):
+        raise PromptError(f"criteria: {template.reply.reason!r} is the judge's own field; name the criterion otherwise")
     contract = ReplyContract(template.reply.reason, {criterion.name: grades for criterion in criteria})
     return template.render(
         Inputs(query, references(documents, options), (answer,)),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,12 @@ from judges.errors import ReplyError
 from judges.types import Inputs, Outcome, ReplyContract
 
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
-_BRACKETS = re.compile(r"\[\[\s*([^\[\]]{1,40}?)\s*\]\]")
+_OBJECT_START = re.compile(r'\{\s*["}]')
+_MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
+_DECORATION = " \t.*_`>#"
+_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_MOST_BROKEN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,55 +69,76 @@ def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Ma
     stripped = text.strip()
     fenced = _FENCE.match(stripped)
     body = fenced.group(1).strip() if fenced else stripped
-    found = [(value, end) for value, end in _objects(body) if contract.choices.keys() & value.keys()]
+    found = [entry for entry in _objects(body) if contract.choices.keys() & entry.value.keys()]
     if not found:
         raise ReplyError(f"the reply holds no JSON object with {_names(contract.choices)}")
-    if len(found) > 1:
-        raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
-    value, end = found[0]
-    if body[end:].strip().strip("`").strip():
-        raise ReplyError("the JSON object must be the end of the reply")
-    if any(_repeats(value, text) for text in _texts(inputs)):
+    judged = _letters_judged(contract, inputs)
+    own = [entry for entry in found if not _repeats(entry, judged)]
+    if not own:
         raise ReplyError("the JSON object repeats one that stands in the texts being judged; reply with your own")
-    return value
+    if len(own) > 1:
+        raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
+    (verdict,) = own
+    if body[verdict.end :].strip().strip("`").strip():
+        raise ReplyError("the JSON object must be the end of the reply")
+    return verdict.value
 
 
-def _objects(text: str) -> list[tuple[Mapping[str, Any], int]]:
-    """The outermost JSON objects in a text, each with the offset just behind it. Duplicate keys disqualify."""
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys)
-    found: list[tuple[Mapping[str, Any], int]] = []
-    position = text.find("{")
-    while position >= 0:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A JSON object within a text: what it says, as it is spelled, and the offset just behind it."""
+
+    value: Mapping[str, Any]
+    source: str
+    end: int
+
+
+def _objects(text: str) -> Iterator[_Found]:
+    """The outermost JSON objects in a text."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+    broken = 0
+    start = _OBJECT_START.search(text)
+    while start:
         try:
-            value, end = decoder.raw_decode(text, position)
+            value, end = decoder.raw_decode(text, start.start())
+            yield _Found(value, text[start.start() : end], end)
         except (ValueError, RecursionError):
-            position = text.find("{", position + 1)
-            continue
-        found.append((value, end))
-        position = text.find("{", end)
-    return found
+            end = start.start() + 1
+            broken += 1
+            if broken > _MOST_BROKEN:  # each attempt may read the whole text
+                raise ReplyError("the reply holds too many braces that open no JSON object") from None
+        start = _OBJECT_START.search(text, end)
 
 
-def _repeats(value: Mapping[str, Any], text: str) -> bool:
-    """Whether a text being judged holds this very object, at any depth of other objects."""
-    decoder = json.JSONDecoder()
-    position = text.find("{")
-    while position >= 0:
-        try:
-            planted, _ = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            planted = None
-        if isinstance(planted, dict) and value.items() <= planted.items():
-            return True
-        position = text.find("{", position + 1)
-    return False
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which a key that stands twice has no usable value, where JSON libraries quietly keep the last."""
     value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("duplicate key")
+    if len(value) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        value.update({name: None for name, count in counts.items() if count > 1})
     return value
+
+
+def _repeats(found: _Found, judged: str) -> bool:
+    """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
+    if not judged:
+        return False
+    return _letters(found.source) in judged or all(
+        _letters(f"{name} {value}") in judged for name, value in found.value.items()
+    )
+
+
+def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
+    """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
+    texts = "\n".join(_texts(inputs))
+    holds_name = any(name in texts for name in contract.choices) or "\\u" in texts
+    return _letters(texts) if holds_name and "{" in texts else ""
+
+
+def _letters(text: str) -> str:
+    """Letters and digits only, JSON's escapes undone however often they are escaped again."""
+    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
+    return _NOT_LETTERS.sub("", plain).casefold()
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
@@ -131,9 +158,10 @@ def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> in
     """The value of one choice: a whole label. ``True`` is not 1, ``2.0`` is not 2, ``"2 of 3"`` is not 2."""
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise ReplyError(f"{name!r} must be one of {_names(allowed)}")
-    key = given.strip() if isinstance(given, str) else given
+    if given in allowed:
+        return allowed[given]
     for word, value in allowed.items():
-        if key == word or (isinstance(key, str) and key.casefold() == str(word).casefold()):
+        if isinstance(given, str) and given.strip().casefold() == str(word).casefold():
             return value
     raise ReplyError(f"{name!r} must be one of {_names(allowed)}, not {str(given)[:40]!r}")
 
@@ -141,20 +169,45 @@ def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> in
 def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
     ((_, allowed),) = contract.choices.items()
     stripped = text.strip()
-    markers = [match.group(1) for match in _BRACKETS.finditer(stripped)]
+    markers = list(_MARKER.finditer(stripped))
     if not markers:
         raise ReplyError(f"the reply must end in one of {_markers(allowed)}")
-    if len(set(markers)) > 1:
+    last, word = markers[-1], _word(markers[-1])
+    planted = [piece for piece in _texts(inputs) if _MARKER.search(piece)]
+    quotable = {_word(marker) for piece in planted for marker in _MARKER.finditer(piece)}
+    if {_word(marker) for marker in markers} - {word} - quotable:
         raise ReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
-    last_line = stripped.splitlines()[-1].strip(" .*`")
-    planted = any(_BRACKETS.search(piece) for piece in _texts(inputs))
-    own = last_line == f"[[{markers[0]}]]" if planted else stripped.rstrip(" .*`").endswith("]]")
-    if not own:
+    lines = _lines(stripped)
+    alone = not planted or lines[-1] == last.group()
+    if stripped[last.end() :].strip(_DECORATION) or not alone:
         raise ReplyError(f"end the reply with {_markers(allowed)} on a line of its own")
-    for word, value in allowed.items():
-        if str(word) == markers[0]:
-            return ParsedReply(value, stripped[: stripped.rfind("[[")].strip())
+    if any(_ends_in_quote(lines, piece) for piece in planted):
+        raise ReplyError(f"the reply ends in words of a text being judged; end it with your own {_markers(allowed)}")
+    for choice, value in allowed.items():
+        if str(choice) == word:
+            return ParsedReply(value, stripped[: last.start()].strip())
     raise ReplyError(f"the verdict must be one of {_markers(allowed)}")
+
+
+def _word(marker: re.Match[str]) -> str:
+    return marker.group(1).strip()
+
+
+def _lines(text: str) -> list[str]:
+    """The lines that say something, without indentation and decoration."""
+    return [line for line in (raw.strip(_DECORATION) for raw in text.splitlines()) if line]
+
+
+def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:
+    """Whether the last line stands in ``piece`` behind the same line as here.
+
+    Where a line has nothing before it, here or there, it cannot be told from a quote either.
+    """
+    theirs = _lines(piece)
+    return any(
+        line == lines[-1] and (at == 0 or len(lines) == 1 or theirs[at - 1] == lines[-2])
+        for at, line in enumerate(theirs)
+    )
 
 
 def _texts(inputs: Inputs) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -13,6 +14,7 @@ from judges.types import Usage
 
 FREE = Price(input=0, output=0, cached_input=0)
 _PER_TOKEN = 1e-6
+_DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 def price_of(spec: JudgeSpec) -> Price | None:
@@ -26,8 +28,9 @@ def price_of(spec: JudgeSpec) -> Price | None:
         return FREE
     if spec.base_url is not None:
         return None
-    known = [name for name in _list()["models"] if spec.model == name or spec.model.startswith(f"{name}-")]
-    return Price.model_validate(_list()["models"][max(known, key=len)]) if known else None
+    # Only a date is left out: gpt-4o-audio-preview or a successor such as claude-opus-4-9 has a price of its own.
+    listed = _list()["models"].get(_DATE.sub("", spec.model))
+    return None if listed is None else Price.model_validate(listed)
 
 
 def list_checked() -> str:

@@ -102,8 +102,11 @@ class Judge:
             try:
                 parsed = _parsed(completion, prompt)
             except ReplyError as error:
-                if len(account.rejected) == MAX_REASKS or self.budget_spent:
+                if len(account.rejected) == MAX_REASKS:
                     return self._failure(request, account, _contract_cause(completion), str(error), completion.text)
+                if self.budget_spent:
+                    message = f"no money left to ask again: {error}"
+                    return self._failure(request, account, "budget", message, completion.text)
                 account.rejected.append(completion.text)
                 prompt = _asked_again(prompt, completion.text, str(error))
                 continue
@@ -129,16 +132,22 @@ class Judge:
         )
         async for attempt in retrying:
             with attempt:
-                account.calls += 1
-                completion = await self._complete(prompt)
+                completion = await self._complete(prompt, account)
         account.usage += completion.usage
         account.model = completion.model
-        self.spent_usd += cost_usd(completion.usage, self.price) or 0.0
+        self._pay(cost_usd(completion.usage, self.price))
         return completion
 
-    async def _complete(self, prompt: Prompt) -> Completion:
+    def _pay(self, dollars: float | None) -> None:
+        self.spent_usd += dollars or 0.0
+        if dollars is None and self.spec.max_cost_usd is not None and self.stopped is None:
+            message = "the server does not say how many tokens it used, so max_cost_usd cannot be kept; leave it out"
+            self.stopped = JudgeStoppedError("budget", message)
+
+    async def _complete(self, prompt: Prompt, account: _Account) -> Completion:
         if self.stopped is not None:
             raise JudgeStoppedError("stopped", f"not asked: {self.stopped}")
+        account.calls += 1
         try:
             async with asyncio.timeout(self.spec.timeout_s):
                 return await self.provider.complete(prompt)

@@ -68,10 +68,15 @@ def parse_section(text: str, source: str, model: type[Model], error: type[InputE
     try:
         content = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
         return model.model_validate(content, context={"folder": folder})
-    except yaml.YAMLError as problem:
-        raise error(f"{source}: {' '.join(str(problem).split())}") from problem
     except ValidationError as problem:
         raise error(f"{source}: {describe(problem)}") from problem
+    except yaml.MarkedYAMLError as problem:
+        line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""
+        raise error(f"{source}{line}: {problem.problem or problem.context}") from problem
+    except (yaml.YAMLError, ValueError) as problem:  # a date such as 2024-13-45 is a ValueError
+        raise error(f"{source}: {' '.join(str(problem).split())}") from problem
+    except RecursionError as problem:
+        raise error(f"{source}: nested too deeply") from problem
 
 
 def describe(problem: ValidationError) -> str:
@@ -89,8 +94,12 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":  # ``<<: *other``, whose keys may be given again
+                continue
             key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
+            if not isinstance(key, Hashable):
+                raise yaml.MarkedYAMLError(None, None, "a key is a single word", key_node.start_mark)
+            if key in seen:
                 raise yaml.MarkedYAMLError(None, None, f"key {key!r} stands twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -39,6 +40,13 @@ class Ties(StrEnum):
     HALF = "half"
 
 
+class Cluster(StrEnum):
+    """What the bootstrap draws."""
+
+    QID = "qid"
+    NONE = "none"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("leaderboard")(leaderboard)
@@ -63,9 +71,13 @@ def leaderboard(
 
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
-    method: Annotated[Method, typer.Option(help="which rating sorts the table")] = Method.BT,
+    method: Annotated[Method, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")] = (
+        Method.BT
+    ),
     ties: Annotated[Ties, typer.Option(help="how Bradley-Terry counts a tie")] = Ties.DAVIDSON,
-    cluster: Annotated[str, typer.Option(help="'qid' resamples whole queries, 'none' single games")] = "qid",
+    cluster: Annotated[Cluster, typer.Option(help="what the bootstrap draws: whole queries or single games")] = (
+        Cluster.QID
+    ),
     as_games: Annotated[
         bool | None, typer.Option("--as-games/--reconcile", help="every row one game, or both orders reconciled")
     ] = None,
@@ -74,7 +86,7 @@ def rate(
     scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
     tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
-    seed: Annotated[int, typer.Option(help="of orders and samples")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
@@ -86,8 +98,9 @@ def rate(
     from arena.cli.render import print_ratings
     from arena.ratings.rate import RatingSettings
 
-    if cluster not in {"qid", "none"}:
-        raise InputError(f"--cluster: 'qid' or 'none', not {cluster!r}")
+    for option, number in {"--k": k, "--initial": initial, "--scale": scale}.items():
+        if not math.isfinite(number):
+            raise InputError(f"{option}: a number, not {number}")
     settings = RatingSettings(
         k=k,
         initial=initial,
@@ -96,11 +109,11 @@ def rate(
         tournaments=tournaments,
         ties=ties.value,
         bootstrap=bootstrap,
-        cluster=cluster == "qid",
+        cluster=cluster is Cluster.QID,
         reconcile=None if as_games is None else not as_games,
         seed=seed,
     )
-    print_ratings(_ratings(file, settings, queries), "json" if as_json else "table", sort_by=method.value)
+    print_ratings(_in_order(_ratings(file, settings, queries), method), "json" if as_json else "table")
 
 
 def _ratings(file: Path, settings: RatingSettings, queries: int | None) -> Ratings:
@@ -111,8 +124,21 @@ def _ratings(file: Path, settings: RatingSettings, queries: int | None) -> Ratin
     from arena.win_matrix import is_win_matrix, read_win_matrix
 
     if not is_win_matrix(file):
+        if queries is not None:
+            raise InputError(
+                f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts"
+            )
         return rate_verdicts(read_verdicts(file).verdicts, settings)
     if queries is None:
         raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
     agents, percentages = read_win_matrix(file)
-    return rate_games(from_win_matrix(agents, percentages, queries), replace(settings, cluster=False))
+    return rate_games(from_win_matrix(agents, percentages, queries), settings)
+
+
+def _in_order(ratings: Ratings, method: Method) -> Ratings:
+    if method is Method.BT:
+        return ratings
+    elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}
+    if len(elos) < len(ratings.agents):
+        raise InputError("--method elo: there is no Elo rating of fractions of games; leave --method out")
+    return replace(ratings, agents=tuple(sorted(ratings.agents, key=lambda row: (-elos[row.agent], row.agent))))

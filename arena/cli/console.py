@@ -14,8 +14,16 @@ from judges.types import Task
 if TYPE_CHECKING:
     from arena.stages import Kind
 
-output = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-errors = Console(stderr=True, highlight=False)
+WIDE = 10_000
+"""Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
+
+output = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDE)
+errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if sys.stderr.isatty() else WIDE)
+
+
+def printable(text: str) -> str:
+    """Text from outside on one line: what would move the cursor or command the terminal is shown as an escape."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def print_json(value: Any) -> None:

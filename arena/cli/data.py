@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -32,15 +33,18 @@ def import_verdicts(
     documents: Annotated[Path | None, typer.Option(help="the retrieved documents")] = None,
     answers: Annotated[Path | None, typer.Option(help="the answers' texts")] = None,
 ) -> None:
-    """Put recorded verdicts, of people or of a judge elsewhere, into a store: for leaderboard and web page."""
+    """Put recorded verdicts into a store.
+
+    They may come from people or from a judge elsewhere; leaderboard and web page then show them like any others.
+    """
     from arena.cli.console import output
     from arena.imports import import_table
 
     tournament = name or file.name.split(".")[0]
     imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
     again = f", {imported.repeated} repeated rows left out" if imported.repeated else ""
-    output.print(f"{imported.verdicts} verdicts imported as {tournament!r}{again}", markup=False)
-    output.print(f"next:  ragarena leaderboard {store}", markup=False)
+    output.print(f"{imported.verdicts} verdicts imported as {tournament!r}{again}")
+    output.print(f"next:  ragarena leaderboard {shlex.quote(store)} --tournament {shlex.quote(tournament)}")
 
 
 def export(
@@ -51,7 +55,10 @@ def export(
     what: Annotated[What, typer.Option(help="what to write")] = What.VERDICTS,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
 ) -> None:
-    """Write verdicts, relevance labels, criteria grades or the data of a tournament as tables."""
+    """Write what a tournament holds as tables.
+
+    Verdicts, relevance labels or criteria grades as one file, or the queries, documents and answers as a folder.
+    """
     from arena import exports
     from arena.cli.console import output
     from arena.cli.sources import open_tournament
@@ -65,4 +72,4 @@ def export(
     }[what]
     count = write(store, name, out)
     store.close()
-    output.print(f"{count} rows written to {out}", markup=False)
+    output.print(f"{count} rows written to {out}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
 from arena.cli import board, data, page, tournament
-from arena.cli.console import errors
-from judges.errors import InputError, RagarenaError
+from arena.cli.console import errors, printable
+from judges.errors import InputError, RagarenaError, StoreError
 
 app = typer.Typer(
     name="ragarena",
@@ -22,16 +23,23 @@ for group in (tournament, board, data, page):
     group.register(app)
 
 
+_INTERRUPTED = 130
+
+
 def main() -> None:
-    """Run the command line; exit 0 done, 1 cannot go on, 2 wrong input, 3 done but incomplete."""
+    """Run the command line; exit 0 done, 1 cannot go on, 2 wrong input or no usable store, 3 done but incomplete."""
     try:
         app()
-    except InputError as error:
-        errors.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+    except (InputError, StoreError) as error:
+        _end(2, f"error: {error}")
     except RagarenaError as error:
-        errors.print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        errors.print("stopped; what was judged is kept, run again to go on", markup=False)
-        sys.exit(130)
+        _end(1, f"error: {error}")
+    except SystemExit as ending:
+        if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
+            errors.print("stopped; what was judged is kept, run again to go on")
+        raise
+
+
+def _end(status: int, message: str) -> NoReturn:
+    errors.print(printable(message))
+    sys.exit(status)

@@ -34,8 +34,11 @@ def doctor(
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Say what is installed and set, and what a configuration still lacks. Never shows a key."""
-    from arena.cli.console import output, print_json
+    """Say what is installed and set.
+
+    With a configuration also what that still lacks. Never shows a key.
+    """
+    from arena.cli.console import output, print_json, printable
     from arena.doctor import examine
 
     findings = examine(config)
@@ -43,6 +46,7 @@ def doctor(
         print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
     else:
         for check, ok, detail in findings:
-            output.print(f"{'ok     ' if ok else 'missing'}  {check}: {detail}", markup=False, soft_wrap=True)
+            unfit = "wrong" if check.startswith("config") else "missing"
+            output.print(printable(f"{'ok' if ok else unfit:<7}  {check}: {detail}"))
     if config is not None and not all(ok for check, ok, _ in findings if check.startswith("config")):
         raise typer.Exit(2)

@@ -1,64 +1,25 @@
-"""Leaderboards and plans as tables for people and as JSON, CSV, Markdown and HTML for programs."""
+"""Leaderboards, ratings and plans for people, as tables that fit 80 columns, with all a reader must know below."""
 
 from __future__ import annotations
 
-import csv
-import html
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from arena.cli.console import dollars, output, print_json
-from arena.leaderboard import Leaderboard
+from arena.cli.console import WIDE, dollars, output, print_json, printable
+from arena.cli.markup import print_csv, print_html, print_markdown
+from arena.cli.shapes import board_json, flat_rows, ratings_json
+from arena.leaderboard import CriterionMean, Leaderboard
 from arena.plan import Plan
+from arena.ratings.health import JudgeHealth
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
+from judges.types import Task
 
-_DECIMALS = 6
-"""Digits kept in JSON: fewer than floating point has, so that equal ratings are equal bytes on every machine."""
-
-Row = dict[str, Any]
-
-
-def board_json(board: Leaderboard) -> Row:
-    """The shape that other programs rely on."""
-    ratings = board.ratings
-    shape: Row = _rounded(
-        {
-            "tournament": board.tournament,
-            "agents": [_agent_json(row, board) for row in ratings.agents] if ratings else [],
-            "judge_health": _health_json(ratings),
-            "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
-            "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
-            "failures": dict(board.causes),
-            "complete": board.complete,
-            "notes": list(ratings.notes) if ratings else [],
-            "settings": dict(board.settings),
-        }
-    )
-    return shape
-
-
-def ratings_json(ratings: Ratings) -> Row:
-    """Ratings alone, as ``rate --json`` prints them."""
-    shape: Row = _rounded(
-        {
-            "agents": [asdict(row) for row in ratings.agents],
-            "judge_health": _health_json(ratings),
-            "coverage": None if ratings.tally is None else asdict(ratings.tally),
-            "pairs": [asdict(pair) for pair in ratings.pairs],
-            "position_effect": ratings.position_effect,
-            "tie_parameter": ratings.tie_parameter,
-            "convergence": asdict(ratings.convergence),
-            "notes": list(ratings.notes),
-            "settings": asdict(ratings.settings),
-        }
-    )
-    return shape
+Cells: TypeAlias = Sequence[str]
 
 
 def print_leaderboard(board: Leaderboard, form: str) -> None:
@@ -66,84 +27,97 @@ def print_leaderboard(board: Leaderboard, form: str) -> None:
     if form == "json":
         print_json(board_json(board))
     elif form == "table":
-        _print_table(board)
+        _print_board(board)
     else:
-        rows = _flat(board)
-        {"csv": _print_csv, "md": _print_markdown, "html": _print_html}[form](rows)
+        {"csv": print_csv, "md": print_markdown, "html": print_html}[form](flat_rows(board))
 
 
-def print_ratings(ratings: Ratings, form: str, *, sort_by: str = "bt") -> None:
+def print_ratings(ratings: Ratings, form: str) -> None:
     """Write ratings to standard output as a table or JSON."""
     if form == "json":
         print_json(ratings_json(ratings))
         return
-    rows = sorted(ratings.agents, key=lambda row: (-getattr(row, sort_by), row.agent))
-    output.print(_ratings_table(rows, {}))
+    _print_rating_table(ratings.agents)
     _print_health(ratings)
 
 
 def print_plan(plan: Plan) -> None:
     """Write a plan as a table with its assumptions below."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("stage", "judge"):
-        table.add_column(name)
-    for name in ("wanted", "known", "identical", "calls", "tokens in", "tokens out", "cost", "time"):
-        table.add_column(name, justify="right")
+    headings = ["wanted", "known", "identical", "calls", "tokens\nin", "tokens\nout", "cost", "time"]
+    rows = []
     for row in plan.rows:
         numbers = (row.wanted, row.known, row.identical, row.calls, row.input_tokens, row.output_tokens)
         cells = [f"{number:,}" for number in numbers] + [dollars(row.cost_usd), _duration(row.seconds)]
-        table.add_row(row.task.value, Text(row.judge), *cells)
-    output.print(table)
-    output.print(f"total {dollars(plan.cost_usd)}", markup=False)
+        rows.append([row.task.value, row.judge, *cells])
+    _print_table(["stage", "judge"], headings, rows)
+    output.print(f"total {dollars(plan.cost_usd)}")
     for note in plan.notes:
-        output.print(f"- {note}", markup=False, soft_wrap=True)
+        output.print(f"- {printable(note)}")
 
 
-def _print_table(board: Leaderboard) -> None:
-    if board.ratings is None:
-        output.print("no game has a verdict yet", markup=False)
-    else:
-        output.print(_ratings_table(board.ratings.agents, board.criteria))
+def _print_board(board: Leaderboard) -> None:
+    if board.ratings is not None:
+        _print_rating_table(board.ratings.agents)
         _print_health(board.ratings)
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
-            output.print(f"judge {judge} alone: {order}", markup=False, soft_wrap=True)
+            output.print(printable(f"judge {judge} alone: {order}"))
+        output.print()
+    elif Task.PAIRWISE in board.coverage:
+        output.print("no game has a verdict yet\n")
+    if board.criteria:
+        _print_criteria(board)
+        output.print()
+    _print_coverage(board)
+
+
+def _print_coverage(board: Leaderboard) -> None:
     for task, stage in board.coverage.items():
         line = f"{task.value}: {stage.judged} of {stage.wanted} judged ({stage.share:.1%})"
         line += f", {stage.failed} failed" if stage.failed else ""
         line += f", {stage.left} left" if stage.left else ""
         line += f", {stage.identical} ties between equal answers without a call" if stage.identical else ""
-        output.print(line, markup=False)
+        output.print(line)
+    if board.causes:
+        causes = ", ".join(f"{cause} {count}" for cause, count in board.causes.items())
+        output.print(f"failed because of: {causes} ('ragarena failures' lists them)")
     for name, judge in board.settings.get("judges", {}).items():
         if judge["provider"] == "lexical":
-            output.print(f"note: judge {name} is a lexical baseline, not a language model", markup=False)
+            output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))
 
 
-def _ratings_table(rows: Sequence[AgentRating], criteria: Mapping[str, Mapping[str, Any]]) -> Table:
-    names = list(dict.fromkeys(name for grades in criteria.values() for name in grades))
-    table = Table(box=None, pad_edge=False)
-    for name in ("rank", "agent"):
-        table.add_column(name)
-    headings = ["Bradley-Terry", "95 % interval", "group", "Elo", "order sd", "games", "W/T/L", *names]
-    for name in headings:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("flags")
-    for row in rows:
-        grades = criteria.get(row.agent, {})
-        table.add_row(
-            _rank(row),
-            Text(row.agent),
+def _print_rating_table(agents: Sequence[AgentRating]) -> None:
+    headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
+    flagged = any(row.flags for row in agents)
+    rows = []
+    for row in agents:
+        cells = [
             f"{row.bt:.1f}",
-            "-" if row.bt_low is None else f"{row.bt_low:.0f} .. {row.bt_high:.0f}",
+            "-" if row.bt_low is None or row.bt_high is None else f"{row.bt_low:.0f}..{row.bt_high:.0f}",
             row.group,
-            f"{row.elo:.1f}",
-            f"{row.elo_order_sd:.1f}",
+            "-" if row.elo is None else f"{row.elo:.1f}",
+            "-" if row.elo_order_sd is None else f"{row.elo_order_sd:.1f}",
             f"{row.games:g}",
             f"{row.wins:g}/{row.ties:g}/{row.losses:g}",
-            *(f"{grades[name].mean:.2f}" if name in grades else "-" for name in names),
-            " ".join(row.flags),
-        )
-    return table
+        ]
+        rows.append([_rank(row), row.agent, *cells, *([" ".join(row.flags)] if flagged else [])])
+    _print_table(["rank", "agent"], headings, rows, last="flags" if flagged else None)
+
+
+def _print_criteria(board: Leaderboard) -> None:
+    names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
+    ranked = [row.agent for row in board.ratings.agents] if board.ratings else []
+    agents = [*ranked, *(agent for agent in board.criteria if agent not in ranked)]
+    rows = [[agent, *(_mean(board.criteria.get(agent, {}), name) for name in names)] for agent in agents]
+    _print_table(["criteria"], [printable(name) for name in names], rows)
+
+
+def _mean(grades: Mapping[str, CriterionMean], name: str) -> str:
+    """The mean grade, and of how many answers where not all are graded."""
+    if name not in grades:
+        return "-"
+    grade = grades[name]
+    return f"{grade.mean:.2f}" + (f" of {grade.graded}" if grade.graded < grade.wanted else "")
 
 
 def _rank(row: AgentRating) -> str:
@@ -152,90 +126,62 @@ def _rank(row: AgentRating) -> str:
     return f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
+def _print_table(names: Cells, numbers: Cells, rows: Sequence[Cells], *, last: str | None = None) -> None:
+    """A table that never loses a digit: where it is too wide headings are stacked, beyond that the terminal wraps."""
+
+    def made(*, narrow: bool) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
+        for name in names:
+            table.add_column(name, no_wrap=True)
+        for name in numbers:
+            heading = name if narrow else name.replace("-\n", "-").replace("\n", " ")
+            table.add_column(heading, justify="right", no_wrap=True)
+        if last is not None:
+            table.add_column(last, no_wrap=True)
+        for row in rows:
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        return table
+
+    _print_whole(made, output.width)
+
+
+def _print_whole(made: Callable[..., Table], width: int) -> None:
+    roomy = output.options.update(width=WIDE)
+    fitting = made(narrow=False)
+    if Measurement.get(output, roomy, fitting).maximum > width:
+        fitting = made(narrow=True)
+    output.width = max(width, Measurement.get(output, roomy, fitting).maximum)
+    output.print(fitting)
+    output.width = width
+
+
 def _print_health(ratings: Ratings) -> None:
     output.print()
-    health = ratings.judge_health
-    if health is not None:
-        effect = health.first_effect
-        interval = (
-            ""
-            if health.first_effect_low is None
-            else f" ({health.first_effect_low:.0f} .. {health.first_effect_high:.0f})"
-        )
-        parts = [
-            f"order agreement {_percent(health.order_agreement)} of {health.both_orders} games",
-            f"first shown wins {_percent(health.first_share)}",
-            f"worth {effect:+.0f} points{interval}" if effect is not None else "",
-            f"longer wins {_percent(health.longer_share)}",
-            f"ties {_percent(health.tie_rate)}",
-            f"intransitive triples {health.intransitive_triples} of {health.triples}",
-        ]
-        output.print("judge: " + ", ".join(part for part in parts if part), markup=False, soft_wrap=True)
+    if ratings.judge_health is not None:
+        output.print("judge: " + ", ".join(_health_words(ratings.judge_health)))
     for note in ratings.notes:
-        output.print(f"note: {note}", markup=False, soft_wrap=True)
+        output.print(printable(f"note: {note}"))
 
 
-def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
-    grades = board.criteria.get(row.agent, {})
-    return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+def _health_words(health: JudgeHealth) -> list[str]:
+    words = [
+        f"order agreement {_percent(health.order_agreement)} of {health.both_orders} games",
+        f"first shown wins {_percent(health.first_share)}",
+    ]
+    if health.first_effect is not None:
+        low, high = health.first_effect_low, health.first_effect_high
+        interval = "" if low is None or high is None else f" ({_points(low)} .. {_points(high)})"
+        words.append(f"worth {_points(health.first_effect, '+')} points{interval}")
+    return [
+        *words,
+        f"longer wins {_percent(health.longer_share)}",
+        f"ties {_percent(health.tie_rate)}",
+        f"intransitive triples {health.intransitive_triples} of {health.triples}",
+    ]
 
 
-def _health_json(ratings: Ratings | None) -> Row | None:
-    return None if ratings is None or ratings.judge_health is None else asdict(ratings.judge_health)
-
-
-def _flat(board: Leaderboard) -> list[Row]:
-    """One flat row per agent, for tables of other programs."""
-    rows = []
-    for row in board.ratings.agents if board.ratings else ():
-        flat = {**asdict(row), "flags": " ".join(row.flags)}
-        flat |= {f"criteria_{name}": grade.mean for name, grade in board.criteria.get(row.agent, {}).items()}
-        rows.append(_rounded(flat))
-    return rows
-
-
-def _print_csv(rows: Sequence[Row]) -> None:
-    writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else ["agent"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-
-
-def _print_markdown(rows: Sequence[Row]) -> None:
-    names = list(rows[0]) if rows else ["agent"]
-    for cells in (names, ["---"] * len(names), *([_cell(row[name]) for name in names] for row in rows)):
-        print("| " + " | ".join(_inert_markdown(cell) for cell in cells) + " |")
-
-
-def _print_html(rows: Sequence[Row]) -> None:
-    names = list(rows[0]) if rows else ["agent"]
-    print(
-        "<table>\n<thead><tr>" + "".join(f"<th>{html.escape(name)}</th>" for name in names) + "</tr></thead>\n<tbody>"
-    )
-    for row in rows:
-        print("<tr>" + "".join(f"<td>{html.escape(_cell(row[name]))}</td>" for name in names) + "</tr>")
-    print("</tbody>\n</table>")
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else str(value)
-
-
-def _inert_markdown(cell: str) -> str:
-    """A cell that no Markdown reader takes for markup: names come from outside."""
-    if cell == "---":
-        return cell
-    escaped = html.escape(cell, quote=False).replace("\n", " ")
-    return "".join("\\" + character if character in "\\`*_[]()!|~$#" else character for character in escaped)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, _DECIMALS)
-    if isinstance(value, Mapping):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(inner) for inner in value]
-    return value
+def _points(points: float, sign: str = "-") -> str:
+    return f"{round(points):{sign}d}"
 
 
 def _percent(share: float | None) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from arena.config import load_config
 from arena.leaderboard import only_tournament
 from arena.store import Store
+from judges.errors import InputError
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
@@ -14,6 +15,8 @@ def location_and_name(source: str) -> tuple[str, str | None]:
     if source.endswith((".yaml", ".yml")):
         config = load_config(Path(source))
         return config.store, config.name
+    if Path(source).is_dir():
+        raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
     return source, None
 
 
@@ -25,4 +28,6 @@ def open_tournament(source: str, tournament: str | None = None) -> tuple[Store, 
     """
     location, name = location_and_name(source)
     store = Store.open(location)
-    return store, tournament or name or only_tournament(store)
+    found = tournament or name or only_tournament(store)
+    store.settings(found)  # says which tournaments there are, if not this one
+    return store, found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,16 +33,17 @@ def register(app: typer.Typer) -> None:
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="where the demo's files and store go")] = Path("demo"),
 ) -> None:
-    """Run a whole tournament offline on the bundled data and print its leaderboard.
+    """Run a tournament offline on the bundled data.
 
     Five small agents answered 26 questions about a handbook; a lexical baseline, not a language model, judges them.
+    Prints the leaderboard. Run again, it judges nothing anew.
     """
     from arena.cli.console import output
     from arena.demo import copy_demo
 
     config = copy_demo(folder)
     run(config)
-    output.print(f"\nSee it in the browser:  ragarena ui {config}", markup=False)
+    output.print(f"\nSee it in the browser:  ragarena ui {config}")
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
@@ -52,9 +54,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")
     config = copy_demo(folder)
-    output.print(
-        f"wrote {config} and its data\nnext:  ragarena plan {config}   then   ragarena run {config}", markup=False
-    )
+    output.print(f"wrote {config} and its data\nnext:  ragarena plan {config}   then   ragarena run {config}")
 
 
 def plan(config: ConfigPath, as_json: Json = False) -> None:
@@ -93,6 +93,7 @@ def run(
     from arena.config import load_config
 
     loaded = load_config(config)
+    _require_stages(loaded, stage or ())
     with Bars(shown=errors.is_terminal) as bars:
         summary = tournament.run(loaded, bars, only=stage, retry_failed=retry_failed)
     _report(summary)
@@ -101,20 +102,28 @@ def run(
         raise typer.Exit(INCOMPLETE)
 
 
+def _require_stages(config: Config, asked: Sequence[Task]) -> None:
+    there = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
+    for task in asked:
+        if there[task] is None:
+            section = "retrieval" if task is Task.RELEVANCE else task.value
+            raise InputError(f"--stage {task.value}: the configuration has no section {section!r}")
+
+
 def _report(summary: RunSummary) -> None:
     """One line per stage on standard error, and one per judge that stopped."""
-    from arena.cli.console import dollars, errors
+    from arena.cli.console import dollars, errors, printable
 
     for task, stage in summary.stages.items():
         cost = dollars(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
         counts = (
             f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
         )
-        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}", markup=False)
+        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
     for line in summary.stopped:
-        errors.print(line, markup=False)
+        errors.print(printable(line))
     if not summary.complete:
-        errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on", markup=False)
+        errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on")
 
 
 def _print_board(config: Config, *, as_json: bool) -> None:
@@ -130,13 +139,14 @@ def _print_board(config: Config, *, as_json: bool) -> None:
 
 def failures(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
     as_json: Json = False,
 ) -> None:
     """List what failed and why, with the last reply."""
-    from arena.cli.console import output, print_json
+    from arena.cli.console import output, print_json, printable
     from arena.cli.sources import open_tournament
 
-    store, name = open_tournament(source)
+    store, name = open_tournament(source, tournament)
     found = [
         {
             "task": task.value,
@@ -157,7 +167,7 @@ def failures(
         return
     for entry in found:
         place = f"{entry['task']} {entry['judge']} {entry['qid']} {entry['item']}"
-        output.print(f"{place}: {entry['cause']}: {entry['message']}", markup=False, soft_wrap=True)
+        output.print(printable(f"{place}: {entry['cause']}: {entry['message']}"))
         if entry["reply"]:
-            output.print(f"    reply: {entry['reply'][:200]!r}", markup=False, soft_wrap=True)
-    output.print(f"{len(found)} failed", markup=False)
+            output.print(f"    reply: {entry['reply'][:200]!r}")
+    output.print(f"{len(found)} failed")

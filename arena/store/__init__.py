@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy import Connection, Engine, bindparam, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlmodel import SQLModel, delete, insert, select, update
 
@@ -45,6 +45,15 @@ IDENTICAL = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
 _CHUNK = 500
+_PROBLEMS = {
+    "no such table": "not a ragarena store",
+    "no such column": "not a ragarena store",
+    "not a database": "not a ragarena store, or damaged",
+    "malformed": "damaged; restore a copy, or name a new store",
+    "locked": "another program keeps it locked; try again when it is done",
+    "readonly": "cannot be written; mend its permissions, or name a store elsewhere",
+}
+"""What SQLite says, in a user's terms."""
 Item = TypeVar("Item")
 
 _DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
@@ -67,7 +76,12 @@ class Store:
         Raises:
             StoreError: it cannot be opened, or was written by another version.
         """
-        store = cls(open_engine(location), location)
+        path = sqlite_path(location)
+        if path is not None and path.is_file():
+            there = cls(open_engine(location), location)
+            there._check_version(may_be_empty=True)  # another program's database is left as it is
+            there.close()
+        store = cls(open_engine(location, write_ahead=True), location)
         with store._write() as connection:
             SQLModel.metadata.create_all(connection)
             if connection.execute(select(StateRow.schema_version)).scalar() is None:
@@ -217,7 +231,7 @@ class Store:
                     (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
                     for row in rows(AnswerRow, "query_id", "agent")
                 },
-                retrieved,
+                {query_id: tuple(entries) for query_id, entries in retrieved.items()},
             )
 
     def changes(self) -> int:
@@ -225,8 +239,10 @@ class Store:
         with self._read() as connection:
             return int(connection.execute(select(StateRow.changes)).scalar_one())
 
-    def _check_version(self) -> None:
+    def _check_version(self, *, may_be_empty: bool = False) -> None:
         with self._read() as connection:
+            if may_be_empty and not inspect(connection).get_table_names():
+                return
             found = connection.execute(select(StateRow.schema_version)).scalar()
         if found != SCHEMA_VERSION:
             raise StoreError(
@@ -254,9 +270,8 @@ class Store:
             raise
         except DatabaseError as error:
             problem = " ".join(str(error.orig).split())
-            if "no such table" in problem:
-                problem = "not a ragarena store"
-            raise StoreError(f"{self._name}: {problem}") from error
+            told = next((words for sign, words in _PROBLEMS.items() if sign in problem), problem)
+            raise StoreError(f"{self._name}: {told}") from error
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -18,8 +18,13 @@ def sqlite_path(location: str) -> Path | None:
     return None if "://" in location else Path(location)
 
 
-def open_engine(location: str) -> Engine:
+def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
     """The engine for a path or URL; nothing is read or written yet.
+
+    Args:
+        location: a path, or a database URL.
+        write_ahead: turn the file to write-ahead logging, for good: readers never wait, and a killed process loses no
+            committed transaction.
 
     Raises:
         InputError: the location names no folder that exists, or a kind of database that is not supported.
@@ -30,18 +35,19 @@ def open_engine(location: str) -> Engine:
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "isolation_level": None})
-    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
 
 
 def _set_pragmas(connection: Any, _record: Any) -> None:
-    """Write-ahead logging: readers never wait, and a killed process loses no committed transaction."""
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _set_write_ahead(connection: Any, record: Any) -> None:
+    connection.execute("PRAGMA journal_mode=WAL")
+    _set_pragmas(connection, record)
 
 
 def _begin(connection: Connection) -> None:

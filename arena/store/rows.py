@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlmodel import Field, SQLModel
 
+from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 Result = Judgment | JudgeFailure
@@ -162,16 +163,17 @@ def wanted_of(row: Any) -> Wanted:
 
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
-    """A result as a row."""
+    """A result as a row; its texts may hold what a server could spell and no database can keep."""
+    reason = result.reason if isinstance(result, Judgment) else result.message
     return {
         "judgment_id": result.judgment_id,
         "task": task.value,
         "prompt": prompt,
-        "model": result.model,
+        "model": storable(result.model),
         "outcome": json.dumps(_plain(result.outcome), sort_keys=True) if isinstance(result, Judgment) else None,
         "cause": None if isinstance(result, Judgment) else result.cause,
-        "reason": result.reason if isinstance(result, Judgment) else result.message,
-        "reply": result.reply,
+        "reason": storable(reason),
+        "reply": None if result.reply is None else storable(result.reply),
         "rejected": json.dumps(result.rejected),
         "input_tokens": result.usage.input_tokens,
         "cached_input_tokens": result.usage.cached_input_tokens,

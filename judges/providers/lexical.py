@@ -83,7 +83,7 @@ def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | in
     for name, words in contract.choices.items():
         value = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall"))
         chosen[name] = _in_order(words)[min(int(value * len(words)), len(words) - 1)]
-    return chosen, f"{_shown(scores)}."
+    return chosen, f"{_shown(scores, inputs)}."
 
 
 def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
@@ -92,19 +92,25 @@ def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | i
     if abs(first.overall - second.overall) < TIE_MARGIN:
         verdict = Verdict.TIE
     chosen = {name: _word_of(verdict, words) for name, words in contract.choices.items()}
-    return chosen, f"A: {_shown(first)}. B: {_shown(second)}. Less than {TIE_MARGIN} apart is a tie."
+    return chosen, f"A: {_shown(first, inputs)}. B: {_shown(second, inputs)}. Less than {TIE_MARGIN} apart is a tie."
 
 
 def _scored(inputs: Inputs) -> list[AnswerScores]:
-    references = {
+    return [answer_scores(inputs.query.text, _references(inputs), answer.text) for answer in inputs.answers]
+
+
+def _references(inputs: Inputs) -> dict[str, float]:
+    """Weight of each document that is not labelled irrelevant."""
+    return {
         entry.document.text: 1.0 if entry.label is None else float(entry.label)
         for entry in inputs.documents
         if entry.label is None or entry.label > 0
     }
-    return [answer_scores(inputs.query.text, references, answer.text) for answer in inputs.answers]
 
 
-def _shown(scores: AnswerScores) -> str:
+def _shown(scores: AnswerScores, inputs: Inputs) -> str:
+    if not _references(inputs):
+        return f"uses {scores.query:.3f} of the question's words, all there is to go by without a relevant document"
     return (
         f"covers {scores.recall:.3f} of the relevant content, {scores.precision:.3f} of its words are supported, "
         f"{scores.query:.3f} of the question's words, overall {scores.overall:.3f}"

@@ -13,9 +13,6 @@ from arena.dataset import SHARED, Dataset, load_dataset, save_dataset
 from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
 
-RECORDED = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / "../shared")) / "data"
-needs_recorded_data = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded data are not on this machine")
-
 QUERIES = "qid,query\nq1,why?\nq2,how?\n"
 DOCUMENTS = "qid,did,document,agent,title\nq1,d1,one,x,T\nq1,d2,two,x,\nq1,d1,one,y,T\nq2,d2,two,x,\n"
 ANSWERS = "qid,agent,answer,model\nq1,x,because,m\nq1,y,,m\nq2,x,so,m\nq2,y,thus,m\n"
@@ -223,9 +220,8 @@ def test_a_document_of_no_query_is_not_dropped_silently(tmp_path: Path) -> None:
         save_dataset(stray, tmp_path / "out")
 
 
-@needs_recorded_data
-def test_the_recorded_qdrant_tournament_loads_as_a_triple(tmp_path: Path) -> None:
-    folder = RECORDED / "ragelo_qdrant"
+def test_the_recorded_qdrant_tournament_loads_as_a_triple(tmp_path: Path, shared: Path) -> None:
+    folder = shared / "data" / "ragelo_qdrant"
     dataset = load_dataset(folder / "queries.csv", folder / "documents.csv", folder / "answers.csv")
     assert (len(dataset.queries), len(dataset.agents), len(dataset.answers)) == (10, 6, 60)
     assert len(dataset.documents) == 43
@@ -237,10 +233,9 @@ def test_the_recorded_qdrant_tournament_loads_as_a_triple(tmp_path: Path) -> Non
     assert reloaded(save_dataset(dataset, tmp_path)) == dataset
 
 
-@needs_recorded_data
-def test_recorded_answers_in_packed_jsonl_load(tmp_path: Path) -> None:
-    lines = (RECORDED / "crowdrag25" / "queries.tsv").read_text(encoding="utf-8")
+def test_recorded_answers_in_packed_jsonl_load(tmp_path: Path, shared: Path) -> None:
+    lines = (shared / "data" / "crowdrag25" / "queries.tsv").read_text(encoding="utf-8")
     queries = put(tmp_path, "queries.tsv", "qid\tquery\n" + lines)
-    dataset = load_dataset(queries, answers=RECORDED / "crowdrag25" / "answers.jsonl.gz")
+    dataset = load_dataset(queries, answers=shared / "data" / "crowdrag25" / "answers.jsonl.gz")
     assert (len(dataset.queries), len(dataset.answers), len(dataset.agents)) == (33, 198, 6)
     assert dataset.missing_answers == ()

@@ -1,5 +1,4 @@
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from arena.win_matrix import is_win_matrix, read_win_matrix
 from judges.errors import DataError
 from judges.types import Verdict
 
-RECORDED = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / "../shared")) / "data"
-needs_recorded_data = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded data are not on this machine")
 A, B, TIE = Verdict
 
 
@@ -214,7 +211,6 @@ def test_writing_refuses_what_would_not_come_back(tmp_path: Path) -> None:
         write_verdicts(tmp_path / "v.csv", games[:1], {"note": []})
 
 
-@needs_recorded_data
 @pytest.mark.parametrize(
     ("name", "options", "expected", "verdicts"),
     [
@@ -245,26 +241,25 @@ def test_recorded_tables_import_with_their_counts(
     options: dict[str, bool],
     expected: tuple[int, int, int, int, int],
     verdicts: tuple[int, int, int],
+    shared: Path,
 ) -> None:
-    read = read_verdicts(RECORDED / name, **options)
+    read = read_verdicts(shared / "data" / name, **options)
     assert (read.rows, read.skipped, read.self_play, read.duplicates, read.conflicts) == expected
     counts = Counter(game.verdict for game in read.verdicts)
     assert tuple(counts[verdict] for verdict in Verdict) == verdicts
     assert all(game.query_id for game in read.verdicts)
-    assert not is_win_matrix(RECORDED / name)
+    assert not is_win_matrix(shared / "data" / name)
 
 
-@needs_recorded_data
 @pytest.mark.parametrize(
     ("name", "line"), [("crowdrag25/llm_verdicts.csv.gz", 3286), ("mtbench_multijudge/verdicts.csv", 1204)]
 )
-def test_recorded_rows_without_a_verdict_are_named(name: str, line: int) -> None:
-    assert f"{name}:{line}: no verdict" in problem(RECORDED / name)
+def test_recorded_rows_without_a_verdict_are_named(name: str, line: int, shared: Path) -> None:
+    assert f"{name}:{line}: no verdict" in problem(shared / "data" / name)
 
 
-@needs_recorded_data
-def test_published_win_percentages_are_read_as_a_matrix() -> None:
-    path = RECORDED / "papers" / "ragelo_win_percentages.csv"
+def test_published_win_percentages_are_read_as_a_matrix(shared: Path) -> None:
+    path = shared / "data" / "papers" / "ragelo_win_percentages.csv"
     assert is_win_matrix(path)
     agents, percentages = read_win_matrix(path)
     assert agents == ["rag_bm25", "ragf_bm25", "rag_knn", "ragf_knn", "rag_hybrid", "ragf_hybrid"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +19,6 @@ from judges.spec import JudgeSpec
 from judges.tables import read_rows
 from judges.types import Answer, Prompt, Query, Task
 from tests.support.prompts import BAD, GOOD, bracketed, criteria, pairwise, relevance
-
-SHARED = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).resolve().parents[2] / "../shared"))
-QDRANT = SHARED / "data/ragelo_qdrant/pairwise_verdicts.csv"
 
 
 def recorded(folder: Path, name: str, text: str) -> JudgeSpec:
@@ -164,10 +160,11 @@ def qdrant_prompt(template: Prompt, qid: str, agent_a: str, agent_b: str) -> Pro
 
 
 @pytest.mark.parametrize("template", [pairwise(), bracketed()], ids=["json", "brackets"])
-async def test_the_verdicts_of_a_recorded_tournament_come_out_as_they_went_in(template: Prompt) -> None:
-    spec = JudgeSpec(provider="replay", path=QDRANT)
+async def test_the_verdicts_of_a_recorded_tournament_come_out_as_they_went_in(template: Prompt, shared: Path) -> None:
+    path = shared / "data/ragelo_qdrant/pairwise_verdicts.csv"
+    spec = JudgeSpec(provider="replay", path=path)
     provider = open_provider(spec)
-    rows = list(read_rows(QDRANT))
+    rows = list(read_rows(path))
     assert len(rows) == 200
     for row in rows:
         prompt = qdrant_prompt(template, row.text("qid"), row.text("agent_a"), row.text("agent_b"))

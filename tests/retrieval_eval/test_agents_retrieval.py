@@ -3,8 +3,8 @@
 import csv
 import json
 import math
-import os
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,6 @@ from retrieval_eval.agents.expansion import FeedbackRetriever, rm3
 from retrieval_eval.agents.extractive import LeadGenerator
 from retrieval_eval.agents.overlap import OverlapRetriever
 
-CRANFIELD = Path(os.environ.get("RAGARENA_SHARED", "../shared")) / "data" / "cranfield"
 TEXTS = {"a": "elo elo rating", "b": "rating order order order", "c": "nugget"}
 DOCUMENTS = [Document(doc_id, text) for doc_id, text in TEXTS.items()]
 
@@ -104,38 +103,48 @@ def test_an_agent_that_finds_nothing_gives_an_empty_answer() -> None:
     assert (response.answer.text, response.documents, response.retrieved) == ("", (), ())
 
 
+@dataclass(frozen=True)
+class Cranfield:
+    """The collection: its folder, and an index of its documents."""
+
+    folder: Path
+    index: Bm25Index
+
+
 @pytest.fixture(scope="module")
-def cranfield() -> Bm25Index:
-    with (CRANFIELD / "documents.jsonl").open(encoding="utf-8") as file:
+def cranfield(shared: Path) -> Cranfield:
+    folder = shared / "data" / "cranfield"
+    with (folder / "documents.jsonl").open(encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    return Bm25Index([Document(row["docid"], row["text"], {"title": row["title"]}) for row in rows])
+    return Cranfield(folder, Bm25Index([Document(row["docid"], row["text"], {"title": row["title"]}) for row in rows]))
 
 
-def test_bm25_on_cranfield_is_no_worse_than_the_recorded_bm25_run(cranfield: Bm25Index) -> None:
+def test_bm25_on_cranfield_is_no_worse_than_the_recorded_bm25_run(cranfield: Cranfield) -> None:
     recorded: defaultdict[str, list[str]] = defaultdict(list)
-    for line in (CRANFIELD / "runs" / "bm25.run").read_text().splitlines():
+    for line in (cranfield.folder / "runs" / "bm25.run").read_text().splitlines():
         query_id, _, doc_id, *_ = line.split()
         recorded[query_id].append(doc_id)
-    assert _mean_average_precision(_run(Bm25Retriever(cranfield))) > _mean_average_precision(recorded)
+    ours = _mean_average_precision(cranfield, _run(cranfield, Bm25Retriever(cranfield.index)))
+    assert ours > _mean_average_precision(cranfield, recorded)
 
 
-def test_feedback_finds_more_on_cranfield(cranfield: Bm25Index) -> None:
+def test_feedback_finds_more_on_cranfield(cranfield: Cranfield) -> None:
     plain, feedback = (
-        _mean_average_precision(_run(retriever))
-        for retriever in (Bm25Retriever(cranfield), FeedbackRetriever(cranfield))
+        _mean_average_precision(cranfield, _run(cranfield, retriever))
+        for retriever in (Bm25Retriever(cranfield.index), FeedbackRetriever(cranfield.index))
     )
     assert feedback > plain + 0.02
 
 
-def _run(retriever: Retriever) -> dict[str, list[str]]:
-    with (CRANFIELD / "queries.tsv").open(encoding="utf-8", newline="") as file:
+def _run(cranfield: Cranfield, retriever: Retriever) -> dict[str, list[str]]:
+    with (cranfield.folder / "queries.tsv").open(encoding="utf-8", newline="") as file:
         queries = [(row[0], row[2]) for row in csv.reader(file, delimiter="\t")]
     return {query_id: [hit.document.doc_id for hit in retriever.retrieve(text, 100)] for query_id, text in queries}
 
 
-def _mean_average_precision(run: dict[str, list[str]]) -> float:
+def _mean_average_precision(cranfield: Cranfield, run: dict[str, list[str]]) -> float:
     relevant: defaultdict[str, set[str]] = defaultdict(set)
-    for line in (CRANFIELD / "qrels.txt").read_text().splitlines():
+    for line in (cranfield.folder / "qrels.txt").read_text().splitlines():
         query_id, _, doc_id, label = line.split()
         if int(label) > 0:
             relevant[query_id].add(doc_id)

@@ -1,0 +1,88 @@
+"""Leaderboards and ratings as plain values: the JSON that other programs rely on, and flat rows for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from arena.leaderboard import Leaderboard
+from arena.ratings.rate import Ratings
+from arena.ratings.results import AgentRating
+
+_DECIMALS = 6
+"""Digits kept: fewer than floating point has, so that equal ratings are equal bytes on every machine."""
+
+Row = dict[str, Any]
+
+
+def board_json(board: Leaderboard) -> Row:
+    """The shape of ``leaderboard --format json`` and ``run --json``."""
+    ratings = board.ratings
+    shape: Row = _rounded(
+        {
+            "tournament": board.tournament,
+            "agents": [_agent_json(row, board) for row in ratings.agents] if ratings else [],
+            "criteria": {
+                agent: {name: asdict(grade) for name, grade in grades.items()}
+                for agent, grades in board.criteria.items()
+            },
+            "judge_health": _health_json(ratings),
+            "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
+            "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
+            "failures": dict(board.causes),
+            "complete": board.complete,
+            "notes": list(ratings.notes) if ratings else [],
+            "settings": dict(board.settings),
+        }
+    )
+    return shape
+
+
+def ratings_json(ratings: Ratings) -> Row:
+    """The shape of ``rate --json``."""
+    shape: Row = _rounded(
+        {
+            "agents": [asdict(row) for row in ratings.agents],
+            "judge_health": _health_json(ratings),
+            "coverage": None if ratings.tally is None else asdict(ratings.tally),
+            "pairs": [asdict(pair) for pair in ratings.pairs],
+            "position_effect": ratings.position_effect,
+            "tie_parameter": ratings.tie_parameter,
+            "convergence": asdict(ratings.convergence),
+            "notes": list(ratings.notes),
+            "settings": asdict(ratings.settings),
+        }
+    )
+    return shape
+
+
+def flat_rows(board: Leaderboard) -> list[Row]:
+    """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
+    rated = board.ratings.agents if board.ratings else ()
+    names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
+    rows: list[Row] = [{**asdict(row), "flags": " ".join(row.flags)} for row in rated]
+    rows += [{"agent": agent} for agent in board.criteria if board.ratings is None]
+    for row in rows:
+        grades = board.criteria.get(row["agent"], {})
+        row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
+    return [_rounded(row) for row in rows]
+
+
+def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
+    grades = board.criteria.get(row.agent, {})
+    return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+
+
+def _health_json(ratings: Ratings | None) -> Row | None:
+    return None if ratings is None or ratings.judge_health is None else asdict(ratings.judge_health)
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, _DECIMALS) + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, Mapping):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(inner) for inner in value]
+    return value

@@ -1,0 +1,47 @@
+"""Pictures of the web leaderboard's pages, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
+
+Starts the server on a store, opens each page in the system's Chromium and writes one PNG file per page.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from tests.support.browser import chromium, served, settle
+
+PAGES = ("overview", "matrix", "games")
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages.")
+    parser.add_argument("store")
+    parser.add_argument("out_dir", type=Path)
+    parser.add_argument("--width", type=int, default=1280, help="of the window, in pixels")
+    parser.add_argument("--height", type=int, default=900, help="least height; a longer page gets a higher picture")
+    parser.add_argument("--dark", action="store_true", help="as a browser set to dark shows the pages")
+    given = parser.parse_args()
+    given.out_dir.mkdir(parents=True, exist_ok=True)
+    with served(given.store) as address, chromium() as browser:
+        page = browser.new_page(color_scheme="dark" if given.dark else "light", reduced_motion="reduce")
+        for name in PAGES:
+            page.set_viewport_size({"width": given.width, "height": given.height})
+            page.goto(f"{address}/{'' if name == PAGES[0] else name}")
+            _fit(page, given.width, given.height)
+            page.screenshot(path=given.out_dir / f"{name}.png")
+
+
+def _fit(page: Page, width: int, least: int) -> None:
+    """Make the window as high as the page: Streamlit scrolls a container inside, which a full-page picture cuts."""
+    settle(page)
+    page.wait_for_timeout(800)  # charts draw once more when their width is known
+    height = page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
+    page.set_viewport_size({"width": width, "height": max(least, int(height) + 20)})
+    page.wait_for_timeout(800)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""What the commands print: shapes other programs rely on, names that stay names, figures of papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from arena.imports import import_table
+
+AGENT_FIELDS = {
+    "agent": str,
+    "rank": int,
+    "rank_low": int,
+    "rank_high": int,
+    "group": str,
+    "elo": float,
+    "elo_order_sd": float,
+    "bt": float,
+    "bt_low": float,
+    "bt_high": float,
+    "games": int,
+    "wins": int,
+    "ties": int,
+    "losses": int,
+    "flags": list,
+}
+HEALTH_FIELDS = {"order_agreement", "first_share", "first_effect", "longer_share", "tie_rate"}
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a|b",
+    "*x*",
+    "=cmd()",
+    "[x](javascript:y)",
+    "![i](http://h/p.png)",
+    "red\x1b[31m",
+]
+
+
+def check_shape(board: dict[str, Any]) -> None:
+    assert set(board) >= {"agents", "judge_health", "coverage", "settings"}
+    for row in board["agents"]:
+        for name, kind in AGENT_FIELDS.items():
+            assert isinstance(row[name], kind), f"{name} is {row[name]!r}"
+        assert row["wins"] + row["ties"] + row["losses"] == row["games"]
+        assert row["bt_low"] <= row["bt"] <= row["bt_high"]
+    assert set(board["judge_health"]) >= HEALTH_FIELDS
+
+
+def test_the_leaderboard_has_the_fields_that_others_rely_on(cli: Any, played_demo: Path) -> None:
+    board = json.loads(cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out)
+    check_shape(board)
+    assert [row["agent"] for row in board["agents"]][-1] == "overlap-lead"
+    assert board["coverage"]["pairwise"] == {
+        "wanted": 520,
+        "judged": 520,
+        "failed": 0,
+        "left": 0,
+        "identical": 76,
+        "share": 1.0,
+    }
+    assert "store" not in board["settings"]
+
+
+def test_rate_has_the_same_fields_as_the_leaderboard_it_came_from(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    cli("export", played_demo / "tournament.yaml", tmp_path / "v.jsonl.gz")
+    rated = json.loads(cli("rate", tmp_path / "v.jsonl.gz", "--seed", "7", "--json").out)
+    check_shape(rated)
+    board = json.loads(cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out)
+    for row in board["agents"]:
+        del row["criteria"]
+    assert rated["agents"] == board["agents"]
+    by_elo = json.loads(cli("rate", tmp_path / "v.jsonl.gz", "--method", "elo", "--json").out)["agents"]
+    assert [row["elo"] for row in by_elo] == sorted((row["elo"] for row in by_elo), reverse=True)
+
+
+def test_every_format_has_every_agent_with_the_same_rating(cli: Any, played_demo: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    rows = json.loads(cli("leaderboard", config, "--format", "json").out)["agents"]
+    flat = list(csv.DictReader(io.StringIO(cli("leaderboard", config, "--format", "csv").out)))
+    assert [(row["agent"], float(row["bt"])) for row in flat] == [(row["agent"], row["bt"]) for row in rows]
+    for form in ("md", "html", "table"):
+        printed = cli("leaderboard", config, "--format", form).out
+        digits = 1 if form == "table" else 2
+        assert all(row["agent"] in printed and f"{row['bt']:.{digits}f}" in printed for row in rows)
+
+
+@pytest.fixture(scope="module")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every two agents with odd names met six times, and each won, tied and lost."""
+    folder = tmp_path_factory.mktemp("hostile")
+    pairs = [(first, second) for first in HOSTILE for second in HOSTILE if first != second]
+    games = [(f"q{query}", *pair, "ABC"[query]) for query in range(3) for pair in pairs]
+    with (folder / "v.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("qid", "agent_a", "agent_b", "verdict"), *games])
+    import_table(folder / "v.csv", str(folder / "s.db"), "hostile")
+    return folder / "s.db"
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        assert not attrs
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_names_become_no_tags_in_html(cli: Any, hostile_store: Path) -> None:
+    page = Tags()
+    page.feed(cli("leaderboard", hostile_store, "--format", "html").out)
+    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(page.texts)
+
+
+def test_names_become_no_markup_in_markdown(cli: Any, hostile_store: Path) -> None:
+    printed = cli("leaderboard", hostile_store, "--format", "md").out
+    rendered = Tags()
+    rendered.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(printed))
+    assert rendered.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(rendered.texts)
+
+
+def test_names_stay_as_they_are_in_csv_and_command_no_terminal(cli: Any, hostile_store: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli("leaderboard", hostile_store, "--format", "csv").out)))
+    assert sorted(row["agent"] for row in rows) == sorted(HOSTILE)
+    table = cli("leaderboard", hostile_store).out
+    assert "\x1b" not in table
+    assert "<script>alert(1)</script>" in table
+
+
+def test_exported_verdicts_imported_again_give_the_same_ratings(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    assert cli("export", config, tmp_path / "verdicts.csv").out.startswith("520 rows")
+    texts = [f for name in ("queries", "documents", "answers") for f in (f"--{name}", played_demo / f"{name}.csv")]
+    assert cli("import", tmp_path / "verdicts.csv", "--store", tmp_path / "bare.db").status == 0
+    assert cli("import", tmp_path / "verdicts.csv", "--store", tmp_path / "full.db", *texts).status == 0
+    rated = {}
+    for name in ("bare", "full"):
+        again = tmp_path / f"{name}.csv"
+        assert cli("export", tmp_path / f"{name}.db", again).status == 0
+        assert games(again) == games(tmp_path / "verdicts.csv")
+        rated[name] = json.loads(cli("leaderboard", tmp_path / f"{name}.db", "--format", "json").out)
+    original = json.loads(cli("rate", tmp_path / "verdicts.csv", "--json").out)
+    for name in rated:
+        for row in rated[name]["agents"]:
+            del row["criteria"]
+        assert rated[name]["agents"] == original["agents"]
+    assert rated["full"]["judge_health"]["longer_share"] is not None
+
+
+def games(file: Path) -> list[str]:
+    """The rows without their reasons, which an import does not bring."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return sorted(",".join(list(row.values())[:-1]) for row in csv.DictReader(lines))
+
+
+def test_labels_are_exported_as_qrels(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    cli("export", played_demo / "tournament.yaml", tmp_path / "labels.qrels", "--what", "labels")
+    lines = [line.split(" ") for line in (tmp_path / "labels.qrels").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 87
+    assert {(len(fields), fields[1]) for fields in lines} == {(4, "0")}
+    assert {fields[3] for fields in lines} <= {"0", "1", "2"}
+
+
+def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    cli("export", played_demo / "tournament.yaml", tmp_path / "data", "--what", "data")
+    shutil.copy(played_demo / "tournament.yaml", tmp_path / "data")
+    shutil.copy(played_demo / "rag-handbook.db", tmp_path / "data")
+    again = cli("run", tmp_path / "data/tournament.yaml", "--json")
+    assert again.err.count(" 0 calls") == 3
+    assert again.out == cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out
+
+
+def test_recorded_verdicts_give_the_recorded_elo(cli: Any, shared: Path) -> None:
+    folder = shared / "data/ragelo_qdrant"
+    rated = json.loads(cli("rate", folder / "pairwise_verdicts.csv", "--as-games", "--json").out)
+    with (folder / "agents.csv").open(newline="") as lines:
+        names = {row["agent"]: row["name"] for row in csv.DictReader(lines)}
+    with (folder / "recorded_elo_ranking.csv").open(newline="") as lines:
+        recorded = {row["agent"]: float(row["score"]) for row in csv.DictReader(lines)}
+    ours = {names[row["agent"]]: row["elo"] for row in rated["agents"]}
+    drained = sum(ours.values()) / len(ours) - sum(recorded.values()) / len(recorded)
+    assert ours == pytest.approx({name: score + drained for name, score in recorded.items()}, abs=5)
+
+
+def test_published_win_percentages_give_the_published_order_of_ratings(cli: Any, shared: Path) -> None:
+    matrix = shared / "data/papers/ragelo_win_percentages.csv"
+    options = ["--queries", "200", "--ties", "half", "--initial", "500", "--bootstrap", "0", "--json"]
+    rated = json.loads(cli("rate", matrix, *options).out)
+    assert [row["bt"] for row in rated["agents"]] == pytest.approx([568.8, 545.2, 499.9, 482.3, 468.4, 435.4], abs=0.1)
+
+
+def test_tables_fit_eighty_columns_and_lose_no_digit_below(
+    cli: Any, played_demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = cli("leaderboard", played_demo / "tournament.yaml").out
+    monkeypatch.setattr("arena.cli.console.output.width", 80)
+    narrow = cli("leaderboard", played_demo / "tournament.yaml").out
+    assert max(map(len, narrow.splitlines())) <= 80
+    monkeypatch.setattr("arena.cli.console.output.width", 40)
+    tiny = cli("leaderboard", played_demo / "tournament.yaml").out
+    row = next(line for line in wide.splitlines() if "bm25-3-prf" in line)
+    for printed in (narrow, tiny):
+        assert any(line.split() == row.split() for line in printed.splitlines())
+
+
+@pytest.mark.parametrize(
+    "what", ["import arena", "import arena.cli; import sys; sys.argv = ['ragarena', '--help']; arena.cli.main()"]
+)
+def test_starting_up_loads_nothing_heavy(what: str) -> None:
+    heavy = ["numpy", "pandas", "scipy", "pyarrow", "sqlalchemy", "openai", "anthropic", "torch", "streamlit"]
+    script = f"import atexit, sys\natexit.register(lambda: print('loaded', *({heavy} & sys.modules.keys())))\n{what}"
+    script = script.replace(str(heavy), f"set({heavy})")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded"

@@ -1,0 +1,183 @@
+"""``demo``, ``init``, ``plan``, ``run``, ``failures`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+
+TABLES = "data: {queries: queries.csv, documents: documents.csv, answers: answers.csv}\n"
+
+
+def configured(folder: Path, text: str) -> Path:
+    """A configuration of its own beside a copy of the demo's tables."""
+    config = folder / "own.yaml"
+    config.write_text(f"name: own\nstore: own.db\n{TABLES}{text}", encoding="utf-8")
+    return config
+
+
+@pytest.fixture
+def demo(played_demo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(played_demo, tmp_path / "demo"))
+
+
+def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: Path) -> None:
+    first = cli("leaderboard", demo / "tournament.yaml", "--format", "json")
+    again = cli("demo", "--dir", demo)
+    assert again.status == 0
+    assert again.err.count(" 0 calls, $0.00") == 3
+    assert "lexical baseline, not a language model" in again.out
+    assert cli("leaderboard", demo / "tournament.yaml", "--format", "json") == first
+    assert cli("leaderboard", demo / "rag-handbook.db", "--format", "json") == first
+
+
+def test_two_fresh_demos_have_equal_leaderboards(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    assert cli("demo", "--dir", tmp_path).status == 0
+    boards = [cli("leaderboard", folder / "tournament.yaml", "--format", "json") for folder in (played_demo, tmp_path)]
+    assert boards[0] == boards[1]
+
+
+def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: Any, tmp_path: Path) -> None:
+    made = cli("init", tmp_path / "new")
+    assert made.status == 0
+    assert "ragarena plan" in made.out
+    before = sorted((tmp_path / "new").iterdir())
+    refused = cli("init", tmp_path / "new")
+    assert (refused.status, refused.out) == (2, "")
+    assert "exists and is not empty" in refused.err
+    assert sorted((tmp_path / "new").iterdir()) == before
+
+
+def test_plan_counts_without_making_a_store_and_run_calls_what_was_planned(cli: Any, demo: Path) -> None:
+    (demo / "rag-handbook.db").unlink()
+    planned = json.loads(cli("plan", demo / "tournament.yaml", "--json").out)
+    assert not (demo / "rag-handbook.db").exists()
+    calls = {stage["task"]: stage["calls"] for stage in planned["stages"]}
+    assert set(planned["stages"][0]) >= {"judge", "wanted", "known", "identical", "input_tokens", "cost_usd", "seconds"}
+    ran = cli("run", demo / "tournament.yaml", "--json")
+    assert f"relevance: {calls['relevance']} judged" in ran.err
+    assert calls["pairwise"] >= 256  # an upper bound: the plan takes every document as relevant
+    after = json.loads(cli("plan", demo / "tournament.yaml", "--json").out)
+    assert [stage["calls"] for stage in after["stages"]] == [0, 0, 0]
+    assert json.loads(ran.out)["complete"]
+
+
+def test_a_stage_can_be_done_alone_and_must_be_there(cli: Any, demo: Path) -> None:
+    (demo / "rag-handbook.db").unlink()
+    alone = cli("run", demo / "tournament.yaml", "--stage", "relevance")
+    assert alone.status == 0
+    assert "relevance: 87 of 87 judged (100.0%)" in alone.out
+    assert "pairwise: 76 of 520 judged (14.6%), 444 left, 76 ties between equal answers" in alone.out
+    config = configured(demo, "judges: {lex: {provider: lexical}}\nretrieval: {judge: lex}\n")
+    assert "no game" not in cli("run", config).out
+    absent = cli("run", config, "--stage", "criteria")
+    assert absent.status == 2
+    assert "no section 'criteria'" in absent.err
+
+
+def test_criteria_alone_are_shown_in_every_format(cli: Any, demo: Path) -> None:
+    config = configured(demo, "judges: {lex: {provider: lexical}}\ncriteria: {judge: lex, names: [clear]}\n")
+    table = cli("run", config)
+    assert table.status == 0
+    assert "criteria      clear" in table.out
+    grades = json.loads(cli("leaderboard", config, "--format", "json").out)["criteria"]
+    assert grades["bm25-3"]["clear"]["graded"] == 26
+    lines = cli("leaderboard", config, "--format", "csv").out.splitlines()
+    assert lines[0] == "agent,criteria_clear"
+    assert len(lines) == 6
+
+
+def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverage(cli: Any, demo: Path) -> None:
+    cli("export", demo / "tournament.yaml", demo / "verdicts.csv")
+    lines = (demo / "verdicts.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (demo / "verdicts.csv").write_text("".join([line for line in lines if not line.startswith("q07,")]), "utf-8")
+    config = configured(
+        demo,
+        "judges: {recorded: {provider: replay, path: verdicts.csv}}\n"
+        "pairwise: {judges: recorded, documents: {include: false}}\n",
+    )
+    ran = cli("run", config)
+    failed = 16  # two of q07's ten pairs have equal answers
+    assert ran.status == 3
+    assert "bm25-3" in ran.out
+    assert f"pairwise: {520 - failed} of 520 judged (96.9%), {failed} failed" in ran.out
+    assert f"failed because of: not_recorded {failed} ('ragarena failures' lists them)" in ran.out
+    assert "run again to go on" in ran.err
+
+    listed = cli("failures", config)
+    assert listed.status == 0
+    assert listed.out.count("not_recorded: verdicts.csv has nothing on query 'q07'") == failed
+    assert listed.out.endswith(f"{failed} failed\n")
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    assert board["complete"] is False
+    assert board["failures"] == {"not_recorded": failed}
+    assert board["coverage"]["pairwise"]["failed"] == failed
+    causes = {entry["cause"] for entry in json.loads(cli("failures", demo / "own.db", "--json").out)}
+    assert causes == {"not_recorded"}
+
+
+def test_failures_show_the_last_reply_without_commanding_the_terminal(cli: Any, demo: Path) -> None:
+    (demo / "replies.jsonl").write_text(
+        "".join(
+            json.dumps({"qid": f"q{number:02}", "agent": "bm25-3", "reply": "I say \x1b[31mnothing"}) + "\n"
+            for number in range(1, 27)
+        ),
+        encoding="utf-8",
+    )
+    config = configured(
+        demo, "judges: {odd: {provider: replay, path: replies.jsonl}}\ncriteria: {judge: odd, names: [clear]}\n"
+    )
+    assert cli("run", config).status == 3
+    listed = cli("failures", config).out
+    assert "reply: 'I say \\x1b[31mnothing'" in listed
+    assert "\x1b" not in listed
+
+
+KEY = "sk-planted-0123456789abcdef"
+
+
+def sometimes_repeats_the_key(call: Call) -> Reply:
+    """A server that fails now and then and shows whatever key it was given."""
+    if int(call.sha256[:8], 16) % 7 == 0:
+        return Reply(status=400, text=f"no {call.headers.get('authorization')} {call.headers.get('x-api-key')}")
+    return steady_judge(call)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_key_is_in_no_output_and_not_in_the_store(
+    cli: Any, demo: Path, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", KEY)
+    with LLMServer(sometimes_repeats_the_key) as server:
+        url = server.openai_url if provider == "openai" else server.anthropic_url
+        config = configured(
+            demo,
+            f"judges:\n  spy: {{provider: {provider}, model: m, base_url: '{url}', api_key_env: PLANTED_KEY}}\n"
+            "pairwise:\n  judges: spy\n  schedule: {kind: random, games_per_query: 1}\n"
+            "  documents: {include: false}\n",
+        )
+        said = [cli("run", config)]
+        assert said[0].status == 3
+        assert any(KEY in call.head.decode() for call in server.calls)
+    said += [cli(*command, config) for command in (["failures"], ["failures", "--json"], ["plan"], ["doctor"])]
+    said += [cli("leaderboard", config, "--format", form) for form in ("table", "json", "csv", "md", "html")]
+    said.append(cli("export", config, demo / "out.csv"))
+    assert not any(KEY in ended.out + ended.err for ended in said)
+    files = [file for file in demo.iterdir() if file.name.startswith(("own", "out"))]
+    assert {"own.db", "out.csv"} <= {file.name for file in files}
+    assert not any(KEY.encode() in file.read_bytes() for file in files)
+
+
+def test_stopping_at_once_says_that_nothing_is_lost(cli: Any, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("arena.tournament.run", interrupted)
+    stopped = cli("run", demo / "tournament.yaml")
+    assert stopped.status == 130
+    assert "what was judged is kept" in stopped.err

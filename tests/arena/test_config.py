@@ -1,0 +1,193 @@
+"""The configuration file: what is understood, and how it says what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from arena.config import Config, load_config
+from arena.demo import copy_demo
+from judges.errors import ConfigError
+
+MINIMAL = """
+name: docs
+store: docs.db
+data: {queries: queries.csv}
+"""
+FULL = """
+name: product docs
+store: stores/docs.db
+data:
+  queries: queries.csv
+  documents: [one.csv, more/two.jsonl]
+  answers: /elsewhere/answers.parquet
+judges:
+  strong: {provider: openai, model: gpt-x, temperature: 0, concurrency: 64, max_cost_usd: 20}
+  second: {provider: anthropic, model: claude-x}
+  kept: {provider: replay, path: recorded.jsonl}
+retrieval: {judge: strong, prompt: prompts/mine.yaml, depth: 20}
+pairwise:
+  judges: [strong, second, kept]
+  schedule: {kind: random, games_per_query: 15, seed: 7}
+  documents: {threshold: 1, annotations: false}
+  factors: only the tone
+criteria: {judge: second, scale: [1, 5], names: [tone, depth]}
+ratings: {elo: {k: 16}, bradley_terry: {ties: half}, bootstrap: {by: game, samples: 10}, seed: 7}
+"""
+
+
+def put(folder: Path, text: str | bytes) -> Path:
+    path = folder / "tournament.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    return message
+
+
+def test_every_stage_is_optional_but_data(tmp_path: Path) -> None:
+    config = load_config(put(tmp_path, MINIMAL))
+    assert (config.retrieval, config.pairwise, config.criteria, config.judges_in_use()) == (None, None, None, [])
+
+
+def test_paths_start_at_the_files_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, FULL)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    config = load_config(Path("../tournament.yaml"))
+    assert config.data.queries == [tmp_path / "queries.csv"]
+    assert config.data.documents == [tmp_path / "one.csv", tmp_path / "more/two.jsonl"]
+    assert config.data.answers == [Path("/elsewhere/answers.parquet")]
+    assert config.store == str(tmp_path / "stores/docs.db")
+    assert config.retrieval is not None
+    assert config.retrieval.prompt == str(tmp_path / "prompts/mine.yaml")
+    assert config.judges["kept"].path == tmp_path / "recorded.jsonl"
+
+
+def test_names_of_packaged_prompts_and_store_addresses_stay(tmp_path: Path) -> None:
+    text = MINIMAL.replace("docs.db", "postgresql://server/docs") + "judges: {j: {provider: lexical}}\n"
+    config = load_config(put(tmp_path, f"{text}pairwise: {{judges: j}}\n"))
+    assert config.store == "postgresql://server/docs"
+    assert config.pairwise is not None
+    assert (config.pairwise.prompt, config.pairwise.judges) == ("pairwise", ["j"])
+
+
+def test_judges_in_use_come_in_the_order_of_the_stages(tmp_path: Path) -> None:
+    assert load_config(put(tmp_path, FULL)).judges_in_use() == ["strong", "second", "kept"]
+    spare = FULL.replace("retrieval:", "  spare: {provider: lexical}\nretrieval:")
+    assert "spare" not in load_config(put(tmp_path, spare)).judges_in_use()
+
+
+def test_settings_may_be_shared_by_anchor(tmp_path: Path) -> None:
+    """YAML's merge keys, with a key of the merged mapping given anew."""
+    judges = "{one: &base {provider: openai, model: a, seed: 1}, two: {<<: *base, model: b}}"
+    config = load_config(put(tmp_path, f"{MINIMAL}judges: {judges}\n"))
+    assert (config.judges["two"].model, config.judges["two"].seed) == ("b", 1)
+
+
+def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
+    assert load_config(copy_demo(tmp_path)).judges_in_use() == ["baseline"]
+
+
+@pytest.mark.parametrize(
+    ("found", "replacement", "problem"),
+    [
+        ("retrieval:", "retreival:", "unknown key 'retreival'; did you mean 'retrieval'?"),
+        (
+            "retrieval:",
+            "xyz:",
+            "unknown key 'xyz'; known are criteria, data, judges, name, pairwise, ratings, retrieval",
+        ),
+        ("threshold: 1", "treshold: 1", "pairwise.documents: unknown key 'treshold'; did you mean 'threshold'?"),
+        ("temperature: 0", "temprature: 0", "judges.strong: unknown key 'temprature'; did you mean 'temperature'?"),
+        (
+            "temperature: 0",
+            "api_key: sk-1",
+            "judges.strong: keys do not belong in a file; name an environment variable",
+        ),
+        ("depth: 20", "1: 20", "retrieval: unknown key 1"),
+        ("name: product docs\n", "", "name: Field required"),
+        ("name: product docs", "name: ''", "name: String should match pattern"),
+        ("name: product docs", "name: a/b", "name: String should match pattern"),
+        ("  queries: queries.csv\n", "", "data.queries: Field required"),
+        ("store: stores/docs.db", "store: a\nstore: b", ":4: key 'store' stands twice"),
+        ("second: {provider: anth", "strong: {provider: anth", ":10: key 'strong' stands twice"),
+        ("provider: openai, model: gpt-x,", "provider: openai,", "judges.strong: provider 'openai' needs a 'model'"),
+        ("provider: openai", "provider: opnai", "judges.strong.provider: Input should be 'openai', 'anthropic'"),
+        ("path: recorded.jsonl", "model: x", "judges.kept: provider 'replay' needs a 'path'"),
+        ("concurrency: 64", "concurrency: 0", "judges.strong.concurrency: Input should be greater than or equal to 1"),
+        ("max_cost_usd: 20", "max_cost_usd: -1", "judges.strong.max_cost_usd: Input should be greater than 0"),
+        ("max_cost_usd: 20", "base_url: server:8000", "judges.strong.base_url: String should match pattern"),
+        (
+            "retrieval: {judge: strong",
+            "retrieval: {judge: stron",
+            "'stron' is not declared under 'judges'; did you mean",
+        ),
+        ("[strong, second, kept]", "[strong, thrid]", "judge 'thrid' is not declared under 'judges'"),
+        ("[strong, second, kept]", "[strong, strong]", "pairwise.judges: 'strong' is named twice"),
+        ("[strong, second, kept]", "[]", "pairwise.judges: Value should have at least 1 item"),
+        ("criteria: {judge: second", "criteria: {judge: third", "judge 'third' is not declared under 'judges'"),
+        ("kind: random", "kind: all", "pairwise.schedule: 'games_per_query' goes with kind 'random', and only with it"),
+        ("games_per_query: 15, ", "", "pairwise.schedule: 'games_per_query' goes with kind 'random', and only with it"),
+        ("games_per_query: 15", "games_per_query: 0", "pairwise.schedule.games_per_query: Input should be greater"),
+        (
+            "kind: random, games_per_query: 15",
+            "kind: baseline",
+            "'baseline' goes with kind 'baseline', and only with it",
+        ),
+        ("seed: 7}\n  doc", "seed: 7, baseline: x}\n  doc", "'baseline' goes with kind 'baseline', and only with it"),
+        ("[1, 5]", "[5, 1]", "criteria: 'scale' goes from a lower to a higher whole number"),
+        ("[1, 5]", "[1, 2, 3]", "criteria.scale: "),
+        ("[tone, depth]", "[]", "criteria: 'names' is empty"),
+        ("[tone, depth]", "[tone, tone]", "criteria: 'tone' is named twice"),
+        ("[tone, depth]", "[tone, '']", "criteria: a name is empty"),
+        ("{ties: half}", "{ties: none}", "ratings.bradley_terry.ties: Input should be 'davidson' or 'half'"),
+        ("samples: 10", "samples: many", "ratings.bootstrap.samples: Input should be a valid integer"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, found: str, replacement: str, problem: str) -> None:
+    assert found in FULL
+    assert problem in refused(put(tmp_path, FULL.replace(found, replacement, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "Input should be a valid dictionary"),
+        ("- a\n- b\n", "Input should be a valid dictionary"),
+        ("name: [a\n", ":2: "),
+        ("name: a\n\tstore: b\n", ":2: "),
+        ("name: 2024-13-45\n", "month must be in 1..12"),
+        ("name: !!python/object:os.system {}\n", ":1: could not determine a constructor"),
+        ("? [a, b]\n: c\n", ":1: a key is a single word"),
+        ("name: *gone\n", ":1: found undefined alias"),
+        ("[" * 3000, "nested too deeply"),
+        (b"name: caf\xe9\n", "is not UTF-8 text (byte 9)"),
+        ("name: \x00\n", "special characters are not allowed"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_one_line(tmp_path: Path, text: str | bytes, problem: str) -> None:
+    assert problem in refused(put(tmp_path, text))
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in refused(tmp_path / "gone.yaml")
+    assert "cannot be read: Is a directory" in refused(tmp_path)
+
+
+def test_how_many_more_mistakes_there_are_is_said(tmp_path: Path) -> None:
+    wrong = FULL.replace("depth: 20", "depth: 0").replace("k: 16", "k: 0")
+    assert "(and 1 more)" in refused(put(tmp_path, wrong))
+
+
+def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
+    config: Config = load_config(put(tmp_path, MINIMAL))
+    with pytest.raises(ValueError, match="frozen"):
+        config.name = "other"  # type: ignore[misc]

@@ -1,0 +1,183 @@
+"""Runs that are killed or interrupted: nothing stored is lost, and only calls in flight are asked twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import load_config
+from arena.store import Store
+from judges.types import Judgment
+from tests.support.tournaments import configured, outcomes, results, run, write_data
+
+ROOT = Path(__file__).resolve().parents[2]
+QUERIES = [f"q{number}" for number in range(14)]
+ALL = len(QUERIES) * (4 + 6 + 3)
+CONCURRENCY = 6
+
+CHILD = """
+import sys
+from pathlib import Path
+from arena.config import load_config
+from arena.tournament import run
+from tests.support.tournaments import Quiet
+print("complete" if run(load_config(Path(sys.argv[1])), Quiet()).complete else "incomplete")
+"""
+
+FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}}}}}
+retrieval: {{judge: judge}}
+pairwise: {{judges: [judge], documents: {{threshold: 1}}}}
+criteria: {{judge: judge, documents: {{threshold: 1}}}}
+"""
+
+
+@contextmanager
+def slow_server(delay_ms: int) -> Iterator[str]:
+    """The scripted server as a process of its own; gives its address."""
+    command = [sys.executable, "-m", "tests.support.llm_server", "--delay-ms", str(delay_ms)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.terminate()
+
+
+def log(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"{url}/log", timeout=10) as answer:
+        told: dict[str, Any] = json.load(answer)
+    return told
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Any]:
+    """Starts a run in a process of its own; whatever still runs at the end is killed."""
+    children: list[subprocess.Popen[str]] = []
+
+    def start(config: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", CHILD, str(config)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        child = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        children.append(child)
+        return child
+
+    yield start
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+def written(folder: Path, url: str, concurrency: int = CONCURRENCY) -> Path:
+    write_data(folder, QUERIES)
+    config = folder / "tournament.yaml"
+    config.write_text(FILE.format(url=f"{url}/v1", concurrency=concurrency))
+    return config
+
+
+def wait_for(url: str, asked: int, child: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 30
+    while log(url)["count"] < asked:
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def judged(config: Path) -> dict[str, Judgment]:
+    """All judgments in the store, whether or not they are still wanted."""
+    loaded = load_config(config)
+    return {result.judgment_id: result for result in results(loaded).values() if isinstance(result, Judgment)}
+
+
+def stored(config: Path, known: dict[str, Judgment]) -> dict[str, Any]:
+    store = Store.open(load_config(config).store)
+    found = store.results(list(known))
+    store.close()
+    return found
+
+
+def test_a_run_killed_three_times_judges_everything_once(tmp_path: Path, started: Any) -> None:
+    with slow_server(25) as url:
+        config = written(tmp_path, url)
+        kept: dict[str, Judgment] = {}
+        for moment in (ALL // 8, ALL // 3, ALL // 3 * 2):
+            child = started(config)
+            wait_for(url, moment, child)
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            assert stored(config, kept) == kept, "what was stored before is there still"
+            kept |= judged(config)
+            assert len(kept) >= log(url)["count"] - 3 * CONCURRENCY
+        assert run(load_config(config)).complete
+        told = log(url)
+    asked = Counter(call["sha256"] for call in told["calls"])
+    assert len(asked) == ALL
+    assert sum(asked.values()) - ALL <= 3 * CONCURRENCY
+    assert stored(config, kept) == kept
+    assert len(judged(config)) == ALL
+
+    unbroken = tmp_path / "unbroken"
+    unbroken.mkdir()
+    with slow_server(0) as url:
+        whole = load_config(written(unbroken, url))
+        assert run(whole).complete
+    assert outcomes(load_config(config)) == outcomes(whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_is_in_flight(tmp_path: Path, started: Any, number: signal.Signals) -> None:
+    with slow_server(100) as url:
+        config = written(tmp_path, url)
+        child = started(config)
+        wait_for(url, 3 * CONCURRENCY, child)
+        child.send_signal(number)
+        assert child.communicate(timeout=10) == ("incomplete\n", "")
+        asked = log(url)["count"]
+    assert child.returncode == 0
+    assert asked < ALL
+    assert len(judged(config)) == asked
+
+
+def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, started: Any) -> None:
+    with slow_server(20_000) as url:
+        config = written(tmp_path, url)
+        child = started(config)
+        wait_for(url, CONCURRENCY, child)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert child.poll() is None, "the first one waits for what is in flight"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=5)
+    assert child.returncode != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert judged(config) == {}
+    with slow_server(0) as url:
+        assert run(configured(tmp_path, f"{url}/v1")).complete
+
+
+def test_two_runs_on_one_store_end_in_the_same_judgments(tmp_path: Path, started: Any) -> None:
+    with slow_server(5) as url:
+        config = written(tmp_path, url)
+        children = [started(config), started(config)]
+        for child in children:
+            _, errors = child.communicate(timeout=60)
+            assert (child.returncode, errors) == (0, "")
+        assert run(load_config(config)).complete
+        asked = log(url)["count"]
+    assert ALL <= asked <= 2 * ALL
+    assert len(judged(config)) == ALL

@@ -1,0 +1,66 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from typer.testing import CliRunner
+
+from arena.cli.main import app, main
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+CLI: TypeAlias = Callable[..., Ended]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of recorded judgments of people and models that are not part of the project."""
+    folder = Path(os.environ.get("RAGARENA_SHARED", "../shared"))
+    folder = folder if folder.is_absolute() else ROOT / folder
+    if not (folder / "data").is_dir():
+        message = "RAGARENA_SHARED does not lead to the recorded data"
+        if os.environ.get("CI", "").casefold() == "true":
+            pytest.fail(f"{message}: CI must have it")
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CLI:
+    """The command line in this process, without keys."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments: object) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["ragarena", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        said = capsys.readouterr()
+        return Ended(int(ending.value.code or 0), said.out, said.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def played_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A demo tournament that has been played: read it, or copy its folder to change it."""
+    folder = tmp_path_factory.mktemp("played") / "demo"
+    assert CliRunner().invoke(app, ["demo", "--dir", str(folder)]).exit_code == 0
+    return folder

@@ -1,0 +1,444 @@
+"""The runtime over real connections: what is retried, asked again, given up, paid for and left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, cycle
+
+import pytest
+from tenacity import wait_random_exponential
+
+from judges.errors import CAUSES, ConfigError
+from judges.runtime import Judge, Request, Result, Stop, judge_all
+from judges.spec import JudgeSpec
+from judges.types import Document, JudgeFailure, Judgment, Usage
+from tests.support.llm_server import Call, LLMServer, Reply, Script, steady_judge
+from tests.support.prompts import relevance
+
+GOOD = Reply('{"reason": "On the subject.", "label": "very relevant"}')
+WRONG = Reply('{"reason": "On the subject.", "label": "quite relevant"}')
+CUT = Reply('{"reason": "On the subj', ending="length")
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between attempts grow from a fiftieth of a second instead of half a second."""
+    monkeypatch.setattr("judges.runtime._BACKOFF", wait_random_exponential(multiplier=0.02))
+
+
+def request(number: int) -> Request:
+    return Request(str(number), relevance(Document(f"d{number}", f"Text {number}.")))
+
+
+def requests(number: int) -> Iterator[Request]:
+    return map(request, range(number))
+
+
+def judge_at(server: LLMServer, name: str = "judge", **options: object) -> Judge:
+    declared = {"provider": "openai", "model": "gpt-x", "base_url": server.openai_url, "timeout_s": 5, **options}
+    return Judge(name, JudgeSpec.model_validate(declared))
+
+
+@dataclass
+class Ran:
+    """What came of some requests, and what the server saw."""
+
+    judge: Judge
+    results: list[Result] = field(default_factory=list)
+    calls: Sequence[Call] = ()
+
+    @property
+    def failures(self) -> list[JudgeFailure]:
+        return [result for result in self.results if isinstance(result, JudgeFailure)]
+
+    @property
+    def only(self) -> Result:
+        (result,) = self.results
+        return result
+
+
+async def ran(script: Script | Sequence[Reply], pending: Iterable[Request], **options: object) -> Ran:
+    """Judge all of ``pending``, and check that every call is accounted for."""
+    with LLMServer(script) as server:
+        done = Ran(judge_at(server, **options))
+
+        async def keep(_name: str, _request: Request, result: Result) -> None:
+            done.results.append(result)
+
+        await judge_all({"judge": iter(pending)}, {"judge": done.judge}, keep)
+        await done.judge.close()
+        done.calls = list(server.calls)
+    assert sum(result.calls for result in done.results) == len(done.calls)
+    assert all(failure.cause in CAUSES and "\n" not in failure.message for failure in done.failures)
+    return done
+
+
+def overlap(calls: Sequence[Call], delay_s: float) -> int:
+    """Most calls that were unanswered at once, where each is answered ``delay_s`` after it came."""
+    return max(sum(other.at <= call.at < other.at + delay_s for other in calls) for call in calls)
+
+
+async def test_a_reply_within_the_contract_is_a_judgment() -> None:
+    done = await ran([GOOD], requests(1), price={"input": 1, "output": 3})
+    judgment = done.only
+    assert isinstance(judgment, Judgment)
+    assert (judgment.judgment_id, judgment.outcome, judgment.reason) == ("0", 2, "On the subject.")
+    assert (judgment.reply, judgment.model, judgment.calls, judgment.rejected) == (GOOD.text, "gpt-x-2026-11", 1, ())
+    sent, written = len(done.calls[0].content) // 4, len(GOOD.text or "") // 4
+    assert judgment.usage == Usage(sent, 16, written)
+    assert judgment.cost_usd == pytest.approx((sent + 3 * written) / 1e6)
+    assert judgment.cost_usd == done.judge.spent_usd
+    assert judgment.latency_s > 0
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Reply(status=408),
+        Reply(status=409),
+        Reply(status=429),
+        Reply(status=500),
+        Reply(status=503),
+        Reply(fault="reset"),
+        Reply(fault="half"),
+        Reply(fault="garbage"),
+        Reply(body={"error": {"message": "overloaded"}}),
+    ],
+    ids=lambda reply: reply.fault or str(reply.status),
+)
+async def test_what_may_pass_is_tried_again(broken: Reply) -> None:
+    done = await ran([broken, GOOD], requests(1))
+    assert isinstance(done.only, Judgment)
+    assert done.only.calls == 2
+    assert done.calls[0].content == done.calls[1].content
+
+
+async def test_a_stalled_server_is_given_up_and_tried_again() -> None:
+    done = await ran([Reply(fault="stall"), GOOD], requests(1), timeout_s=0.2)
+    assert isinstance(done.only, Judgment)
+    assert done.calls[1].at - done.calls[0].at > 0.19
+
+
+async def test_the_server_decides_how_long_to_wait() -> None:
+    done = await ran([Reply(status=429, headers={"Retry-After": "0.7"}), GOOD], requests(1))
+    assert isinstance(done.only, Judgment)
+    assert done.calls[1].at - done.calls[0].at >= 0.7
+
+
+@pytest.mark.parametrize(
+    ("broken", "cause"),
+    [
+        (Reply("busy", status=500), "server_error"),
+        (Reply("slower", status=429), "rate_limit"),
+        (Reply(fault="reset"), "connection"),
+        (Reply(fault="stall"), "timeout"),
+    ],
+)
+async def test_attempts_are_bounded_and_then_a_failure(broken: Reply, cause: str) -> None:
+    done = await ran(lambda call: broken, requests(2), max_attempts=2, timeout_s=0.2)
+    assert len(done.calls) == 4
+    assert {failure.cause for failure in done.failures} == {cause}
+    assert [failure.reply for failure in done.failures] == [None, None]
+    assert all("gpt-x" in failure.message or "0.2 s" in failure.message for failure in done.failures)
+
+
+async def test_a_request_that_is_refused_is_not_repeated_and_stops_nobody() -> None:
+    def script(call: Call) -> Reply:
+        return Reply("too long", status=400) if b"Text 1." in call.content else GOOD
+
+    done = await ran(script, requests(5), concurrency=1)
+    assert len(done.calls) == 5
+    assert [(failure.judgment_id, failure.cause) for failure in done.failures] == [("1", "bad_request")]
+    assert done.judge.stopped is None
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"), [(401, "authentication"), (403, "authentication"), (404, "unknown_model")]
+)
+async def test_a_judge_that_cannot_work_stops_and_leaves_the_rest_unasked(status: int, cause: str) -> None:
+    pending = requests(50)
+    done = await ran(lambda call: Reply("go away", status=status, delay_s=0.05), pending, concurrency=4)
+    assert len(done.calls) == 4
+    assert [failure.cause for failure in done.failures] == [cause] * 4
+    assert "\n" not in str(done.judge.stopped)
+    assert "go away" in str(done.judge.stopped)
+    assert not done.judge.may_go_on
+    assert next(pending).judgment_id == "4"
+
+
+async def test_a_stopped_judge_is_not_asked_again_by_requests_that_wait() -> None:
+    """One request waits to be repeated while another learns that the key is wrong."""
+
+    def script(call: Call) -> Reply:
+        return Reply(status=429, headers={"Retry-After": "0.3"}) if b"Text 0." in call.content else Reply(status=401)
+
+    done = await ran(script, requests(9), concurrency=2)
+    assert len(done.calls) == 2
+    assert Counter(failure.cause for failure in done.failures) == {"authentication": 1, "stopped": 1}
+
+
+async def test_other_judges_go_on_when_one_stops() -> None:
+    with LLMServer(lambda call: Reply(status=401)) as closed, LLMServer() as working:
+        judges = {"closed": judge_at(closed, "closed"), "working": judge_at(working, "working", model="gpt-y")}
+        results: Counter[tuple[str, bool]] = Counter()
+
+        async def keep(name: str, _request: Request, result: Result) -> None:
+            results[name, isinstance(result, Judgment)] += 1
+
+        await judge_all({name: requests(40) for name in judges}, judges, keep)
+        assert results["working", True] == 40
+        assert results["closed", True] == 0
+        assert len(closed.calls) <= 16
+        for judge in judges.values():
+            await judge.close()
+
+
+async def test_a_reply_outside_the_contract_is_asked_again_with_the_reason() -> None:
+    done = await ran([WRONG, Reply("Sorry, I mean:\n2"), GOOD], requests(1), price={"input": 1, "output": 1})
+    judgment = done.only
+    assert isinstance(judgment, Judgment)
+    assert judgment.rejected == (WRONG.text, "Sorry, I mean:\n2")
+    assert judgment.calls == 3
+    first, second, third = (call.body["messages"] for call in done.calls)
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    assert second[-2] == {"role": "assistant", "content": WRONG.text}
+    assert "must be one of 'not relevant', 'somewhat relevant', 'very relevant'" in second[-1]["content"]
+    assert "no JSON object" in third[-1]["content"]
+    assert judgment.usage.input_tokens == sum(len(call.content) // 4 for call in done.calls)
+    assert judgment.cost_usd == pytest.approx(done.judge.spent_usd)
+
+
+@pytest.mark.parametrize(
+    ("replies", "cause", "last"),
+    [
+        ([WRONG] * 3, "contract", WRONG.text),
+        ([CUT] * 3, "truncated", CUT.text),
+        ([Reply("")] * 3, "empty", ""),
+        ([Reply(None)] * 3, "empty", ""),
+        ([Reply(" \n ")] * 3, "empty", " \n "),
+        ([Reply('{"reason": "", "label": "very relevant"}', ending="tool_call")] * 3, "empty", ""),
+        ([WRONG, Reply(""), CUT], "truncated", CUT.text),
+        ([CUT, CUT, WRONG], "contract", WRONG.text),
+    ],
+    ids=["contract", "truncated", "empty", "null", "blank", "tool call", "ends truncated", "ends outside"],
+)
+async def test_after_two_more_times_it_is_a_failure_with_the_reply(
+    replies: Sequence[Reply], cause: str, last: str
+) -> None:
+    failure = (await ran(replies, requests(1))).only
+    assert isinstance(failure, JudgeFailure)
+    assert (failure.cause, failure.reply, failure.calls, len(failure.rejected)) == (cause, last, 3, 2)
+
+
+async def test_a_whole_object_that_was_cut_off_is_not_trusted() -> None:
+    cut = replace(GOOD, ending="length")
+    done = await ran([cut, GOOD], requests(1))
+    assert isinstance(done.only, Judgment)
+    assert done.only.rejected == (GOOD.text,)
+    assert "briefly" in done.calls[1].body["messages"][-1]["content"]
+
+
+async def test_an_empty_reply_is_shown_to_the_judge_as_such() -> None:
+    done = await ran([Reply(""), GOOD], requests(1))
+    assert [message["content"] for message in done.calls[1].body["messages"][-2:]] == [
+        "(no reply)",
+        "That reply cannot be used: the reply was empty. Reply again, exactly in the form asked for.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ending", "cause", "reply"), [("content_filter", "content_filter", GOOD.text), ("refusal", "refusal", GOOD.text)]
+)
+async def test_a_refusal_or_a_filter_is_final(ending: str, cause: str, reply: str) -> None:
+    failure = (await ran([replace(GOOD, ending=ending)], requests(1))).only  # type: ignore[type-var]
+    assert isinstance(failure, JudgeFailure)
+    assert (failure.cause, failure.reply, failure.calls) == (cause, reply, 1)
+
+
+async def test_a_reply_may_reason_first_or_stand_in_a_code_fence() -> None:
+    texts = [f"<think>Is it?</think>\n{GOOD.text}", f"```json\n{GOOD.text}\n```"]
+    done = await ran([Reply(text) for text in texts], requests(2), concurrency=1)
+    assert [result.reply for result in done.results] == texts
+    assert not done.failures
+
+
+@pytest.mark.parametrize("limit", [1, 5, 32])
+async def test_the_limit_of_concurrency_is_reached_and_never_passed(limit: int) -> None:
+    delay_s = 0.02 + 0.006 * limit  # opening so many connections takes a while
+    done = await ran(lambda call: replace(GOOD, delay_s=delay_s), requests(2 * limit + 1), concurrency=limit)
+    assert overlap(done.calls, delay_s) == limit
+    assert len({call.content for call in done.calls}) == len(done.calls) == 2 * limit + 1
+
+
+async def test_every_judge_has_its_own_limit() -> None:
+    delay_s = 0.03
+    with LLMServer(lambda call: replace(GOOD, delay_s=delay_s)) as server:
+        judges = {name: judge_at(server, name, model=name, concurrency=n) for name, n in (("two", 2), ("five", 5))}
+
+        async def keep(_name: str, _request: Request, _result: Result) -> None:
+            pass
+
+        await judge_all({name: requests(20) for name in judges}, judges, keep)
+        for name, limit in (("two", 2), ("five", 5)):
+            calls = [call for call in server.calls if call.body["model"] == name]
+            assert len(calls) == 20
+            assert overlap(calls, delay_s) == limit
+        for judge in judges.values():
+            await judge.close()
+
+
+async def test_requests_are_drawn_only_when_a_call_can_be_made() -> None:
+    """A hundred thousand pending requests must not be as many prompts in memory."""
+    drawn, done = count(), 0
+    ahead = 0
+
+    def pending() -> Iterator[Request]:
+        nonlocal ahead
+        for number in range(200):
+            ahead = max(ahead, next(drawn) + 1 - done)
+            yield request(number)
+
+    async def keep(_name: str, _request: Request, _result: Result) -> None:
+        nonlocal done
+        await asyncio.sleep(0.001)
+        done += 1
+
+    with LLMServer() as server:
+        judge = judge_at(server, concurrency=8)
+        await judge_all({"judge": pending()}, {"judge": judge}, keep)
+        await judge.close()
+    assert done == 200
+    assert ahead == 8
+
+
+async def test_whoever_keeps_results_holds_the_judge_back() -> None:
+    unkept = most = 0
+
+    async def keep(_name: str, _request: Request, _result: Result) -> None:
+        nonlocal unkept, most
+        unkept += 1
+        most = max(most, unkept)
+        await asyncio.sleep(0.02)
+        unkept -= 1
+
+    with LLMServer() as server:
+        judge = judge_at(server, concurrency=4)
+        await judge_all({"judge": requests(20)}, {"judge": judge}, keep)
+        await judge.close()
+    assert most <= 4
+
+
+async def test_a_result_that_cannot_be_kept_ends_the_work() -> None:
+    async def keep(_name: str, _request: Request, _result: Result) -> None:
+        raise OSError("disk full")
+
+    with LLMServer() as server:
+        judge = judge_at(server, concurrency=2)
+        with pytest.raises(ExceptionGroup) as caught:
+            await judge_all({"judge": requests(50)}, {"judge": judge}, keep)
+        assert caught.group_contains(OSError, match="disk full")
+        assert len(server.calls) <= 4
+        await judge.close()
+
+
+async def test_a_stop_finishes_what_is_in_flight_and_takes_nothing_new() -> None:
+    stop, results, pending = Stop(), [], requests(100)
+
+    async def keep(_name: str, _request: Request, result: Result) -> None:
+        results.append(result)
+        if len(results) == 5:
+            stop.request()
+
+    with LLMServer(lambda call: replace(steady_judge(call), delay_s=0.02)) as server:
+        judge = judge_at(server, concurrency=3)
+        await judge_all({"judge": pending}, {"judge": judge}, keep, stop)
+        assert len(server.calls) == len(results)
+        await judge.close()
+    assert 5 <= len(results) <= 5 + 2
+    assert all(isinstance(result, Judgment) for result in results)
+    assert next(pending).judgment_id == str(len(results))
+
+
+PRICED = {"price": {"input": 0, "output": 1e6}}
+"""A dollar per token written; ``GOOD`` has 13."""
+EACH = len(GOOD.text or "") // 4
+
+
+async def test_money_is_never_passed_by_more_than_what_is_in_flight() -> None:
+    pending = requests(100)
+    script = lambda call: replace(GOOD, delay_s=0.02)
+    done = await ran(script, pending, concurrency=4, max_cost_usd=5 * EACH, **PRICED)
+    assert 5 <= len(done.calls) <= 5 + 3
+    assert done.judge.spent_usd == len(done.calls) * EACH
+    assert done.judge.budget_spent
+    assert not done.failures
+    assert next(pending).judgment_id == str(len(done.calls))
+
+
+async def test_replies_that_are_refused_cost_too_and_are_asked_again_next_time() -> None:
+    done = await ran(lambda call: WRONG, requests(9), concurrency=1, max_cost_usd=2 * EACH, **PRICED)
+    failure = done.only
+    assert isinstance(failure, JudgeFailure)
+    assert len(done.calls) == 2
+    assert (failure.cause, failure.reply, failure.calls) == ("budget", WRONG.text, 2)
+
+
+async def test_a_limit_needs_a_server_that_counts_tokens() -> None:
+    script = lambda call: replace(GOOD, usage=False)
+    done = await ran(script, requests(9), concurrency=1, max_cost_usd=1000, **PRICED)
+    assert isinstance(done.only, Judgment)
+    assert done.only.cost_usd is None
+    assert "max_cost_usd cannot be kept" in str(done.judge.stopped)
+    assert len((await ran(script, requests(9), **PRICED)).calls) == 9
+
+
+def test_a_limit_needs_a_price() -> None:
+    spec = {"provider": "openai", "model": "x", "base_url": "http://127.0.0.1:1/v1", "max_cost_usd": 1}
+    with pytest.raises(ConfigError, match=r"judges\.mine: max_cost_usd needs a 'price'"):
+        Judge("mine", JudgeSpec.model_validate(spec))
+
+
+async def test_an_unknown_price_is_an_unknown_cost() -> None:
+    done = await ran([GOOD], requests(1))
+    assert done.only.cost_usd is None
+    assert done.only.usage.output_tokens == EACH
+
+
+async def test_a_hostile_server_gives_right_judgments_or_listed_failures() -> None:
+    """Three in ten calls go wrong, each in another way; the server's log has exactly the calls that are counted."""
+    broken = [
+        Reply(status=429),
+        Reply("busy", status=500),
+        Reply(fault="reset"),
+        Reply(fault="garbage"),
+        Reply(fault="half"),
+        Reply(fault="stall"),
+        WRONG,
+        Reply("nonsense"),
+        CUT,
+        Reply("too long", status=400),
+    ]
+    turns, wrong = count(), cycle(broken)
+
+    def script(call: Call) -> Reply:
+        return next(wrong) if next(turns) % 10 < 3 else steady_judge(call)
+
+    started = time.perf_counter()
+    done = await ran(script, requests(120), concurrency=16, max_attempts=3, timeout_s=0.5)
+    assert time.perf_counter() - started < 10
+    assert {result.judgment_id for result in done.results} == {str(number) for number in range(120)}
+    assert len(done.results) == 120
+    calls = {call.body["messages"][1]["content"]: call for call in done.calls if len(call.body["messages"]) == 2}
+    for result in done.results:
+        if isinstance(result, Judgment):
+            expected = steady_judge(calls[request(int(result.judgment_id)).prompt.user]).text
+            assert result.reply == expected
+            assert json.loads(result.reply)["label"] in request(0).prompt.contract.choices["label"]
+    assert 0 < len(done.failures) < 20
+    assert sum(len(result.rejected) for result in done.results) > 3

@@ -1,0 +1,61 @@
+"""A really started web leaderboard and the system's Chromium, for tests of the pages and for pictures of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@contextmanager
+def served(store: Path | str) -> Iterator[str]:
+    """The address of a server on a store; the server ends with the block."""
+    command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            if "http://" not in line:
+                raise RuntimeError(f"the server did not start: {line or 'see its errors above'}")
+            yield next(word for word in line.split() if word.startswith("http://"))
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium, headless.
+
+    Raises:
+        RuntimeError: there is none; says what to install.
+    """
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        raise RuntimeError(f"no browser: install Chromium, for instance Debian's 'chromium' (tried {BROWSERS})")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def settle(page: Page) -> None:
+    """Wait until a page is drawn: its script has ended, and no element is a placeholder or left from before."""
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    page.wait_for_selector('[data-testid="stText"], [data-testid="stAlert"]')
+    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-stale=true]')")

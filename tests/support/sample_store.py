@@ -1,0 +1,186 @@
+"""Stores made by hand through ``Store``, for tests of what reads them: no judge runs, every verdict is decided here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from arena.config import RatingsSection
+from arena.dataset import Dataset
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.types import (
+    Answer,
+    Document,
+    JudgeFailure,
+    Judgment,
+    Query,
+    Retrieved,
+    Task,
+    Usage,
+)
+
+AGENTS = ("hybrid", "dense", "bm25", "random-passage")
+"""Strongest first, as the verdicts will have it."""
+
+SETTINGS: dict[str, Any] = {
+    "judges": {"strict": {"provider": "openai", "model": "judge-1", "temperature": 0.0}},
+    "retrieval": {"judge": "strict", "prompt": "reasoner@1", "depth": None},
+    "pairwise": {
+        "judges": ["strict"],
+        "both_orders": True,
+        "documents": {"include": True, "annotations": True, "threshold": 1},
+        "win_and_tie": "tie",
+    },
+    "criteria": {"judge": "strict", "scale": [0, 2]},
+    "ratings": RatingsSection.model_validate(
+        {"elo": {"tournaments": 50}, "bootstrap": {"samples": 200}, "seed": 3}
+    ).model_dump(mode="json"),
+}
+
+Wording = Callable[[str, str], str]
+"""From a kind (query, answer, document, title, reason or reply) and our text to the text stored."""
+
+
+def as_it_is(_kind: str, text: str) -> str:
+    """The wording that changes nothing."""
+    return text
+
+
+def write_store(
+    path: Path,
+    *,
+    name: str = "sample",
+    agents: Sequence[str] = AGENTS,
+    queries: int = 12,
+    wording: Wording = as_it_is,
+    unasked: int = 0,
+    failed: int = 0,
+    margin: float = 1.0,
+    criteria: bool = True,
+) -> Path:
+    """Put a tournament into a store, which is made if it is not there.
+
+    Args:
+        path: of the store.
+        name: of the tournament.
+        agents: strongest first.
+        queries: how many; each pair meets on each, in both orders.
+        wording: of every text but the agents' names.
+        unasked: wants, from the end of the games, that have no result.
+        failed: wants, before those, whose judge failed.
+        margin: how much better each agent is than the next, against noise of standard deviation 1.
+        criteria: whether answers are graded too.
+    """
+    data = _data(agents, queries, wording)
+    relevance = [(want, _labelled(want, wording)) for want in _relevance_wants(data)]
+    games = _games(agents, data, wording, margin)
+    grades = [(want, _graded(want, agents, wording)) for want in _criteria_wants(data)] if criteria else []
+    last = len(games) - unasked
+    games[last - failed : last] = [(want, _failure(want, wording)) for want, _ in games[last - failed : last]]
+    outcomes: list[tuple[Wanted, Result]] = [*relevance, *games[:last], *grades]
+    settings = SETTINGS if criteria else {**SETTINGS, "criteria": None}
+    with closing(Store.create(str(path))) as store:
+        store.save([(want.task, "by-hand@1", result) for want, result in outcomes])
+        store.begin(name, settings, data, [want for want, _ in [*relevance, *games, *grades]])
+        store.assign(name, [(want, result.judgment_id) for want, result in outcomes])
+    return path
+
+
+def _data(agents: Sequence[str], queries: int, wording: Wording) -> Dataset:
+    """Each agent retrieves one document of its own and one in common; the two weakest give one answer on query 0."""
+    ids = [f"q{number:02}" for number in range(queries)]
+    found = {query_id: [*(f"{query_id}-d{i}" for i in range(len(agents))), f"{query_id}-common"] for query_id in ids}
+    answers = {}
+    for query_id in ids:
+        for agent in agents:
+            writer = agents[-1] if query_id == "q00" and agent in agents[-2:] else agent
+            text = f"The answer of {writer} to {query_id}: twelve days, as the handbook says."
+            answers[query_id, agent] = Answer(query_id, agent, wording("answer", text))
+    return Dataset(
+        {q: Query(q, wording("query", f"How long is the notice period in case {q}?")) for q in ids},
+        {
+            doc_id: Document(
+                doc_id,
+                wording("document", f"Document {doc_id} tells of notice periods."),
+                {"title": wording("title", f"Title of {doc_id}")},
+            )
+            for q in ids
+            for doc_id in found[q]
+        },
+        answers,
+        {
+            q: [
+                entry
+                for i, agent in enumerate(agents)
+                for entry in (Retrieved(q, found[q][i], agent, 1), Retrieved(q, found[q][-1], agent, 2))
+            ]
+            for q in ids
+        },
+    )
+
+
+def _relevance_wants(data: Dataset) -> list[Wanted]:
+    pools = {q: sorted({entry.doc_id for entry in entries}) for q, entries in data.retrieved.items()}
+    return [Wanted(Task.RELEVANCE, "strict", q, doc_id) for q, pool in pools.items() for doc_id in pool]
+
+
+def _criteria_wants(data: Dataset) -> list[Wanted]:
+    return [Wanted(Task.CRITERIA, "strict", query_id, agent) for query_id, agent in data.answers]
+
+
+def _games(
+    agents: Sequence[str], data: Dataset, wording: Wording, margin: float
+) -> list[tuple[Wanted, Judgment | JudgeFailure]]:
+    games: list[tuple[Wanted, Judgment | JudgeFailure]] = []
+    for query_id in data.queries:
+        for first, second in combinations(sorted(agents), 2):
+            noise = random.Random(f"{query_id} {first} {second}")
+            lead = margin * (agents.index(second) - agents.index(first))
+            same = data.answers[query_id, first].text == data.answers[query_id, second].text
+            for order in ("ab", "ba"):
+                want = Wanted(Task.PAIRWISE, "strict", query_id, first, second, order)
+                gap = lead + noise.gauss(0, 1) + (0.2 if order == "ab" else -0.2)
+                games.append((want, _tie_of_equals() if same else _preferred(want, gap, wording)))
+    return games
+
+
+def _preferred(want: Wanted, gap: float, wording: Wording) -> Judgment:
+    """The verdict where ``item`` is better than ``other`` by ``gap``."""
+    better_first = gap > 0 if want.order == "ab" else gap < 0
+    verdict = "TIE" if abs(gap) < 0.3 else "A" if better_first else "B"
+    return _judgment(want, verdict, wording("reason", f"I weighed both answers to {want.query_id}."), wording)
+
+
+def _labelled(want: Wanted, wording: Wording) -> Judgment:
+    label = random.Random(want.item).choice((0, 1, 2))
+    return _judgment(want, label, wording("reason", f"{want.item} speaks of the case in part."), wording)
+
+
+def _graded(want: Wanted, agents: Sequence[str], wording: Wording) -> Judgment:
+    best = 2 if agents.index(want.item) < 2 else 1
+    grades = {name: random.Random(f"{want} {name}").choice((best, 1)) for name in ("accuracy", "completeness")}
+    return _judgment(want, grades, wording("reason", "Graded with care."), wording)
+
+
+def _judgment(want: Wanted, outcome: Any, reason: str, wording: Wording) -> Judgment:
+    return Judgment(
+        _ident(want), outcome, reason, wording("reply", f'{{"reason": "…", "choice": "{outcome}"}}'), "judge-1",
+        Usage(900, None, 40), latency_s=1.25,
+    )  # fmt: skip
+
+
+def _failure(want: Wanted, wording: Wording) -> JudgeFailure:
+    return JudgeFailure(_ident(want), "contract", wording("reason", "no verdict in the reply"), wording("reply", "Hm."))
+
+
+def _tie_of_equals() -> Judgment:
+    return Judgment(IDENTICAL, "TIE", "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0)
+
+
+def _ident(want: Wanted) -> str:
+    parts = (want.task, want.query_id, want.item, want.other, want.order)
+    return "/".join(parts)

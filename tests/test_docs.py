@@ -1,0 +1,224 @@
+"""Documentation as tests: what a page shows is run, and what it lists is held against the code.
+
+In README.md and docs/*.md
+
+- ```` ```console ```` blocks are run, each page in a folder of its own. A line that begins with ``$ `` is a
+  command, the lines below it must occur in its output in that order, ``...`` stands for anything left out, and a last
+  line ``# exit status 3`` names a status other than 0;
+- a block with a file name behind its language (```` ```yaml tournament.yaml ````) is written to that file beforehand;
+- ```` ```python ```` blocks are run; ```` ```yaml ```` blocks with ``data:`` and ``store:`` are whole configurations;
+- ```` ```sh ```` blocks are for setting up (git, make) and for what does not end by itself; they are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from arena.config import Config, load_config
+from judges.errors import CAUSES, RETRIED_NEXT_RUN
+from judges.sections import Section
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKING = [*PAGES, *sorted((ROOT / "docs/handbook").glob("*.md")), ROOT / "configs/README.md", ROOT / "CONTRIBUTING.md"]
+SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "ragarena ui ")
+KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
+
+_BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_STATUS = re.compile(r"# exit status (\d+)")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    file: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command as a page shows it."""
+
+    command: str
+    output: tuple[str, ...]
+    status: int
+
+
+def blocks(page: Path) -> list[Block]:
+    found = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [Block(block["language"], block["file"], block["text"]) for block in found]
+
+
+def shown(text: str) -> Iterator[Shown]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, *output = part.rstrip("\n").split("\n")
+        ending = _STATUS.fullmatch(output[-1]) if output else None
+        yield Shown(command, tuple(output[:-1] if ending else output), int(ending[1]) if ending else 0)
+
+
+def offline_environment(home: Path) -> dict[str, str]:
+    """This project's commands first, and nothing that opens a way out: no key, no proxy."""
+    kept = {name: value for name, value in os.environ.items() if name in {"LANG", "LC_ALL", "SYSTEMROOT"}}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**kept, "PATH": path, "HOME": str(home)}
+
+
+def ids(page: Path) -> str:
+    return page.name
+
+
+@pytest.fixture(scope="session")
+def recorded_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``verdicts.csv``, which pages take as given: the verdicts of a demo tournament."""
+    folder = tmp_path_factory.mktemp("verdicts")
+    environment = offline_environment(folder)
+    for command in ("ragarena demo --dir demo", "ragarena export demo/tournament.yaml verdicts.csv"):
+        subprocess.run(command.split(), cwd=folder, env=environment, check=True, capture_output=True)
+    return folder / "verdicts.csv"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path, recorded_verdicts: Path) -> None:
+    shutil.copy(recorded_verdicts, tmp_path)
+    for block in blocks(page):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+        if block.language == "console":
+            for entry in shown(block.text):
+                done = subprocess.run(
+                    ["bash", "-o", "pipefail", "-c", entry.command],
+                    cwd=tmp_path,
+                    env=offline_environment(tmp_path),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    encoding="utf-8",
+                    timeout=60,
+                    check=False,
+                )
+                assert done.returncode == entry.status, f"$ {entry.command}\n{done.stdout}"
+                assert_occur_in_order(entry, done.stdout)
+
+
+def assert_occur_in_order(entry: Shown, output: str) -> None:
+    real = iter(line.rstrip() for line in output.splitlines())
+    for line in (line.rstrip() for line in entry.output):
+        if line != "...":
+            pattern = re.compile(".*".join(re.escape(part) for part in line.split("...")))
+            assert any(pattern.fullmatch(found) for found in real), f"$ {entry.command}\nlacks {line!r}:\n{output}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile(block.text, str(page), "exec"), {"__name__": "page"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_configurations_of_a_page_load(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page):
+        content = yaml.safe_load(block.text) if block.language == "yaml" else {}
+        if content.keys() >= KEYS_OF_WHOLE_CONFIGURATIONS:
+            (tmp_path / "page.yaml").write_text(block.text, encoding="utf-8")
+            load_config(tmp_path / "page.yaml")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_only_setting_up_is_left_unrun(page: Path) -> None:
+    known = {"console", "python", "yaml", "sh", "csv", "json", "text", "html"}
+    assert {block.language for block in blocks(page)} <= known
+    for block in blocks(page):
+        if block.language == "sh":
+            assert all(line.startswith(SETUP_COMMANDS) for line in block.text.splitlines()), block.text
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(page.read_text(encoding="utf-8")):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file) if file else page
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor:
+            assert anchor in anchors(target), f"{link}: no such heading"
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings."""
+    headings = _HEADING.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(_LINK.findall(index))
+
+
+def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
+    """Every section of a configuration by its dotted path; ``NAME`` stands for a name that the user gives."""
+    yield path, model
+    for name, field in model.model_fields.items():
+        for inner in sections_in(field.annotation):
+            own = f"{path}.{name}".lstrip(".")
+            yield from sections(inner, f"{own}.NAME" if "dict" in str(field.annotation) else own)
+
+
+def sections_in(annotation: Any) -> list[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return [section for part in getattr(annotation, "__args__", ()) for section in sections_in(part)]
+
+
+def documented() -> dict[str, dict[str, str]]:
+    """The tables of the page: heading path to key to the cell that holds its default."""
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    found: dict[str, dict[str, str]] = {}
+    for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        heading, _, body = part.partition("\n")
+        path = re.fullmatch(r"`(.*)`", heading)
+        rows = re.findall(r"^\| `([a-z_]+)` \| ([^|]*) \|", body, flags=re.MULTILINE)
+        if path is not None or heading == "The whole file":
+            found[path[1] if path else ""] = dict(rows)
+    return found
+
+
+def test_the_page_on_configuration_has_every_section_and_key() -> None:
+    real = {path: set(model.model_fields) for path, model in sections(Config)}
+    assert {path: set(rows) for path, rows in documented().items()} == real
+
+
+def test_the_page_on_configuration_has_the_right_defaults() -> None:
+    for path, model in sections(Config):
+        for name, field in model.model_fields.items():
+            said = documented()[path][name].strip()
+            if field.is_required():
+                assert said == "required", f"{path}.{name}"
+            elif sections_in(field.annotation):
+                assert said == "section", f"{path}.{name}"
+            else:
+                default = field.get_default(call_default_factory=True)
+                default = list(default) if isinstance(default, tuple | dict) else default
+                assert yaml.safe_load(said.strip("`")) == default, f"{path}.{name}"
+
+
+def test_the_page_on_judges_has_every_cause_of_failure_and_when_it_is_asked_again() -> None:
+    page = (ROOT / "docs/judges.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| [^|]* \| (yes|with `--retry-failed`) \|$", page, flags=re.MULTILINE))
+    assert {cause: answer == "yes" for cause, answer in rows.items()} == {
+        cause: cause in RETRIED_NEXT_RUN for cause in CAUSES
+    }

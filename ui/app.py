@@ -1,0 +1,57 @@
+"""The web leaderboard's entry, run by Streamlit: which tournament, which page. ``ui.serve`` starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from judges.errors import RagarenaError
+from ui import data, text
+from ui.views import games, matrix, overview
+
+# Title, purpose and drawing function of each page; the first is the one opened.
+PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
+    ("Overview", "Who leads, how sure that is, and whether the judge can be trusted.", overview.show),
+    ("Matrix", "How each agent did against each other one.", matrix.show),
+    ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+)
+
+
+def main() -> None:
+    """Draw the page that is asked for; an unreadable store is said in one line."""
+    st.set_page_config(page_title="ragarena", layout="wide", initial_sidebar_state="collapsed")
+    text.use_style()
+    pages = [
+        st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)
+        for title, purpose, show in PAGES
+    ]
+    st.navigation(pages, position="top").run()
+
+
+def _draw(show: Callable[[data.Source], None]) -> None:
+    try:
+        source = _source()
+        if source is not None:
+            show(source)
+    except RagarenaError as error:
+        st.error("The store cannot be shown.", icon=":material/error:")
+        text.plain(str(error))
+
+
+def _source() -> data.Source | None:
+    """The tournament chosen, or ``None`` with a word on what to do where the store has none."""
+    version, names = data.tournaments()
+    if not names:
+        st.info("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
+        return None
+    name = names[-1]
+    if len(names) == 1:
+        text.quiet(f"Tournament: {name}", "source")
+    else:
+        name = st.selectbox("Tournament", names, index=len(names) - 1, key="tournament", bind="query-params", width=420)
+    return data.Source(data.location(), version, name)
+
+
+main()

@@ -1,0 +1,127 @@
+"""Charts: from data to Altair, nothing else. Names of agents are values of the data, which Vega draws as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from arena.ratings.counts import WinMatrix
+from arena.ratings.results import AgentRating
+
+Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
+
+_POINT: Final = "#0072B2"
+"""Blue of the palette by Okabe and Ito, told apart with every kind of colour vision, on light and dark ground."""
+_WHISKER: Final = "#8a8f98"
+_LABEL_WIDTH: Final = 160
+"""Pixels given to an agent's name before it is cut."""
+_LABELLED: Final = 14
+"""Matrices up to this many agents have their figures written into the cells."""
+
+
+def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
+    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker."""
+    interval = f"{level:.0%} interval"
+    frame = pd.DataFrame(
+        {
+            "agent": [row.agent for row in rows],
+            "rating": [row.bt for row in rows],
+            "low": [row.bt_low for row in rows],
+            "high": [row.bt_high for row in rows],
+            "interval": [_range(row) for row in rows],
+        }
+    )
+    tooltip = [
+        alt.Tooltip("agent:N", title="Agent"),
+        alt.Tooltip("rating:Q", title="Rating", format=".1f"),
+        alt.Tooltip("interval:N", title=interval),
+    ]
+    axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None)
+    base = alt.Chart(frame).encode(y=alt.Y("agent:N", sort=[row.agent for row in rows], axis=axis))
+    scale = alt.Scale(zero=False, nice=True)
+    x_axis = alt.Axis(title="Bradley-Terry rating, points", tickCount=8)
+    whiskers = base.transform_filter("isValid(datum.low)").encode(
+        x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q"
+    )
+    ends = [
+        base.transform_filter("isValid(datum.low)")
+        .mark_tick(color=_WHISKER, thickness=2, size=12)
+        .encode(x=alt.X(end, scale=scale, axis=x_axis))
+        for end in ("low:Q", "high:Q")
+    ]
+    points = base.mark_point(color=_POINT, filled=True, size=110, opacity=1).encode(
+        x=alt.X("rating:Q", scale=scale, axis=x_axis), tooltip=tooltip
+    )
+    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points)
+    return layers.properties(height=alt.Step(34))
+
+
+def matrix_frame(matrix: WinMatrix, order: Sequence[str], counted: Counted) -> pd.DataFrame:
+    """A row for each two agents that met: the percentage of their games that ``row`` took from ``column``.
+
+    Args:
+        matrix: counts of all pairs.
+        order: the agents as rows and columns are to be sorted.
+        counted: what the percentage counts.
+    """
+    number = {agent: i for i, agent in enumerate(matrix.agents)}
+    taken = matrix.wins + (matrix.ties / 2 if counted == "wins and half the ties" else 0)
+    rows: list[dict[str, Any]] = []
+    for row in order:
+        for column in order:
+            i, j = number[row], number[column]
+            if matrix.games[i, j] == 0:
+                continue
+            rows.append(
+                {
+                    "row": row,
+                    "column": column,
+                    "percent": 100 * taken[i, j] / matrix.games[i, j],
+                    "games": matrix.games[i, j],
+                    "won": matrix.wins[i, j],
+                    "tied": matrix.ties[i, j],
+                    "lost": matrix.wins[j, i],
+                }
+            )
+    frame = pd.DataFrame(rows, columns=["row", "column", "percent", "games", "won", "tied", "lost"])
+    counts = ["games", "won", "tied", "lost"]
+    if bool(np.equal(np.mod(frame[counts], 1), 0).all(axis=None)):
+        frame[counts] = frame[counts].astype(int)
+    return frame
+
+
+def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) -> alt.LayerChart:
+    """The heat map of ``matrix_frame``: percentage, below it the number of games; palest is 50 %."""
+    axis = {"sort": list(order), "scale": alt.Scale(domain=list(order), paddingInner=0.03)}
+    base = alt.Chart(frame).encode(
+        x=alt.X("column:N", axis=alt.Axis(orient="top", labelLimit=110, labelAngle=-40, title="… this agent"), **axis),
+        y=alt.Y("row:N", axis=alt.Axis(labelLimit=110, title="This agent against …"), **axis),
+        tooltip=[
+            alt.Tooltip("row:N", title="This agent"),
+            alt.Tooltip("column:N", title="Against"),
+            alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
+            alt.Tooltip("games:Q", title="Games"),
+            alt.Tooltip("won:Q", title="Won"),
+            alt.Tooltip("tied:Q", title="Tied"),
+            alt.Tooltip("lost:Q", title="Lost"),
+        ],
+    )
+    colour = alt.Color("percent:Q", scale=alt.Scale(scheme="blueorange", domain=[0, 100], reverse=True), legend=None)
+    layers = [base.mark_rect().encode(color=colour)]
+    if len(order) <= _LABELLED:
+        ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
+        layers += [
+            base.transform_calculate(label="format(datum.percent, '.0f') + ' %'")
+            .mark_text(fontSize=14, dy=-6)
+            .encode(text="label:N", color=ink),
+            base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink),
+        ]
+    return alt.layer(*layers).properties(height=alt.Step(46 if len(order) <= _LABELLED else 18))
+
+
+def _range(row: AgentRating) -> str:
+    return "none" if row.bt_low is None or row.bt_high is None else f"{row.bt_low:.0f} to {row.bt_high:.0f}"

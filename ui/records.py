@@ -1,0 +1,204 @@
+"""Games as a reader looks at them: both orders of a pair together, with what they make, and the documents behind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from arena.config import PairwiseSection, ReferencesSection
+from arena.dataset import SHARED, Dataset
+from arena.leaderboard import game_verdicts
+from arena.prompting import Labels
+from arena.ratings.games import WinAndTie, reconcile, tabulate
+from arena.store import IDENTICAL, Result, Wanted
+from judges.pairwise import ReferenceOptions, references
+from judges.types import AnnotatedDocument, Document, Judgment, Verdict
+
+Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
+
+    first: str
+    second: str
+    result: Result | None
+
+    @property
+    def preferred(self) -> str | None:
+        """The agent preferred, the empty string for a tie, ``None`` without a verdict."""
+        if not isinstance(self.result, Judgment):
+            return None
+        return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """One query, two agents, one judge.
+
+    Attributes:
+        orders: one or two, as planned.
+        score: of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
+    """
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    judge: str
+    orders: tuple[Shown, ...]
+    score: float | None
+
+    @property
+    def game_id(self) -> str:
+        """Twelve hexadecimal digits for the page's address; the same in every run of the same plan."""
+        key = json.dumps([self.query_id, self.agent_a, self.agent_b, self.judge])
+        return hashlib.sha256(key.encode()).hexdigest()[:12]
+
+    @property
+    def winner(self) -> str | None:
+        """The agent that won the rated game, if one did."""
+        return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
+
+    @property
+    def ending(self) -> Ending:
+        """How the rated game ended."""
+        if self.score is None:
+            return "no verdict yet"
+        return "a tie" if self.winner is None else "a winner"
+
+    @property
+    def orders_disagree(self) -> bool:
+        """Whether both orders have a verdict and prefer different agents, or one of them neither."""
+        preferred = [order.preferred for order in self.orders]
+        return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
+
+    @property
+    def same_answers(self) -> bool:
+        """Whether the two answers are the same text, which is a tie that no judge was asked about."""
+        return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class GameFilter:
+    """Which games to list; ``None`` is any."""
+
+    agent: str | None = None
+    opponent: str | None = None
+    query_id: str | None = None
+    ending: Ending | None = None
+    disagree_only: bool = False
+
+    def passes(self, game: GameRecord) -> bool:
+        """Whether a game is to be listed."""
+        players = {game.agent_a, game.agent_b}
+        return (
+            {name for name in (self.agent, self.opponent) if name is not None} <= players
+            and self.query_id in {None, game.query_id}
+            and self.ending in {None, game.ending}
+            and (game.orders_disagree or not self.disagree_only)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedDocument:
+    """A document that one of a game's two agents retrieved.
+
+    Attributes:
+        result: what the relevance judge said, ``None`` if it was not asked.
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
+        shown: whether the answer judge saw it.
+    """
+
+    document: Document
+    result: Result | None
+    ranks: tuple[tuple[str, int], ...]
+    shown: bool
+
+
+def win_and_tie(settings: Mapping[str, Any]) -> WinAndTie:
+    """What a tournament makes of a win in one order and a tie in the other."""
+    return _pairwise(settings).win_and_tie
+
+
+def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:
+    """Both orders of each query, judge and pair as one game, in the order of the plan."""
+    orders: dict[tuple[str, str, str, str], list[Shown]] = {}
+    for want, result in outcomes:
+        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        key = (want.judge, want.query_id, want.item, want.other)
+        orders.setdefault(key, []).append(Shown(first, second, result))
+    scores = _scores(outcomes, win_and_tie)
+    return tuple(
+        GameRecord(query_id, a, b, judge, tuple(shown), scores.get((judge, query_id, a, b)))
+        for (judge, query_id, a, b), shown in orders.items()
+    )
+
+
+def retrieved_documents(
+    game: GameRecord, data: Dataset, labels: Labels, settings: Mapping[str, Any]
+) -> list[RetrievedDocument]:
+    """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
+    ranks: dict[str, list[tuple[str, int]]] = {}
+    for entry in data.retrieved.get(game.query_id, ()):
+        if entry.agent in {SHARED, game.agent_a, game.agent_b}:
+            ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
+    results = {doc_id: labels.get((game.query_id, doc_id)) for doc_id in ranks}
+    shown = [] if game.same_answers else _shown(ranks, results, data, settings)
+    others = sorted(set(ranks) - set(shown), key=lambda doc_id: (-_label(results[doc_id]), doc_id))
+    return [
+        RetrievedDocument(data.documents[doc_id], results[doc_id], tuple(ranks[doc_id]), doc_id in shown)
+        for doc_id in (*shown, *others)
+    ]
+
+
+def _scores(outcomes: Iterable[tuple[Wanted, Result | None]], how: WinAndTie) -> dict[tuple[str, str, str, str], float]:
+    """Score of the first agent of each rated game, by judge, query and the two agents in either order."""
+    verdicts = list(game_verdicts(outcomes))
+    scores = {}
+    for judge in {verdict.judge for verdict in verdicts}:
+        table = tabulate(verdict for verdict in verdicts if verdict.judge == judge)
+        games = reconcile(table, win_and_tie=how)
+        assert table.queries is not None
+        assert games.cluster is not None
+        for query, a, b, score in zip(games.cluster, games.a, games.b, games.score, strict=True):
+            names = games.agents[a], games.agents[b]
+            scores[judge, table.queries[query], *names] = float(score)
+            scores[judge, table.queries[query], *reversed(names)] = 1.0 - float(score)
+    return scores
+
+
+def _shown(
+    ranks: Mapping[str, Sequence[tuple[str, int]]],
+    results: Mapping[str, Result | None],
+    data: Dataset,
+    settings: Mapping[str, Any],
+) -> list[str]:
+    """Ids of the documents that the answer judge saw, in its order."""
+    section, depth = _pairwise(settings).documents, (settings.get("retrieval") or {}).get("depth")
+    pool = [doc_id for doc_id, found in ranks.items() if depth is None or any(rank <= depth for _, rank in found)]
+    if settings.get("retrieval") is None:
+        annotated = [AnnotatedDocument(data.documents[doc_id]) for doc_id in pool]
+    else:
+        annotated = [
+            AnnotatedDocument(data.documents[doc_id], _label(result))
+            for doc_id in pool
+            if isinstance(result := results[doc_id], Judgment)
+        ]
+    return [entry.document.doc_id for entry in references(annotated, _options(section))]
+
+
+def _options(section: ReferencesSection) -> ReferenceOptions:
+    return ReferenceOptions(section.include, section.annotations, section.threshold)
+
+
+def _label(result: Result | None) -> int:
+    """The label, or less than any label where there is none."""
+    return result.outcome if isinstance(result, Judgment) and isinstance(result.outcome, int) else -1
+
+
+def _pairwise(settings: Mapping[str, Any]) -> PairwiseSection:
+    return PairwiseSection.model_validate(settings.get("pairwise") or {"judges": ["none"]})

@@ -1,0 +1,92 @@
+"""Start the web leaderboard of one store on this machine: ``python -m ui.serve LOCATION --port 8501``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+from judges.errors import InputError, RagarenaError
+
+ADDRESS: Final = "127.0.0.1"
+"""The pages show whatever the store holds to whoever asks, so they are for this machine only."""
+
+_OPTIONS: Final = (
+    f"--server.address={ADDRESS}",
+    f"--server.allowedHosts={ADDRESS}",
+    "--server.allowedHosts=localhost",
+    "--server.fileWatcherType=none",
+    "--server.runOnSave=false",
+    "--server.showEmailPrompt=false",
+    "--browser.gatherUsageStats=false",
+    "--client.toolbarMode=minimal",
+    "--client.showErrorDetails=type",
+    "--client.showErrorLinks=false",
+    "--runner.magicEnabled=false",
+    "--logger.hideWelcomeMessage=true",
+    "--logger.level=error",
+)
+"""Streamlit on loopback, quiet, offline. Other host names are refused, so no foreign page can read along; the details
+of an unforeseen error, which may quote texts from outside, go to the terminal and not to the page."""
+
+
+def serve(location: str, *, port: int, open_browser: bool) -> int:
+    """Serve the pages of a store until interrupted.
+
+    Args:
+        location: a path, or a database URL.
+        port: on 127.0.0.1; 0 picks a free one.
+        open_browser: also open the first page in the user's browser.
+
+    Returns:
+        Exit status of the server.
+
+    Raises:
+        InputError: there is no store, or the port is taken.
+        StoreError: the store cannot be read.
+    """
+    from streamlit.web import cli
+
+    from arena.store import Store
+    from ui.data import LOCATION_VARIABLE
+
+    Store.open(location).close()
+    chosen = _free_port(port)
+    os.environ[LOCATION_VARIABLE] = location
+    print(f"The leaderboard is at http://{ADDRESS}:{chosen} (Ctrl-C stops it)", flush=True)  # noqa: T201
+    headless = f"--server.headless={str(not open_browser).lower()}"
+    app = Path(__file__).with_name("app.py")
+    cli.main(["run", str(app), f"--server.port={chosen}", headless, *_OPTIONS], standalone_mode=False)
+    return 0
+
+
+def main() -> int:
+    """Serve what the command line names; errors are one line, exit status 2 if the user's, 1 else."""
+    parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
+    parser.add_argument("location", help="a store: path or database URL")
+    parser.add_argument("--port", type=int, default=8501, help="on 127.0.0.1; 0 picks a free one")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    given = parser.parse_args()
+    try:
+        return serve(given.location, port=given.port, open_browser=not given.no_browser)
+    except RagarenaError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        return 2 if isinstance(error, InputError) else 1
+
+
+def _free_port(port: int) -> int:
+    with socket.socket() as probe:
+        # As the server will: a port whose last connections are still closing is free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except (OSError, OverflowError) as error:
+            raise InputError(f"port {port} on {ADDRESS} cannot be used: choose another with --port") from error
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

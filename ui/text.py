@@ -1,0 +1,93 @@
+"""Texts from outside on the page: answers, documents, queries, reasons, names. They are shown as they are, never run.
+
+Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, labels and messages included. So a text from
+outside goes through this module, into a cell of ``st.dataframe``, or into a chart's data; never anywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+CLIPPED_AT: Final = 4000
+"""Characters of a passage shown at first; the rest is one click away."""
+
+HEIGHT: Final = 320
+"""Pixels of a passage's box; longer ones scroll inside it."""
+
+_STYLE: Final = """
+<style>
+[data-testid="stMainBlockContainer"] { padding-top: 4.5rem; padding-bottom: 3rem; }
+[data-testid="stText"] { overflow-wrap: anywhere; unicode-bidi: isolate; }
+[class*="st-key-strong-"] [data-testid="stText"] { font-weight: 600; }
+[class*="st-key-quiet-"] [data-testid="stText"] { opacity: 0.75; font-size: 0.875rem; }
+[class*="st-key-lead-"] [data-testid="stText"] { font-size: 1.2rem; line-height: 1.5; }
+[data-testid="stMetricValue"] { font-size: 1.6rem; }
+</style>
+"""
+
+
+def use_style() -> None:
+    """Set the type of inert texts; once per page."""
+    st.html(_STYLE)
+
+
+def plain(text: str, *, empty: str = "") -> None:
+    """A text in body type, wrapped, without any markup; ``empty`` (our own words) where there is none."""
+    if text.strip():
+        st.text(encodable(text))
+    elif empty:
+        st.caption(empty)
+
+
+def strong(text: str, key: str) -> None:
+    """A name or headline from outside."""
+    with st.container(key=f"strong-{key}"):
+        st.text(encodable(text))
+
+
+def quiet(text: str, key: str) -> None:
+    """A remark that holds text from outside."""
+    with st.container(key=f"quiet-{key}"):
+        st.text(encodable(text))
+
+
+def lead(text: str, key: str) -> None:
+    """The sentence a page is about."""
+    with st.container(key=f"lead-{key}"):
+        st.text(encodable(text))
+
+
+def passage(text: str, key: str, *, empty: str, height: int = HEIGHT, border: bool | None = None) -> None:
+    """A text of any length in a box of bounded height; a very long one is clipped until asked for.
+
+    Args:
+        text: from outside.
+        key: unique on the page.
+        empty: our own words where there is no text.
+        height: of the box, in pixels; a short text gets a lower box.
+        border: around the box; ``None`` draws it where the text may scroll.
+    """
+    is_long = len(text) > CLIPPED_AT
+    whole = is_long and st.toggle(f"Show all {len(text):,} characters", key=f"all-{key}")
+    shown = text if whole or not is_long else text[:CLIPPED_AT] + " …"
+    with st.container(border=border, height=height if _fills(text, height) else "content", key=f"passage-{key}"):
+        plain(shown, empty=empty)
+
+
+def encodable(text: str) -> str:
+    """The text with halves of surrogate pairs, which JSON can smuggle in and no protocol carries, replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def clipped(text: str, limit: int) -> str:
+    """One line of at most ``limit`` characters, for cells and options."""
+    line = " ".join(text[: 4 * limit].split())
+    return encodable(line if len(line) <= limit else line[: limit - 1] + "…")
+
+
+def _fills(text: str, height: int) -> bool:
+    """Whether a text may need more than the height, with lines of some 45 characters as on a phone."""
+    lines = sum(1 + len(line) // 45 for line in text[: CLIPPED_AT + 1].splitlines())
+    return lines * 24 > height

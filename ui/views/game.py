@@ -1,0 +1,144 @@
+"""One game: the query, both answers, what the judge said in each order, and the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import streamlit as st
+
+from arena.dataset import SHARED, Dataset
+from judges.errors import CAUSES
+from judges.types import JudgeFailure, Judgment
+from ui import data, text
+from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
+
+_DOCUMENTS: Final = 10
+"""Documents drawn at first."""
+
+
+def show_game(source: data.Source, game: GameRecord) -> None:
+    """Draw one game."""
+    dataset = data.dataset(source)
+    st.divider()
+    st.caption("The query")
+    text.lead(dataset.queries[game.query_id].text, "query")
+    text.quiet(f"{game.query_id} · judge: {game.judge}", "ids")
+    text.strong(_outcome(game), "outcome")
+    _show_answers(game, dataset)
+    st.subheader("What the judge said", anchor=False)
+    if game.same_answers:
+        st.info("Both answers are the same text: a tie, without asking the judge.")
+    else:
+        for column, order in zip(st.columns(len(game.orders)), game.orders, strict=True):
+            with column:
+                _show_order(order, game)
+    documents = retrieved_documents(game, dataset, data.labels(source), data.settings(source))
+    _show_documents(documents, game)
+
+
+def _outcome(game: GameRecord) -> str:
+    """How the game ended and why, in one line."""
+    if game.score is None:
+        return "No verdict yet."
+    ending = f"{game.winner} wins" if game.winner is not None else "A tie"
+    if game.same_answers:
+        return f"{ending}: both answers are the same text."
+    if sum(order.preferred is not None for order in game.orders) < 2:
+        return f"{ending}, by the one order that has a verdict."
+    return f"{ending}: the two orders {'disagree' if game.orders_disagree else 'agree'}."
+
+
+def _show_answers(game: GameRecord, dataset: Dataset) -> None:
+    for column, agent, side in zip(st.columns(2), (game.agent_a, game.agent_b), ("left", "right"), strict=True):
+        answer = dataset.answers[game.query_id, agent].text
+        with column:
+            text.strong(agent, side)
+            st.caption(f"{len(answer.split()):,} words, {len(answer):,} characters")
+            text.passage(answer, f"answer-{side}-{game.game_id}", empty="The agent answered nothing.", border=True)
+
+
+def _show_order(order: Shown, game: GameRecord) -> None:
+    """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
+    key = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.game_id}"
+    with st.container(border=True, key=f"order-{key}"):
+        st.caption("Shown to the judge as answer A, then answer B")
+        text.plain(f"A: {order.first}\nB: {order.second}")
+        result = order.result
+        if isinstance(result, Judgment):
+            preferred = f"prefers {result.outcome}: {order.preferred}" if order.preferred else "calls it a tie"
+            text.strong(f"The judge {preferred}", f"verdict-{key}")
+            text.passage(result.reason, f"reason-{key}", empty="The judge gave no reason.", height=220)
+            _show_reply(result, key)
+        elif isinstance(result, JudgeFailure):
+            st.error("No verdict: the judge failed.", icon=":material/error:")
+            text.plain(f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
+            _show_reply(result, key)
+        else:
+            st.info("Not judged yet. Run `ragarena run` to ask the judge.")
+
+
+def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:
+    """The reply as it came, for those who doubt the parser."""
+    if not result.reply:
+        return
+    with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
+        if reply.open:
+            text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}", f"usage-{key}")
+            text.passage(result.reply, f"reply-{key}", empty="The judge replied nothing.")
+
+
+def _tokens(result: Judgment | JudgeFailure) -> str:
+    used = result.usage
+    if used.input_tokens is None or used.output_tokens is None:
+        return "tokens not known"
+    return f"{used.input_tokens:,} tokens read, {used.output_tokens:,} written"
+
+
+def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) -> None:
+    st.subheader("Documents", anchor=False)
+    if not documents:
+        st.caption("Neither agent came with documents for this query.")
+        return
+    shown = sum(entry.shown for entry in documents)
+    st.caption(
+        f"The two agents retrieved {len(documents):,} documents for this query; the judge of this game saw {shown:,} "
+        "of them. Labels are the relevance judge's: 0 is not relevant, higher is more relevant."
+    )
+    drawn = documents
+    if len(documents) > _DOCUMENTS and not st.toggle(f"Show all {len(documents):,}", key=f"documents-{game.game_id}"):
+        drawn = documents[:_DOCUMENTS]
+    for number, entry in enumerate(drawn):
+        _show_document(entry, f"{number}-{game.game_id}")
+
+
+def _show_document(entry: RetrievedDocument, key: str) -> None:
+    with st.container(border=True, key=f"document-{key}"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            _show_label(entry)
+            title = entry.document.metadata.get("title", "")
+            text.strong(f"{title} ({entry.document.doc_id})" if title else entry.document.doc_id, f"title-{key}")
+        text.quiet(_retrieved_by(entry), f"ranks-{key}")
+        if isinstance(entry.result, Judgment):
+            text.plain(entry.result.reason, empty="The relevance judge gave no reason.")
+        elif entry.result is not None:
+            text.plain(f"No label: {CAUSES.get(entry.result.cause, entry.result.cause)}. {entry.result.message}")
+        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
+            if opened.open:
+                text.passage(entry.document.text, f"text-{key}", empty="The document is empty.")
+
+
+def _show_label(entry: RetrievedDocument) -> None:
+    if isinstance(entry.result, Judgment):
+        label = int(str(entry.result.outcome))
+        st.badge(f"label {label}", color="gray" if label <= 0 else "blue")
+    else:
+        st.badge("no label", color="gray")
+    if entry.shown:
+        st.badge("shown to the judge", color="green", icon=":material/visibility:")
+
+
+def _retrieved_by(entry: RetrievedDocument) -> str:
+    return "Retrieved by " + ", ".join(
+        f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in entry.ranks
+    )

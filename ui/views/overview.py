@@ -1,0 +1,252 @@
+"""Overview: who leads, how sure that is, what is missing, and whether the judge can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import streamlit as st
+
+from arena.leaderboard import Leaderboard
+from arena.ratings.rate import Ratings
+from arena.ratings.results import AgentRating
+from judges.errors import CAUSES
+from judges.types import Task
+from ui import data, text
+from ui.charts import ratings_chart
+from ui.conclusion import Kind, conclude
+from ui.views.health import show_health
+
+STAGES: Mapping[Task, str] = {
+    Task.RELEVANCE: "Documents labelled",
+    Task.PAIRWISE: "Games judged, each order counted",
+    Task.CRITERIA: "Answers graded",
+}
+
+FLAGS: Mapping[str, str] = {
+    "undefeated": "never lost or tied",
+    "winless": "never won or tied",
+    "separated": "won or lost everything against part of the field",
+    "disconnected": "never met part of the field",
+    "ties": "ties alone hold the field together",
+    "position": "order shown and strength cannot be told apart",
+    "single_game": "rated on a single game",
+}
+"""Why a rating is to be read with care, in words."""
+
+_ICONS: Mapping[Kind, str] = {
+    "leader": ":material/trophy:",
+    "tie": ":material/balance:",
+    "unclear": ":material/help:",
+    "empty": ":material/hourglass_empty:",
+}
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    board = data.board(source)
+    conclusion = conclude(board)
+    st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
+    text.lead(conclusion.sentence, "conclusion")
+    _say_what_is_missing(board)
+    if board.ratings is not None:
+        _show_ratings(board.ratings, board)
+    if board.criteria:
+        _show_criteria(board)
+    _show_coverage(board)
+    if board.ratings is not None and board.ratings.judge_health is not None:
+        show_health(board.ratings.judge_health)
+    _show_remarks(board)
+
+
+def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
+    """The leaderboard as the page shows it, best first."""
+    return pd.DataFrame(
+        {
+            "Rank": [row.rank for row in rows],
+            "Ranks": [_span(row.rank_low, row.rank_high) for row in rows],
+            "Agent": [row.agent for row in rows],
+            "Rating": [row.bt for row in rows],
+            "Interval": [_span(row.bt_low, row.bt_high) for row in rows],
+            "Group": [row.group for row in rows],
+            "Elo": [row.elo for row in rows],
+            "Order noise": [row.elo_order_sd for row in rows],
+            "Games": [row.games for row in rows],
+            "Won": [row.wins for row in rows],
+            "Tied": [row.ties for row in rows],
+            "Lost": [row.losses for row in rows],
+            "Read with care": ["; ".join(FLAGS.get(flag, flag) for flag in row.flags) for row in rows],
+        }
+    )
+
+
+def criteria_frame(board: Leaderboard) -> pd.DataFrame:
+    """Mean grade of each agent on each criterion, and how many of its answers were graded."""
+    names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
+    order = [row.agent for row in board.ratings.agents] if board.ratings else []
+    agents = [*[agent for agent in order if agent in board.criteria], *sorted(set(board.criteria) - set(order))]
+    frame = pd.DataFrame({"Agent": agents})
+    for name in names:
+        grades = [board.criteria[agent].get(name) for agent in agents]
+        frame[f"Mean {text.encodable(name)}"] = [None if grade is None else grade.mean for grade in grades]
+    counts = [next(iter(board.criteria[agent].values())) for agent in agents]
+    frame["Answers graded"] = [f"{count.graded} of {count.wanted}" for count in counts]
+    return frame
+
+
+def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
+    level = f"{ratings.settings.level:.0%}"
+    st.subheader("Leaderboard", anchor=False)
+    frame = leaderboard_frame(ratings.agents)
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height="content" if len(frame) <= 20 else 740,
+        placeholder="none",
+        alt="Leaderboard",
+        column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
+        column_config={
+            "Rank": number(help="One more than the number of agents with a higher Bradley-Terry rating.", width=60),
+            "Ranks": st.column_config.TextColumn(
+                f"Ranks ({level})", help=f"The ranks an agent takes in {level} of resampled query sets.", width=95
+            ),
+            "Agent": st.column_config.TextColumn(help="The system under evaluation.", pinned=True),
+            "Rating": number(
+                "Bradley-Terry",
+                format="%.1f",
+                help="Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
+                "games; 400 more is 10 to 1.",
+            ),
+            "Interval": st.column_config.TextColumn(
+                f"{level} interval", help="Of the Bradley-Terry rating, by resampling whole queries. The honest width."
+            ),
+            "Group": st.column_config.TextColumn(
+                help="Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
+                width=65,
+            ),
+            "Elo": number(format="%.1f", help="Mean Elo rating over many random orders of the same games."),
+            "Order noise": number(
+                "Elo order noise",
+                format="%.1f",
+                help="Standard deviation of Elo over the orders of the games. It says how much the order of play "
+                "matters, not how sure the rating is: it is no confidence interval.",
+            ),
+            "Games": number(help="Rated games: both orders of a pair on a query count as one.", width=70),
+            **{name: number(width=60) for name in ("Won", "Tied", "Lost")},
+            "Read with care": st.column_config.TextColumn(
+                help="Why this rating is less certain than it looks.", width="medium"
+            ),
+        },
+    )
+    st.altair_chart(ratings_chart(ratings.agents, ratings.settings.level), width="stretch")
+    st.caption(
+        f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
+        "equally good; the group letters in the table say which pairs can be told apart."
+    )
+    if board.by_judge:
+        _show_judges(board)
+
+
+def _show_judges(board: Leaderboard) -> None:
+    """The ranks each judge alone would give."""
+    with st.expander(f"What each of the {len(board.by_judge)} judges alone would say"):
+        frame = pd.DataFrame(
+            [
+                {"Judge": judge, "Rank": row.rank, "Agent": row.agent, "Rating": row.bt, "Games": row.games}
+                for judge, own in board.by_judge.items()
+                for row in own.agents
+            ]
+        )
+        st.dataframe(
+            frame,
+            hide_index=True,
+            alt="Ratings by judge",
+            column_config={"Rating": st.column_config.NumberColumn("Bradley-Terry", format="%.1f")},
+        )
+
+
+def _show_criteria(board: Leaderboard) -> None:
+    st.subheader("Grades by criterion", anchor=False)
+    frame = criteria_frame(board)
+    grades = [str(name) for name in frame if name not in {"Agent", "Answers graded"}]
+    st.dataframe(
+        frame,
+        hide_index=True,
+        placeholder="none",
+        alt="Grades by criterion",
+        column_config={
+            "Agent": st.column_config.TextColumn(pinned=True),
+            **{name: st.column_config.NumberColumn(format="%.2f") for name in grades},
+        },
+    )
+    low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
+    st.caption(f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better.")
+
+
+def _say_what_is_missing(board: Leaderboard) -> None:
+    if not board.coverage:
+        st.info("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
+        return
+    if board.complete:
+        return
+    failed = sum(stage.failed for stage in board.coverage.values())
+    left = sum(stage.left for stage in board.coverage.values())
+    wanted = sum(stage.wanted for stage in board.coverage.values())
+    st.warning(
+        f"**Incomplete:** {failed + left:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} not made "
+        "yet. Figures below use what is there. `ragarena run` makes the missing ones; with `--retry-failed` it also "
+        "asks again where a judge gave an unusable reply.",
+        icon=":material/warning:",
+    )
+
+
+def _show_coverage(board: Leaderboard) -> None:
+    if not board.coverage:
+        return
+    st.subheader("Coverage", anchor=False)
+    stages = board.coverage.values()
+    frame = pd.DataFrame(
+        {
+            "Stage": [STAGES[task] for task in board.coverage],
+            "Done": [100 * stage.share for stage in stages],
+            "Wanted": [stage.wanted for stage in stages],
+            "Judged": [stage.judged for stage in stages],
+            "Failed": [stage.failed for stage in stages],
+            "Left": [stage.left for stage in stages],
+            "Without a call": [stage.identical for stage in stages],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        alt="Coverage",
+        column_config={
+            "Done": st.column_config.ProgressColumn(format="%.1f %%", min_value=0, max_value=100),
+            "Left": st.column_config.NumberColumn(help="Not asked yet, or waiting for documents to be labelled."),
+            "Without a call": st.column_config.NumberColumn(
+                help="Among the judged: ties because both answers are the same text."
+            ),
+        },
+    )
+    if board.causes:
+        causes = [{"Failures": count, "Cause": CAUSES.get(cause, cause)} for cause, count in board.causes.items()]
+        st.dataframe(pd.DataFrame(causes), hide_index=True, alt="Causes of failures")
+
+
+def _show_remarks(board: Leaderboard) -> None:
+    """What the ratings say of themselves, and which judges are no language models."""
+    remarks = list(board.ratings.notes) if board.ratings else []
+    for name, judge in board.settings.get("judges", {}).items():
+        if judge.get("provider") == "lexical":
+            remarks.append(f"Judge {name} is a baseline that compares words, not a language model.")
+    if remarks:
+        st.subheader("Before you believe these figures", anchor=False)
+        for number, remark in enumerate(remarks):
+            text.quiet(f"• {remark}", f"remark-{number}")
+
+
+def _span(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "none"
+    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
