@@ -17,6 +17,7 @@ from judges.types import Answer, Judgment, Query, Task
 
 UNNAMED_JUDGE = "recorded"
 """The judge of verdicts in tables without a judge column."""
+_SOURCE = "imported verdicts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,24 @@ def import_table(
 
     Raises:
         DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order.
-        InputError: verdicts name queries or answers that the given files do not have.
+        InputError: verdicts name queries or answers that the given files do not have, or the tournament is a run's.
     """
     table = read_verdicts(file)
+    reasons = table.extras.get("reason", [""] * len(table.verdicts))
     unique: dict[Wanted, GameVerdict] = {}
-    for number, verdict in enumerate(table.verdicts, start=1):
+    explained: dict[Wanted, str] = {}
+    for number, (verdict, reason) in enumerate(zip(table.verdicts, reasons, strict=True), start=1):
         want = _want(file, verdict)
+        explained.setdefault(want, reason)
         if unique.setdefault(want, verdict).verdict != verdict.verdict:
             problem = f"verdict {number} contradicts an earlier one of the same judge, query and order"
             raise DataError(file, f"{problem}; name annotators in a 'judge' column")
     data = _data(unique.values(), queries, documents, answers)
-    judgments = {want: _judgment(tournament, want, verdict) for want, verdict in unique.items()}
+    judgments = {want: _judgment(tournament, want, verdict, explained[want]) for want, verdict in unique.items()}
     store = Store.create(location)
-    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": "imported verdicts"}
+    if tournament in store.tournaments() and store.settings(tournament).get("source") != _SOURCE:
+        raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
+    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
     store.begin(tournament, settings, data, unique)
     store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
@@ -68,13 +74,13 @@ def _want(file: Path, verdict: GameVerdict) -> Wanted:
     return Wanted(Task.PAIRWISE, verdict.judge or UNNAMED_JUDGE, verdict.query_id, first, second, order)
 
 
-def _judgment(tournament: str, want: Wanted, verdict: GameVerdict) -> Judgment:
+def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:
     """A judgment whose id holds the names, since recorded verdicts belong to names and not to texts."""
     content = "\x00".join(
         ("imported", tournament, *map(str, (want.judge, want.query_id, want.item, want.other, want.order)))
     )
-    ident = hashlib.sha256(f"{content}\x00{verdict.verdict}".encode()).hexdigest()[:32]
-    return Judgment(ident, verdict.verdict.value, "", "", want.judge, calls=0)
+    ident = hashlib.sha256(f"{content}\x00{verdict.verdict}\x00{reason}".encode()).hexdigest()[:32]
+    return Judgment(ident, verdict.verdict.value, reason, "", want.judge, calls=0)
 
 
 def _data(

@@ -22,7 +22,7 @@ _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
 _ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_MOST_BROKEN = 100
+_MOST_TRIED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +96,17 @@ class _Found:
 def _objects(text: str) -> Iterator[_Found]:
     """The outermost JSON objects in a text."""
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
-    broken = 0
+    tried = 0
     start = _OBJECT_START.search(text)
     while start:
+        tried += 1
+        if tried > _MOST_TRIED:  # each may take as long as the text
+            raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
         try:
             value, end = decoder.raw_decode(text, start.start())
             yield _Found(value, text[start.start() : end], end)
         except (ValueError, RecursionError):
             end = start.start() + 1
-            broken += 1
-            if broken > _MOST_BROKEN:  # each attempt may read the whole text
-                raise ReplyError("the reply holds too many braces that open no JSON object") from None
         start = _OBJECT_START.search(text, end)
 
 

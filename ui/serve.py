@@ -6,6 +6,8 @@ import argparse
 import os
 import socket
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Final
 
@@ -56,7 +58,7 @@ def serve(location: str, *, port: int, open_browser: bool) -> int:
     Store.open(location).close()
     chosen = _free_port(port)
     os.environ[LOCATION_VARIABLE] = location
-    print(f"The leaderboard is at http://{ADDRESS}:{chosen} (Ctrl-C stops it)", flush=True)  # noqa: T201
+    threading.Thread(target=_announce, args=(chosen,), daemon=True).start()
     headless = f"--server.headless={str(not open_browser).lower()}"
     app = Path(__file__).with_name("app.py")
     cli.main(["run", str(app), f"--server.port={chosen}", headless, *_OPTIONS], standalone_mode=False)
@@ -75,6 +77,16 @@ def main() -> int:
     except RagarenaError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
+
+
+def _announce(port: int) -> None:
+    """Say where the pages are once somebody answers there."""
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex((ADDRESS, port)) == 0:
+                break
+        time.sleep(0.05)
+    print(f"The leaderboard is at http://{ADDRESS}:{port} (Ctrl-C stops it)", flush=True)  # noqa: T201
 
 
 def _free_port(port: int) -> int:

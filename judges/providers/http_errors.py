@@ -20,7 +20,7 @@ from judges.providers.texts import one_line
 
 _TIMED_OUT = frozenset({408, 504})
 _BUSY = frozenset({409, 425})
-_NO_ACCESS = frozenset({401, 403})
+_NO_ACCESS = frozenset({401, 402, 403})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"})
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
@@ -41,10 +41,8 @@ def error_of_answer(
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
     message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
-    if status == 402 or words & _NO_CREDIT:
-        return JudgeStoppedError("quota", message)
-    if status in _NO_ACCESS:
-        return JudgeStoppedError("authentication", message)
+    if status in _NO_ACCESS or words & _NO_CREDIT:
+        return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
     if status == 429:

@@ -40,7 +40,7 @@ class LexicalProvider:
     - A document: BM25 share of the query (``bm25_share``). Of m labels in order of value, the k-th above the lowest
       needs k / (m - 1) of ``FULL_SHARE``.
     - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
-      against the documents, weighted by their labels; documents without a label weigh 1, those labelled 0 nothing.
+      against the documents shown, which all count alike.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -99,13 +99,9 @@ def _scored(inputs: Inputs) -> list[AnswerScores]:
     return [answer_scores(inputs.query.text, _references(inputs), answer.text) for answer in inputs.answers]
 
 
-def _references(inputs: Inputs) -> dict[str, float]:
-    """Weight of each document that is not labelled irrelevant."""
-    return {
-        entry.document.text: 1.0 if entry.label is None else float(entry.label)
-        for entry in inputs.documents
-        if entry.label is None or entry.label > 0
-    }
+def _references(inputs: Inputs) -> tuple[str, ...]:
+    """The documents shown. All count alike: a label that the prompt does not hold must not decide a verdict."""
+    return tuple(entry.document.text for entry in inputs.documents)
 
 
 def _shown(scores: AnswerScores, inputs: Inputs) -> str:

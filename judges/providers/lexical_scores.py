@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -73,19 +73,19 @@ def bm25_share(query: str, document: str) -> float:
     return sum(frequency[term] / (frequency[term] + saturation) for term in sorted(wanted)) / len(wanted)
 
 
-def answer_scores(query: str, references: Mapping[str, float], answer: str) -> AnswerScores:
+def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerScores:
     """Score one answer by itself; a verdict compares two such scores, so it cannot depend on the order shown.
 
     Args:
         query: the question.
-        references: weight above 0 of each reference document by its text; may be empty.
+        references: texts of the reference documents; may be empty.
         answer: the answer.
     """
     wanted, said = set(content_terms(query)), set(content_terms(answer))
     covered = len(wanted & said) / len(wanted) if wanted else 0.0
     if not references:
         return AnswerScores(covered, covered, covered, covered)
-    weights, known = _reference_terms(query, tuple(references.items()))
+    weights, known = _reference_terms(query, tuple(references))
     recall = sum(weight for term, weight in weights.items() if term in said)
     precision = len(said & known) / len(said) if said else 0.0
     weighted = BETA**2 * precision + recall
@@ -93,24 +93,22 @@ def answer_scores(query: str, references: Mapping[str, float], answer: str) -> A
 
 
 @lru_cache(maxsize=256)
-def _reference_terms(
-    query: str, references: tuple[tuple[str, float], ...]
-) -> tuple[Mapping[str, float], frozenset[str]]:
+def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[str, float], frozenset[str]]:
     """The heaviest terms of the references, weights summing to 1, and all their terms.
 
-    A term gains, from every sentence that holds it, the document's weight times the number of the question's terms in
-    that sentence: what stands near the question's words is what an answer should say.
+    A term gains, from every sentence that holds it, the number of the question's terms in that sentence: what stands
+    near the question's words is what an answer should say.
     """
     wanted = set(content_terms(query))
-    weights: defaultdict[str, float] = defaultdict(float)
+    weights: defaultdict[str, int] = defaultdict(int)
     known: set[str] = set()
-    for text, weight in references:
+    for text in references:
         for sentence in _SENTENCE_END.split(text):
             terms = set(content_terms(sentence))
             known |= terms
             if near := len(terms & wanted):
                 for term in sorted(terms):
-                    weights[term] += weight * near
+                    weights[term] += near
     heaviest = sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:REFERENCE_TERMS]
     total = sum(weight for _, weight in heaviest)
     return {term: weight / total for term, weight in heaviest}, frozenset(known)

@@ -142,6 +142,12 @@ def test_a_bad_table_of_verdicts_is_named(cli: Any, tmp_path: Path, command: str
     assert not (tmp_path / "s.db").exists()
 
 
+def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
+    where = ["--store", played_demo / "rag-handbook.db", "--name", "rag-handbook"]
+    assert "choose another name" in refused(cli, "import", tmp_path / "v.csv", *where)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

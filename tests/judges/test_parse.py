@@ -43,9 +43,9 @@ def refused(text: str, contract: ReplyContract = VERDICT, inputs: Inputs = NOTHI
 
 @contextmanager
 def quickly() -> Iterator[None]:
-    started = time.perf_counter()
+    started = time.process_time()
     yield
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_a_reply_gives_its_value_and_its_explanation() -> None:
@@ -329,6 +329,8 @@ def test_huge_hostile_texts_are_read_in_a_moment(text: str, contract: ReplyContr
         assert value(own, contract, answers(text, "Something else.")) == "B"
     with quickly():
         refused(text, contract, answers(text, text))
+    with quickly(), suppress(ReplyError):
+        parse_reply(text, contract, answers("{verdict [[D]]" + "x" * 200_000, "[[E]]\n" * 30_000))
 
 
 words = st.text(min_size=1, max_size=12)

@@ -66,11 +66,11 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
             "Rank": [row.rank for row in rows],
             "Ranks": [_span(row.rank_low, row.rank_high) for row in rows],
             "Agent": [row.agent for row in rows],
-            "Rating": [row.bt for row in rows],
+            "Rating": [_shown(row.bt) for row in rows],
             "Interval": [_span(row.bt_low, row.bt_high) for row in rows],
             "Group": [row.group for row in rows],
-            "Elo": [row.elo for row in rows],
-            "Order noise": [row.elo_order_sd for row in rows],
+            "Elo": [_shown(row.elo) for row in rows],
+            "Order noise": [_shown(row.elo_order_sd) for row in rows],
             "Games": [row.games for row in rows],
             "Won": [row.wins for row in rows],
             "Tied": [row.ties for row in rows],
@@ -88,7 +88,7 @@ def criteria_frame(board: Leaderboard) -> pd.DataFrame:
     frame = pd.DataFrame({"Agent": agents})
     for name in names:
         grades = [board.criteria[agent].get(name) for agent in agents]
-        frame[f"Mean {text.encodable(name)}"] = [None if grade is None else grade.mean for grade in grades]
+        frame[f"Mean {text.encodable(name)}"] = [None if grade is None else round(grade.mean, 2) for grade in grades]
     counts = [next(iter(board.criteria[agent].values())) for agent in agents]
     frame["Answers graded"] = [f"{count.graded} of {count.wanted}" for count in counts]
     return frame
@@ -153,7 +153,7 @@ def _show_judges(board: Leaderboard) -> None:
     with st.expander(f"What each of the {len(board.by_judge)} judges alone would say"):
         frame = pd.DataFrame(
             [
-                {"Judge": judge, "Rank": row.rank, "Agent": row.agent, "Rating": row.bt, "Games": row.games}
+                {"Judge": judge, "Rank": row.rank, "Agent": row.agent, "Rating": _shown(row.bt), "Games": row.games}
                 for judge, own in board.by_judge.items()
                 for row in own.agents
             ]
@@ -244,6 +244,11 @@ def _show_remarks(board: Leaderboard) -> None:
         st.subheader("Before you believe these figures", anchor=False)
         for number, remark in enumerate(remarks):
             text.quiet(f"• {remark}", f"remark-{number}")
+
+
+def _shown(points: float | None) -> float | None:
+    """Points to the digit shown, so that screen readers and downloads give what the eye reads."""
+    return None if points is None else round(points, 1)
 
 
 def _span(low: float | None, high: float | None) -> str:

@@ -1,0 +1,216 @@
+"""The pages in a real Chromium, on a store full of hostile texts."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from arena.leaderboard import leaderboard
+from arena.store import Store
+from tests.support.browser import chromium, served, settle
+from tests.support.sample_store import write_store
+
+PLANTED = (
+    "<script>window.__pwned=1</script>",
+    '<img src=x onerror="window.__pwned=2">',
+    "![x](http://127.0.0.1:9/leak.png)",
+    "[link](javascript:window.__pwned=3)",
+    "$x^2$ :smile: **bold** :red[red] `code` www.example.com <b>b</b>",
+)
+AGENTS = (
+    "**x** <b>b</b>",
+    "![x](http://127.0.0.1:9/leak.png)",
+    ":smile: $x$ [l](javascript:window.__pwned=4)",
+    '<img src=x onerror="window.__pwned=5">',
+)
+PAGES = ("", "matrix", "games")
+HUGE = "q05"
+"""The query to which every answer is a megabyte without a space."""
+
+
+def hostile(kind: str, text: str) -> str:
+    long = "x" * 1_000_000 if kind == "answer" and HUGE in text else ""
+    return "\n".join((text, *PLANTED, long))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("store") / "s.db", agents=AGENTS, wording=hostile, failed=3, unasked=5)
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    with served(store) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
+    asked: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    assert page.evaluate("typeof window.__pwned") == "undefined"
+    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
+    own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
+    assert [url for url in asked if not url.startswith(own)] == []
+    page.close()
+
+
+def visit(page: Page, url: str) -> None:
+    page.goto(url)
+    settle(page)
+    assert page.locator("[data-testid=stException]").count() == 0
+
+
+def cells(page: Page, number: int) -> list[list[str]]:
+    """A table's cells, as screen readers are given them."""
+    page.wait_for_function(
+        "n => document.querySelectorAll('[data-testid=stDataFrame]')[n]?.querySelector('td')", arg=number
+    )
+    table = page.locator("[data-testid=stDataFrame]").nth(number)
+    return table.evaluate(
+        "table => [...table.querySelectorAll('tr')].map(r => [...r.children].map(c => c.textContent))"
+    )
+
+
+def texts(page: Page) -> str:
+    """All inert texts of the page; their boxes hold no element of their own."""
+    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    return "\n".join(page.locator("[data-testid=stText]").all_inner_texts())
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_opens_and_fits_its_window(page: Page, address: str, name: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    visit(page, f"{address}/{name}")
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+
+
+def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, store: Path) -> None:
+    with closing(Store.open(str(store))) as opened:
+        board = leaderboard(opened)
+    assert board.ratings is not None
+    visit(page, address)
+    heading, *lines = cells(page, 0)
+    assert heading[:2] == ["Agent", "Rank"]
+    for line, row in zip(lines, board.ratings.agents, strict=True):
+        shown = dict(zip(heading, line, strict=True))
+        assert row.bt_low is not None
+        assert row.elo is not None
+        assert shown["Agent"] == row.agent
+        assert shown["Rank"] == str(row.rank)
+        assert float(shown["Bradley-Terry"]) == float(f"{row.bt:.1f}")
+        assert float(shown["Elo"]) == float(f"{row.elo:.1f}")
+        assert float(shown["Elo order noise"]) == float(f"{row.elo_order_sd:.1f}")
+        assert shown["95% interval"] == f"{row.bt_low:.0f} to {row.bt_high:.0f}"
+        counts = [row.games, row.wins, row.ties, row.losses]
+        assert [shown[name] for name in ("Games", "Won", "Tied", "Lost")] == [f"{count:g}" for count in counts]
+    assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
+    assert board.ratings.agents[0].agent in texts(page)
+
+
+def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:
+    visit(page, f"{address}/games")
+    page.get_by_text("The text").first.click()
+    page.get_by_text("The whole reply").first.click()
+    page.wait_for_selector("text=tells of notice periods")
+    page.wait_for_selector("text=tokens read")
+    settle(page)
+    seen = texts(page)
+    for planted in PLANTED:
+        # The query, two answers, two reasons, three titles, three label reasons, a document's text and a reply.
+        assert seen.count(planted) >= 13
+    for agent in sorted(AGENTS)[:2]:
+        assert agent in seen
+
+
+def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, address: str) -> None:
+    visit(page, f"{address}/games")
+    page.get_by_role("combobox").first.click()
+    page.wait_for_selector("[role=option]")
+    assert page.locator("[role=option]").all_inner_texts() == sorted(AGENTS)
+    page.locator("[role=option]").nth(1).click()
+    page.wait_for_selector("text=36 games; this is number 1")
+    settle(page)
+    assert {agent for line in cells(page, 0)[1:] for agent in line if agent == sorted(AGENTS)[1]}
+
+
+def test_planted_names_in_a_chart_s_tooltip_show_as_they_are(page: Page, address: str) -> None:
+    visit(page, f"{address}/matrix")
+    chart = page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first
+    box = chart.bounding_box()
+    assert box is not None
+    for down in range(110, int(box["height"]), 25):
+        page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + down)
+        page.wait_for_timeout(60)
+        if page.locator("#vg-tooltip-element.visible").count():
+            break
+    tooltip = page.locator("#vg-tooltip-element")
+    assert any(agent in tooltip.inner_text() for agent in AGENTS)
+    assert tooltip.locator("img, a, b, script").count() == 0
+
+
+def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) -> None:
+    visit(page, f"{address}/games")
+    page.get_by_role("button", name="Next game").click()
+    page.wait_for_selector("text=this is number 2")
+    settle(page)
+    assert "game=" in page.url
+    other = browser.new_page()
+    visit(other, page.url)
+    other.wait_for_selector("text=this is number 2")
+    assert texts(other) == texts(page)
+    other.close()
+
+
+def test_an_address_of_an_unknown_game_is_said(page: Page, address: str) -> None:
+    visit(page, f"{address}/games?game=0123456789ab")
+    assert "not in the store" in page.locator("[data-testid=stAlert]").first.inner_text()
+
+
+def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None:
+    visit(page, f"{address}/games")
+    page.get_by_role("combobox").nth(2).click()
+    page.keyboard.type(HUGE)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Show all 1,000")
+    settle(page)
+    page.get_by_text("Show all 1,000").first.click()
+    boxed = "[class*=st-key-passage-answer-left]"
+    page.wait_for_function(
+        "box => document.querySelector(box + ' [data-testid=stText]')?.textContent.length > 1e6", arg=boxed
+    )
+    assert page.locator(boxed).first.evaluate("box => box.getBoundingClientRect().height") <= 330
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
+
+
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", "101"), ("evil.example", "403")])
+def test_the_server_answers_no_foreign_host_name(address: str, host: str, status: str) -> None:
+    port = int(address.rsplit(":", 1)[1])
+    lines = (
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {host}:{port}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall("\r\n".join((*lines, "", "")).encode())
+        assert connection.recv(100).decode().split()[1] == status

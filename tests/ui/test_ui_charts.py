@@ -1,0 +1,70 @@
+"""Charts are functions from data to a specification; the data hold the figures and the names, nothing else does."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from arena.ratings.counts import WinMatrix
+from arena.ratings.results import AgentRating
+from ui.charts import matrix_chart, matrix_frame, ratings_chart
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def row(agent: str, bt: float, low: float | None, high: float | None) -> AgentRating:
+    return AgentRating(agent, 1, 1, 1, "A", bt, 1.0, bt, low, high, 10, 5, 0, 5, ())
+
+
+def matrix() -> WinMatrix:
+    wins = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 0]], float)
+    ties = np.array([[0, 4, 0], [4, 0, 0], [0, 0, 0]], float)
+    return WinMatrix((HOSTILE, "b", "c"), wins, ties, wins + wins.T + ties)
+
+
+@pytest.mark.parametrize(
+    ("counted", "percent"), [("wins and half the ties", [62.5, 37.5]), ("wins only", [37.5, 12.5])]
+)
+def test_cells_are_percentages_of_the_pair_s_games(counted: str, percent: list[float]) -> None:
+    frame = matrix_frame(matrix(), ["b", HOSTILE, "c"], counted)
+    cells = {(cell.row, cell.column): cell for cell in frame.itertuples()}
+    assert set(cells) == {(HOSTILE, "b"), ("b", HOSTILE)}, "a pair that never met has no cell"
+    assert [cells[HOSTILE, "b"].percent, cells["b", HOSTILE].percent] == percent
+    assert (cells[HOSTILE, "b"].won, cells[HOSTILE, "b"].tied, cells[HOSTILE, "b"].lost) == (3, 4, 1)
+    assert cells["b", HOSTILE].games == 8
+
+
+def test_rows_and_columns_are_sorted_as_given() -> None:
+    order = ["b", HOSTILE, "c"]
+    chart = matrix_chart(matrix_frame(matrix(), order, "wins only"), order, "wins only").to_dict()
+    assert chart["layer"][0]["encoding"]["y"]["sort"] == order
+    assert chart["layer"][0]["encoding"]["x"]["scale"]["domain"] == order
+
+
+def test_a_large_matrix_has_colours_and_tooltips_but_no_figures_in_its_cells() -> None:
+    names = tuple(f"a{i}" for i in range(30))
+    ones = np.ones((30, 30)) - np.eye(30)
+    frame = matrix_frame(WinMatrix(names, ones, ones * 0, ones * 2), names, "wins only")
+    marks = [layer["mark"]["type"] for layer in matrix_chart(frame, names, "wins only").to_dict()["layer"]]
+    assert marks == ["rect"]
+
+
+def test_an_agent_without_an_interval_has_a_point_and_no_whisker() -> None:
+    chart = ratings_chart([row("known", 1010, 990, 1030), row("unknown", 1000, None, None)], 0.95).to_dict()
+    (records,) = chart["datasets"].values()
+    assert [(record["agent"], record["low"], record["interval"]) for record in records] == [
+        ("known", 990, "990 to 1030"),
+        ("unknown", None, "none"),
+    ]
+    whiskers = [layer for layer in chart["layer"] if layer["mark"]["type"] in {"rule", "tick"}]
+    assert all(layer["transform"] == [{"filter": "isValid(datum.low)"}] for layer in whiskers)
+
+
+def test_names_are_values_and_never_expressions_fields_or_titles() -> None:
+    chart = ratings_chart([row(HOSTILE, 1000, 990, 1010)], 0.95).to_dict()
+    del chart["datasets"]
+    for layer in chart["layer"]:
+        assert layer["encoding"]["y"].pop("sort") == [HOSTILE]
+    assert HOSTILE not in json.dumps(chart)

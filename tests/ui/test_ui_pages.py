@@ -1,0 +1,160 @@
+"""What the pages say in each state of a store: logic only, in Streamlit's own test runner."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from arena.dataset import Dataset
+from arena.store import Store
+from judges.types import Query
+from tests.support.sample_store import SETTINGS, write_store
+from ui.data import LOCATION_VARIABLE
+from ui.views.overview import FLAGS
+
+APP = Path(__file__).parents[2] / "ui" / "app.py"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The store that the pages read."""
+    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "s.db"))
+    return tmp_path / "s.db"
+
+
+def opened(page: str = "") -> AppTest:
+    """The app after its first run; a page other than the first is drawn alone, as the runner knows no addresses."""
+    run = AppTest.from_function(draw, kwargs={"page": page}) if page else AppTest.from_file(str(APP))
+    run.run(timeout=20)
+    assert not run.exception
+    return run
+
+
+def draw(page: str) -> None:
+    from importlib import import_module
+
+    from ui import data
+
+    version, names = data.tournaments()
+    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
+
+
+def shown(run: AppTest) -> str:
+    """All words outside tables."""
+    kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.markdown)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def test_a_store_that_is_gone_is_said_in_one_line() -> None:
+    run = opened()
+    assert [error.value for error in run.error] == ["The store cannot be shown."]
+    assert "no store there" in shown(run)
+
+
+def test_a_store_without_a_tournament_says_what_to_do(here: Path) -> None:
+    Store.create(str(here)).close()
+    assert "no tournament yet" in shown(opened())
+
+
+def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> None:
+    with closing(Store.create(str(here))) as store:
+        store.begin("empty", SETTINGS, Dataset({"q": Query("q", "why?")}), [])
+    assert "No verdicts yet" in shown(opened())
+    assert "Nothing is planned" in shown(opened())
+    assert "No game has a verdict" in shown(opened("matrix"))
+    assert "plans no games" in shown(opened("games"))
+
+
+def test_a_run_that_was_killed_early_shows_what_is_missing(here: Path) -> None:
+    write_store(here, queries=3, unasked=36, criteria=False)
+    run = opened()
+    assert "36 of 51 judgments are missing: 0 failed, 36 not made yet" in run.warning[0].value
+    assert "no verdict yet" in opened("games").dataframe[0].value["Result"].tolist()
+
+
+def test_failures_are_counted_with_their_cause(here: Path) -> None:
+    write_store(here, failed=5)
+    run = opened()
+    assert "5 failed" in run.warning[0].value
+    causes = run.dataframe[-1].value
+    assert causes["Failures"].tolist() == [5]
+    assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
+
+
+def test_a_complete_tournament_has_no_warning(here: Path) -> None:
+    write_store(here)
+    run = opened()
+    assert not run.warning
+    assert run.header[0].value.endswith("Clear leader")
+
+
+def test_criteria_are_a_table_of_means(here: Path) -> None:
+    write_store(here)
+    tables = [frame.value for frame in opened().dataframe]
+    (grades,) = [table for table in tables if "Answers graded" in table]
+    assert list(grades) == ["Agent", "Mean accuracy", "Mean completeness", "Answers graded"]
+    assert grades["Answers graded"].unique().tolist() == ["12 of 12"]
+
+
+def test_of_several_tournaments_the_newest_is_shown_and_the_others_can_be_chosen(here: Path) -> None:
+    write_store(here, name="first", agents=("one", "two"))
+    write_store(here, name="second", agents=("three", "four"))
+    run = opened()
+    assert run.selectbox(key="tournament").value == "second"
+    assert set(run.dataframe[0].value["Agent"]) == {"three", "four"}
+    run.selectbox(key="tournament").select("first").run(timeout=20)
+    assert set(run.dataframe[0].value["Agent"]) == {"one", "two"}
+
+
+def test_a_store_that_grows_is_read_anew(here: Path) -> None:
+    write_store(here, unasked=40)
+    assert opened().warning
+    write_store(here)
+    assert not opened().warning
+
+
+def test_games_are_listed_a_page_at_a_time(here: Path) -> None:
+    write_store(here, queries=20, criteria=False)
+    run = opened("games")
+    assert "120 games" in shown(run)
+    assert len(run.dataframe[0].value) == 50
+
+
+def test_a_pair_s_filter_leaves_its_games_only(here: Path) -> None:
+    write_store(here)
+    run = opened("games")
+    run.selectbox(key="agent").select("bm25")
+    run.selectbox(key="opponent").select("dense").run(timeout=20)
+    assert not run.exception
+    listed = run.dataframe[0].value
+    assert len(listed) == 12
+    assert {frozenset(pair) for pair in zip(listed["Agent"], listed["Opponent"], strict=True)} == {
+        frozenset({"bm25", "dense"})
+    }
+
+
+def test_filters_that_leave_nothing_say_so(here: Path) -> None:
+    write_store(here)
+    run = opened("games")
+    run.selectbox(key="result").select("no verdict yet").run(timeout=20)
+    assert "No game passes these filters" in shown(run)
+
+
+def test_equal_answers_are_shown_as_a_tie_without_a_judge(here: Path) -> None:
+    write_store(here, queries=1, criteria=False)
+    run = opened("games")
+    run.selectbox(key="agent").select("bm25")
+    run.selectbox(key="opponent").select("random-passage").run(timeout=20)
+    assert "A tie: both answers are the same text." in shown(run)
+    assert "the judge of this game saw 0 of them" in shown(run)
+
+
+def test_every_flag_of_a_rating_has_words() -> None:
+    from typing import get_args
+
+    from arena.ratings.existence import Cause
+
+    assert set(get_args(Cause)) | {"single_game"} == set(FLAGS)

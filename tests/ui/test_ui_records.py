@@ -1,0 +1,134 @@
+"""Games and documents as the pages show them, against what the tournament itself would say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import Config
+from arena.leaderboard import leaderboard
+from arena.prompting import Prompting
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.types import JudgeFailure, Judgment, Task
+from tests.support.sample_store import SETTINGS, write_store
+from ui.records import GameFilter, GameRecord, game_records, retrieved_documents
+
+
+def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:
+    """The game of x and y whose verdicts, with x shown first and with y shown first, are these."""
+    outcomes: list[tuple[Wanted, Result | None]] = []
+    for order, verdict in (("ab", first), ("ba", second)):
+        result = None if verdict is None else Judgment(f"{order}{verdict}", verdict, "", "", "m")
+        outcomes.append((Wanted(Task.PAIRWISE, "j", "q", "x", "y", order), result))
+    (record,) = game_records(outcomes, how)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner", "ending", "disagree"),
+    [
+        ("A", "B", "x", "a winner", False),
+        ("B", "A", "y", "a winner", False),
+        ("A", "A", None, "a tie", True),
+        ("A", "TIE", None, "a tie", True),
+        ("TIE", "TIE", None, "a tie", False),
+        ("A", None, "x", "a winner", False),
+        (None, "A", "y", "a winner", False),
+        (None, None, None, "no verdict yet", False),
+    ],
+)
+def test_two_orders_make_one_game(
+    first: str | None, second: str | None, winner: str | None, ending: str, disagree: bool
+) -> None:
+    record = game(first, second)
+    assert (record.winner, record.ending, record.orders_disagree) == (winner, ending, disagree)
+
+
+def test_a_win_and_a_tie_is_settled_as_the_tournament_says() -> None:
+    assert game("A", "TIE", "win").winner == "x"
+
+
+def test_a_failure_is_no_verdict() -> None:
+    wants = [Wanted(Task.PAIRWISE, "j", "q", "x", "y", order) for order in ("ab", "ba")]
+    (record,) = game_records([(want, JudgeFailure("i", "timeout", "late")) for want in wants], "tie")
+    assert record.ending == "no verdict yet"
+
+
+def test_the_first_agent_named_need_not_come_first_in_the_alphabet() -> None:
+    want = Wanted(Task.PAIRWISE, "j", "q", "zebra", "ant", "ab")
+    (record,) = game_records([(want, Judgment("i", "A", "", "", "m"))], "tie")
+    assert (record.agent_a, record.winner) == ("zebra", "zebra")
+
+
+def test_judges_of_one_pair_are_games_of_their_own() -> None:
+    wants = [
+        (Wanted(Task.PAIRWISE, judge, "q", "x", "y", "ab"), verdict) for judge, verdict in (("j", "A"), ("k", "B"))
+    ]
+    records = game_records([(want, Judgment(f"i{verdict}", verdict, "", "", "m")) for want, verdict in wants], "tie")
+    assert [(record.judge, record.winner) for record in records] == [("j", "x"), ("k", "y")]
+    assert len({record.game_id for record in records}) == 2
+
+
+def test_filters_narrow_to_pair_query_ending_and_disagreement() -> None:
+    record = game("A", "A")
+    assert GameFilter().passes(record)
+    assert GameFilter(agent="y", opponent="x", query_id="q", ending="a tie", disagree_only=True).passes(record)
+    assert not GameFilter(agent="x", opponent="z").passes(record)
+    assert not GameFilter(query_id="other").passes(record)
+    assert not GameFilter(ending="a winner").passes(record)
+    assert not GameFilter(disagree_only=True).passes(game("A", "B"))
+
+
+def test_games_add_up_to_the_leaderboard(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "s.db", unasked=3, failed=4)
+    with closing(Store.open(str(path))) as store:
+        board, records = leaderboard(store), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
+    assert board.ratings is not None
+    wins = Counter(record.winner for record in records)
+    assert {row.agent: wins[row.agent] for row in board.ratings.agents} == {
+        row.agent: row.wins for row in board.ratings.agents
+    }
+    health = board.ratings.judge_health
+    assert health is not None
+    assert health.order_agreement is not None
+    disagree = sum(record.orders_disagree for record in records)
+    assert disagree == round((1 - health.order_agreement) * health.both_orders)
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 2])
+@pytest.mark.parametrize("depth", [None, 1])
+def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, threshold: int, depth: int | None) -> None:
+    sections: dict[str, Any] = {
+        "retrieval": {"judge": "strict", "depth": depth},
+        "pairwise": {"judges": ["strict"], "documents": {"threshold": threshold}},
+    }
+    config = Config.model_validate(
+        {"name": "n", "store": "s", "data": {"queries": "q"}, "judges": {"strict": {"provider": "lexical"}}, **sections}
+    )
+    with closing(Store.open(str(write_store(tmp_path / "s.db", queries=3)))) as store:
+        data = store.dataset("sample")
+        labels = {(want.query_id, want.item): result for want, result in store.outcomes("sample", Task.RELEVANCE)}
+        games = store.outcomes("sample", Task.PAIRWISE)
+    prompting = Prompting(config, data, labels)
+    for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
+        prompt = prompting.prompt(want)
+        assert prompt is not None
+        found = retrieved_documents(record, data, labels, {**SETTINGS, **sections})
+        seen = [entry.document.doc_id for entry in found if entry.shown]
+        same = result is not None and result.judgment_id == IDENTICAL
+        assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
+        assert {entry.document.doc_id for entry in found} == {
+            entry.doc_id for entry in data.retrieved[want.query_id] if entry.agent in {want.item, want.other}
+        }
+
+
+def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
+    with closing(Store.open(str(write_store(tmp_path / "s.db", queries=2)))) as store:
+        data, games = store.dataset("sample"), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
+    found = retrieved_documents(games[-1], data, {}, {**SETTINGS, "retrieval": None})
+    assert len(found) == 3
+    assert all(entry.shown for entry in found)
