@@ -194,8 +194,8 @@ def _word(marker: re.Match[str]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that say something, without indentation and decoration."""
-    return [line for line in (raw.strip(_DECORATION) for raw in text.splitlines()) if line]
+    """The lines that say something, without decoration and with single spaces only."""
+    return [line for line in (" ".join(raw.split()).strip(_DECORATION) for raw in text.splitlines()) if line]
 
 
 def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:

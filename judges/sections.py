@@ -16,7 +16,7 @@ from judges.errors import InputError
 class Section(BaseModel):
     """A mapping of known keys. An unknown one is refused with the nearest known name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -80,7 +80,7 @@ def matrix_frame(matrix: WinMatrix, order: Sequence[str], counted: Counted) -> p
                 {
                     "row": row,
                     "column": column,
-                    "percent": round(100 * float(taken[i, j] / matrix.games[i, j]), 1),
+                    "percent": 100 * taken[i, j] / matrix.games[i, j],
                     "games": matrix.games[i, j],
                     "won": matrix.wins[i, j],
                     "tied": matrix.ties[i, j],

@@ -19,6 +19,7 @@ from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile
 from arena.store import Store, sqlite_path
+from judges.errors import InputError
 from judges.types import Task
 from ui.records import GameRecord, game_records, win_and_tie
 
@@ -50,7 +51,13 @@ def tournaments() -> tuple[tuple[int, int], list[str]]:
 
 
 def location() -> str:
-    """Where the store is."""
+    """Where the store is.
+
+    Raises:
+        InputError: nobody said.
+    """
+    if LOCATION_VARIABLE not in os.environ:
+        raise InputError(f"{LOCATION_VARIABLE} names no store: start the pages with 'ragarena ui'")
     return os.environ[LOCATION_VARIABLE]
 
 

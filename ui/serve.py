@@ -41,7 +41,7 @@ def serve(location: str, *, port: int, open_browser: bool) -> int:
     Args:
         location: a path, or a database URL.
         port: on 127.0.0.1; 0 picks a free one.
-        open_browser: also open the first page in the user's browser.
+        open_browser: also open the first page in the user's browser, where there is a display.
 
     Returns:
         Exit status of the server.
@@ -59,9 +59,10 @@ def serve(location: str, *, port: int, open_browser: bool) -> int:
     chosen = _free_port(port)
     os.environ[LOCATION_VARIABLE] = location
     threading.Thread(target=_announce, args=(chosen,), daemon=True).start()
-    headless = f"--server.headless={str(not open_browser).lower()}"
+    # Left alone, Streamlit opens a browser where there is a display to open it on.
+    headless = () if open_browser else ("--server.headless=true",)
     app = Path(__file__).with_name("app.py")
-    cli.main(["run", str(app), f"--server.port={chosen}", headless, *_OPTIONS], standalone_mode=False)
+    cli.main(["run", str(app), f"--server.port={chosen}", *headless, *_OPTIONS], standalone_mode=False)
     return 0
 
 

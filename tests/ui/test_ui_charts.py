@@ -36,6 +36,12 @@ def test_cells_are_percentages_of_the_pair_s_games(counted: str, percent: list[f
     assert cells["b", HOSTILE].games == 8
 
 
+def test_figures_in_cells_are_rounded_once() -> None:
+    wins, ties = np.array([[0, 15], [8, 0]], float), np.array([[0, 3], [3, 0]], float)
+    frame = matrix_frame(WinMatrix(("x", "y"), wins, ties, wins + wins.T + ties), ["x", "y"], "wins and half the ties")
+    assert frame["percent"].tolist() == [100 * 16.5 / 26, 100 * 9.5 / 26], "63.46 shows as 63, not by way of 63.5"
+
+
 def test_rows_and_columns_are_sorted_as_given() -> None:
     order = ["b", HOSTILE, "c"]
     chart = matrix_chart(matrix_frame(matrix(), order, "wins only"), order, "wins only").to_dict()

@@ -54,6 +54,11 @@ def test_a_store_that_is_gone_is_said_in_one_line() -> None:
     assert "no store there" in shown(run)
 
 
+def test_pages_started_without_a_store_say_how_to_start_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(LOCATION_VARIABLE)
+    assert "start the pages with 'ragarena ui'" in shown(opened())
+
+
 def test_a_store_without_a_tournament_says_what_to_do(here: Path) -> None:
     Store.create(str(here)).close()
     assert "no tournament yet" in shown(opened())

@@ -24,10 +24,10 @@ def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
         ),
         ("First is worth", _effect(health), _effect_meaning(health)),
         (
-            "Longer answer wins",
+            "Longer wins",
             _percent(health.longer_share),
             f"Share of the {health.lengths_compared:,} verdicts with a winner, between answers of different length, "
-            "that went to the longer one. Far above 50 % the judge may reward length, or longer answers may be better: "
+            "that went to the longer one. Far above 50 %, the judge may reward length, or longer answers may be better: "
             "read some games.",
         ),
         (

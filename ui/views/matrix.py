@@ -38,7 +38,7 @@ def show(source: data.Source) -> None:
     )
     with st.expander("The same as a table"):
         st.dataframe(
-            frame,
+            frame.round({"percent": 1}),
             hide_index=True,
             alt="Win matrix as a table",
             column_config={
