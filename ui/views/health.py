@@ -27,7 +27,7 @@ def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
             "Longer wins",
             _percent(health.longer_share),
             f"Share of the {health.lengths_compared:,} verdicts with a winner, between answers of different length, "
-            "that went to the longer one. Far above 50 %, the judge may reward length, or longer answers may be better: "
+            "that went to the longer one. Far above 50 %, the judge may reward length, or the longer may be better: "
             "read some games.",
         ),
         (
