@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from judges.criteria import DEFAULT_CRITERIA
 from judges.errors import ConfigError
+from judges.pairwise import ReferenceOptions
 from judges.sections import RelativePath, Section, load_section, nearest
 from judges.spec import JudgeSpec
 
@@ -85,6 +86,10 @@ class ReferencesSection(Section):
     annotations: bool = True
     threshold: int = 2
 
+    def options(self) -> ReferenceOptions:
+        """The same for the judges."""
+        return ReferenceOptions(self.include, self.annotations, self.threshold)
+
 
 class PairwiseSection(Section):
     """The answer judges and their games."""
@@ -123,8 +128,8 @@ class CriteriaSection(Section):
 class EloSection(Section):
     """Elo over seeded random orders of all games."""
 
-    k: Annotated[float, Field(gt=0)] = 32
-    initial: float = 1000
+    k: Annotated[float, Field(gt=0)] = 32.0
+    initial: float = 1000.0
     tournaments: Count = 500
 
 

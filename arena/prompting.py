@@ -12,7 +12,7 @@ from arena.schedule import Schedule, games
 from arena.store import Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN
-from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
+from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
 from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
@@ -125,7 +125,7 @@ class Prompting:
         documents = self._documents(want.query_id, {want.item, want.other}, section.documents)
         if documents is None:
             return None
-        options = PairwiseOptions(_options(section.documents), section.citations, section.factors)
+        options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
         return pairwise_prompt(template, self.data.queries[want.query_id], self.shown(want), documents, options)
 
     def _criteria_prompt(self, want: Wanted, template: PromptTemplate) -> Prompt | None:
@@ -142,7 +142,7 @@ class Prompting:
             documents,
             criteria=[Criterion(name, description) for name, description in named.items()],
             scale=section.scale,
-            options=_options(section.documents),
+            options=section.documents.options(),
         )
 
     def _documents(
@@ -178,7 +178,3 @@ class Prompting:
                 and (depth is None or entry.rank <= depth)
             }
         )
-
-
-def _options(section: ReferencesSection) -> ReferenceOptions:
-    return ReferenceOptions(section.include, section.annotations, section.threshold)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from arena.config import PairwiseSection, ReferencesSection
+from arena.config import PairwiseSection
 from arena.dataset import SHARED, Dataset
 from arena.leaderboard import game_verdicts
 from arena.prompting import Labels
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
-from judges.pairwise import ReferenceOptions, references
+from judges.pairwise import references
 from judges.types import AnnotatedDocument, Document, Judgment, Verdict
 
 Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet"]
@@ -188,11 +188,7 @@ def _shown(
             for doc_id in pool
             if isinstance(result := results[doc_id], Judgment)
         ]
-    return [entry.document.doc_id for entry in references(annotated, _options(section))]
-
-
-def _options(section: ReferencesSection) -> ReferenceOptions:
-    return ReferenceOptions(section.include, section.annotations, section.threshold)
+    return [entry.document.doc_id for entry in references(annotated, section.options())]
 
 
 def _label(result: Result | None) -> int:
