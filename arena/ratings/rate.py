@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
+from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
 from arena.ratings.ranks import PairedTests, competition_ranks, groups, paired_tests, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, PairDifference
@@ -83,6 +84,7 @@ class Ratings:
         tie_parameter: Davidson's nu, ``None`` with half-win ties.
         tally: how verdicts became games, ``None`` where games came without verdicts.
         notes: in words, what a reader must know before believing the numbers.
+        judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
     """
 
     agents: tuple[AgentRating, ...]
@@ -94,6 +96,7 @@ class Ratings:
     settings: RatingSettings
     convergence: Convergence
     notes: tuple[str, ...]
+    judges: JudgeAgreement | None = None
 
 
 def rate(
@@ -116,7 +119,21 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    return rate_games(_games(table, chosen, health), chosen, health)
+    return replace(rate_games(_games(table, chosen, health), chosen, health), judges=judge_agreement(table))
+
+
+def rate_by_judge(
+    verdicts: Iterable[GameVerdict] | VerdictTable,
+    settings: RatingSettings | None = None,
+    lengths: Lengths | None = None,
+) -> dict[str, Ratings]:
+    """Each judge's own leaderboard and health, by name; the arguments are those of ``rate``.
+
+    Raises:
+        InputError: as ``rate`` does, and where a judge has not seen the anchor.
+    """
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    return {judge: rate(of_judge(table, judge), settings, lengths) for judge in table.judges}
 
 
 def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | None = None) -> Ratings:
