@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -15,13 +16,28 @@ from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndT
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
-from arena.ratings.ranks import PairedTests, competition_ranks, groups, paired_tests, rank_intervals
+from arena.ratings.ranks import (
+    JointDifferences,
+    PairedTests,
+    competition_ranks,
+    groups,
+    joint_differences,
+    paired_tests,
+    queries_needed,
+    rank_intervals,
+)
 from arena.ratings.results import AgentRating, Convergence, PairDifference
 from arena.ratings.sandwich import sandwich
 from judges.errors import InputError
 
 _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
+
+_DRAWS = 2000
+"""Normal draws in place of bootstrap samples."""
+
+_FEWEST_SAMPLES = 100
+"""Fewer bootstrap samples cannot show how far the largest of many differences strays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +56,7 @@ class RatingSettings:
         win_and_tie: what a win in one order and a tie in the other make.
         cluster: resample whole queries, not single games.
         bootstrap: samples; 0 for no intervals.
-        level: of intervals; tests call a difference significant at 1 - level.
+        level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
     """
 
@@ -98,6 +114,13 @@ class Ratings:
     notes: tuple[str, ...]
     judges: JudgeAgreement | None = None
 
+    @property
+    def neighbours(self) -> tuple[PairDifference, ...]:
+        """The pairs of agents that follow each other on the leaderboard, from the top."""
+        of_two = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
+        names = [row.agent for row in self.agents]
+        return tuple(of_two[frozenset(two)] for two in itertools.pairwise(names) if frozenset(two) in of_two)
+
 
 def rate(
     verdicts: Iterable[GameVerdict] | VerdictTable,
@@ -154,10 +177,10 @@ def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | Non
     )
     by_elo = _elo(games, settings) if games.are_whole else None
     resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
-    tests = _tests(games, fitted, by_query=settings.cluster)
+    compared = _compared(games, fitted, resampled, settings)
     return Ratings(
-        agents=_rows(games, fitted, by_elo, resampled, tests, level=settings.level),
-        pairs=_pairs(games.agents, tests),
+        agents=_rows(games, fitted, by_elo, resampled, compared, level=settings.level),
+        pairs=_pairs(games.agents, compared),
         judge_health=health,
         position_effect=fitted.position_effect,
         tie_parameter=fitted.tie_parameter,
@@ -186,15 +209,37 @@ def _elo(games: Games, settings: RatingSettings) -> EloRatings:
     )
 
 
-def _tests(games: Games, fitted: BradleyTerry, *, by_query: bool) -> PairedTests | None:
-    """Tests of all pairs, ``None`` where a single query (game) leaves nothing to estimate variation from."""
-    spread = sandwich(games, fitted, by_query=by_query)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compared:
+    """All pairs of agents: tests of each, and intervals that hold for all."""
+
+    tests: PairedTests
+    joint: JointDifferences
+
+
+def _compared(
+    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, settings: RatingSettings
+) -> _Compared | None:
+    """``None`` where a single query (game) leaves nothing to estimate variation from.
+
+    Where there are no or too few bootstrap samples, draws from the sandwich covariance take their place.
+    """
+    spread = sandwich(games, fitted, by_query=settings.cluster)
     if spread is None:
         return None
     covariances = [spread.covariance]
     if fitted.problems or np.trace(spread.covariance) < _NO_VARIANCE:
         covariances.append(fitted.model_covariance())
-    return paired_tests(fitted.ratings, tuple(covariances), spread.clusters)
+    if resampled is not None and len(resampled.samples) >= _FEWEST_SAMPLES:
+        sample_sets = resampled.sample_sets
+    else:
+        rng = np.random.default_rng(settings.seed)
+        draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
+        sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
+    return _Compared(
+        paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
+        joint_differences(fitted.ratings, sample_sets, spread.clusters, settings.level),
+    )
 
 
 def _rows(
@@ -202,16 +247,16 @@ def _rows(
     fitted: BradleyTerry,
     by_elo: EloRatings | None,
     resampled: Bootstrap | None,
-    tests: PairedTests | None,
+    compared: _Compared | None,
     *,
     level: float,
 ) -> tuple[AgentRating, ...]:
     ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
     ranks = competition_ranks(ratings)
-    different = tests.p_holm < 1 - level if tests else np.zeros((ratings.size, ratings.size), np.bool_)
+    different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     lettered = groups(ratings, different)
     low, high = resampled.interval(level) if resampled else (None, None)
-    rank_low, rank_high = rank_intervals(ratings, resampled.sample_sets, level) if resampled else (None, None)
+    rank_low, rank_high = rank_intervals(compared.joint) if resampled and compared else (None, None)
     rows = [
         AgentRating(
             agent=name,
@@ -246,14 +291,27 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
     return {name: tuple(dict.fromkeys(causes)) for name, causes in flags.items()}
 
 
-def _pairs(agents: tuple[str, ...], tests: PairedTests | None) -> tuple[PairDifference, ...]:
-    if tests is None:
+def _pairs(agents: tuple[str, ...], compared: _Compared | None) -> tuple[PairDifference, ...]:
+    if compared is None:
         return ()
+    tests, joint = compared.tests, compared.joint
     found = []
     for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
-        better, worse = (i, j) if tests.difference[i, j] >= 0 else (j, i)
-        gap, p = float(tests.difference[better, worse]), float(tests.p_holm[i, j])
-        found.append(PairDifference(agents[better], agents[worse], gap, p))
+        better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
+        gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
+        pair = PairDifference(
+            better=agents[better],
+            worse=agents[worse],
+            difference=gap,
+            p_holm=float(tests.p_holm[i, j]),
+            p=float(tests.p[i, j]),
+            se=se,
+            low=gap - half,
+            high=gap + half,
+            separable=bool(joint.different[i, j]),
+            queries_needed=queries_needed(gap, se, half, joint.units),
+        )
+        found.append(pair)
     return tuple(found)
 
 
