@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
+from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
@@ -26,7 +28,7 @@ from arena.ratings.ranks import (
     queries_needed,
     rank_intervals,
 )
-from arena.ratings.results import AgentRating, Convergence, PairDifference
+from arena.ratings.results import AgentRating, Convergence, Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
 from judges.errors import InputError
 
@@ -58,6 +60,7 @@ class RatingSettings:
         bootstrap: samples; 0 for no intervals.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
+        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``.
     """
 
     k: float = 32.0
@@ -74,6 +77,7 @@ class RatingSettings:
     bootstrap: int = 1000
     level: float = 0.95
     seed: int = 0
+    fragility: Literal["none", "leader", "neighbours"] = "leader"
 
     def __post_init__(self) -> None:
         if not (self.k > 0 and self.scale > 0 and self.tournaments >= 1):
@@ -84,6 +88,8 @@ class RatingSettings:
             raise InputError(f"ratings: ties must be 'davidson' or 'half', not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
+        if self.fragility not in ("none", "leader", "neighbours"):
+            raise InputError(f"ratings: fragility must be 'none', 'leader' or 'neighbours', not {self.fragility!r}")
         if self.reconcile and self.position:
             raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
 
@@ -101,6 +107,8 @@ class Ratings:
         tally: how verdicts became games, ``None`` where games came without verdicts.
         notes: in words, what a reader must know before believing the numbers.
         judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
+        fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
+            fractions of games.
     """
 
     agents: tuple[AgentRating, ...]
@@ -113,6 +121,7 @@ class Ratings:
     convergence: Convergence
     notes: tuple[str, ...]
     judges: JudgeAgreement | None = None
+    fragility: tuple[Fragility, ...] = ()
 
     @property
     def neighbours(self) -> tuple[PairDifference, ...]:
@@ -142,7 +151,8 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    return replace(rate_games(_games(table, chosen, health), chosen, health), judges=judge_agreement(table))
+    rated = rate_games(_games(table, chosen, health), chosen, health, table.queries)
+    return replace(rated, judges=judge_agreement(table))
 
 
 def rate_by_judge(
@@ -159,8 +169,19 @@ def rate_by_judge(
     return {judge: rate(of_judge(table, judge), settings, lengths) for judge in table.judges}
 
 
-def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | None = None) -> Ratings:
+def rate_games(
+    games: Games,
+    settings: RatingSettings,
+    health: JudgeHealth | None = None,
+    queries: tuple[str, ...] | None = None,
+) -> Ratings:
     """Rate the agents of games, in which every agent must have played.
+
+    Args:
+        games: with the query's number as cluster where it is known.
+        settings: how to rate.
+        health: of the judge behind the games.
+        queries: names of the queries.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
@@ -178,8 +199,9 @@ def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | Non
     by_elo = _elo(games, settings) if games.are_whole else None
     resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
     compared = _compared(games, fitted, resampled, settings)
+    agents = _rows(games, fitted, by_elo, resampled, compared, level=settings.level)
     return Ratings(
-        agents=_rows(games, fitted, by_elo, resampled, compared, level=settings.level),
+        agents=agents,
         pairs=_pairs(games.agents, compared),
         judge_health=health,
         position_effect=fitted.position_effect,
@@ -188,6 +210,7 @@ def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | Non
         settings=settings,
         convergence=_convergence(fitted, resampled),
         notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
+        fragility=_fragility(games, fitted, [row.agent for row in agents], settings, queries),
     )
 
 
@@ -313,6 +336,41 @@ def _pairs(agents: tuple[str, ...], compared: _Compared | None) -> tuple[PairDif
         )
         found.append(pair)
     return tuple(found)
+
+
+def _fragility(
+    games: Games,
+    fitted: BradleyTerry,
+    order: Sequence[str],
+    settings: RatingSettings,
+    queries: tuple[str, ...] | None,
+) -> tuple[Fragility, ...]:
+    if settings.fragility == "none":
+        return ()
+    units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
+    found: list[tuple[Literal["leader", "neighbours"], Flip | None]]
+    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
+    if settings.fragility == "neighbours":
+        found += [
+            ("neighbours", pair_flip(games, fitted, one, other, unit))
+            for one, other in itertools.pairwise(order)
+            for unit in units
+        ]
+    return tuple(_named(change, flip, queries) for change, flip in found if flip is not None)
+
+
+def _named(change: Literal["leader", "neighbours"], flip: Flip, queries: tuple[str, ...] | None) -> Fragility:
+    return Fragility(
+        change=change,
+        ahead=flip.ahead,
+        behind=flip.behind,
+        unit=flip.unit,
+        units=flip.units,
+        count=flip.count,
+        share=flip.share,
+        tried=flip.tried,
+        queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
+    )
 
 
 def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergence:

@@ -91,3 +91,29 @@ class PairDifference:
     high: float
     separable: bool
     queries_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fragility:
+    """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
+
+    Attributes:
+        change: ``leader``, that anyone else leads, or ``neighbours``, that these two change places.
+        ahead, behind: the order as it is; for a change of leader, ``behind`` is who would lead.
+        unit: ``game`` (its two orders reconciled, where they were) or ``query`` with all of its games.
+        units: how many there are.
+        count: how many suffice, 0 where the two are equal already, ``None`` for more than ``tried``.
+        share: count divided by units.
+        tried: the most that were left out together.
+        queries: names of the queries to leave out, those that weigh most first; empty for games.
+    """
+
+    change: Literal["leader", "neighbours"]
+    ahead: str
+    behind: str
+    unit: Literal["game", "query"]
+    units: int
+    count: int | None
+    share: float | None
+    tried: int
+    queries: tuple[str, ...]
