@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.clustered import Interval, share_interval, student
 from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import position_identified
-from arena.ratings.games import Games, GameVerdict, VerdictTable, as_games, reconcile, tabulate
+from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
+from arena.ratings.judges import judged_games
 from arena.ratings.sandwich import sandwich
 
 Lengths = Mapping[tuple[str, str], float]
@@ -32,6 +34,8 @@ class PositionEffect:
 class JudgeHealth:
     """What verdicts say about their judge. ``None`` is unknown: nothing there to compute it from.
 
+    Intervals are at 95 % and clustered by query where queries are known.
+
     Attributes:
         n: verdicts.
         tie_rate: share of verdicts that are ties.
@@ -40,11 +44,18 @@ class JudgeHealth:
         decided: verdicts that are no tie.
         first_share: share of those won by the agent shown first.
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
-        first_effect_low, first_effect_high: its 95 % interval.
+        first_effect_low, first_effect_high: its interval.
         lengths_compared: decided verdicts on two answers of known and different length.
         longer_share: share of those won by the longer answer.
         triples: sets of three agents in which each pair has a majority winner.
         intransitive_triples: those in which the three beat each other in a circle.
+        order_agreement_low, order_agreement_high, first_share_low, first_share_high, longer_share_low,
+            longer_share_high: intervals of the shares.
+        longer_effect: advantage of the longer answer over a shorter one of an equally strong agent, in Elo points.
+            Length is not assigned by chance, so it says how verdicts go along with length, not what causes them.
+        longer_effect_low, longer_effect_high: its interval.
+        queries: queries with a verdict, ``None`` where verdicts name none.
+        coverage: share of all combinations of a query and a pair of agents that have a verdict.
     """
 
     n: int
@@ -60,6 +71,17 @@ class JudgeHealth:
     longer_share: float | None
     triples: int
     intransitive_triples: int
+    order_agreement_low: float | None
+    order_agreement_high: float | None
+    first_share_low: float | None
+    first_share_high: float | None
+    longer_share_low: float | None
+    longer_share_high: float | None
+    longer_effect: float | None
+    longer_effect_low: float | None
+    longer_effect_high: float | None
+    queries: int | None
+    coverage: float | None
 
 
 def judge_health(
@@ -79,26 +101,42 @@ def judge_health(
     """
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     shown = as_games(table)
-    games = shown if table.query is None else reconcile(table)
-    both, agreements = (games.tally.both_orders, games.tally.agreements) if games.tally else (0, 0)
-    decided = int(np.count_nonzero(table.outcome))
-    effect = position_effect(shown, ties=ties, scale=scale)
-    compared, longer = _length_counts(table, lengths or {})
-    triples, circles = _triples(games)
+    units = np.arange(len(table), dtype=np.int32) if table.query is None else table.query
+    decided = table.outcome != 0
+    longer = _longer(table, lengths or {})
+    compared = decided & (longer != 0)
+    agree, of_query = _both_orders(table)
+    first = position_effect(shown, ties=ties, scale=scale)
+    of_length = _longer_effect(shown, longer, ties=ties, scale=scale)
+    agreement = _clustered_share(agree, np.ones(agree.size, np.bool_), of_query)
+    first_share = _clustered_share(table.outcome == 1, decided, units)
+    longer_share = _clustered_share(longer == table.outcome, compared, units)
+    triples, circles = _triples(shown if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
-        tie_rate=1 - decided / len(table),
-        both_orders=both,
-        order_agreement=_share(agreements, both),
-        decided=decided,
-        first_share=_share(int(np.count_nonzero(table.outcome == 1)), decided),
-        first_effect=effect.points if effect else None,
-        first_effect_low=effect.low if effect else None,
-        first_effect_high=effect.high if effect else None,
-        lengths_compared=compared,
-        longer_share=_share(longer, compared),
+        tie_rate=1 - int(decided.sum()) / len(table),
+        both_orders=agree.size,
+        order_agreement=agreement.value,
+        decided=int(decided.sum()),
+        first_share=first_share.value,
+        first_effect=first.points if first else None,
+        first_effect_low=first.low if first else None,
+        first_effect_high=first.high if first else None,
+        lengths_compared=int(compared.sum()),
+        longer_share=longer_share.value,
         triples=triples,
         intransitive_triples=circles,
+        order_agreement_low=agreement.low,
+        order_agreement_high=agreement.high,
+        first_share_low=first_share.low,
+        first_share_high=first_share.high,
+        longer_share_low=longer_share.low,
+        longer_share_high=longer_share.high,
+        longer_effect=of_length.points if of_length else None,
+        longer_effect_low=of_length.low if of_length else None,
+        longer_effect_high=of_length.high if of_length else None,
+        queries=None if table.query is None else np.unique(table.query).size,
+        coverage=_coverage(table),
     )
 
 
@@ -123,21 +161,78 @@ def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400
         return PositionEffect(fitted.position_effect, None, None)
     # Where the fit leans on the prior, verdicts that never vary would give an interval of no width.
     model_sd = fitted.position_model_sd if fitted.problems else 0.0
-    half = float(special.stdtrit(spread.clusters - 1, 0.975)) * max(spread.position_sd, model_sd)
+    half = student(0.95, spread.clusters) * max(spread.position_sd, model_sd)
     return PositionEffect(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
 
 
-def _length_counts(table: VerdictTable, lengths: Lengths) -> tuple[int, int]:
-    """Decided verdicts on answers of different known lengths, and those won by the longer."""
+@dataclass(frozen=True, slots=True)
+class _Share:
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Ints) -> _Share:
+    """Share of ``whole`` that is ``part``, both marks of single verdicts or games."""
+    wholes = np.bincount(cluster, whole).astype(np.float64)
+    parts = np.bincount(cluster, whole & part).astype(np.float64)
+    if not wholes.any():
+        return _Share(None, None, None)
+    bounds: Interval | tuple[None, None] = share_interval(parts, wholes) or (None, None)
+    return _Share(float(parts.sum() / wholes.sum()), *bounds)
+
+
+def _both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
+    """For every game judged in both orders, whether they agree, and its query."""
+    if table.query is None:
+        return np.zeros(0, np.bool_), np.zeros(0, np.int32)
+    forward, backward = (judged_games(table, rows) for rows in (table.a < table.b, table.a > table.b))
+    _, one, other = np.intersect1d(forward.key, backward.key, assume_unique=True, return_indices=True)
+    return forward.outcome[one] == backward.outcome[other], forward.query[one]
+
+
+def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
+    """1 where the first shown is longer, -1 where the second is, 0 where they are equal or a length is not known."""
     if table.query is None or table.queries is None or not lengths:
-        return 0, 0
+        return np.zeros(len(table), np.int8)
     known = np.full((len(table.queries), len(table.agents)), math.nan)
-    for row, query in enumerate(table.queries):
-        for column, agent in enumerate(table.agents):
-            known[row, column] = lengths.get((query, agent), math.nan)
+    query, agent = ({name: at for at, name in enumerate(names)} for names in (table.queries, table.agents))
+    for (of_query, of_agent), length in lengths.items():
+        if of_query in query and of_agent in agent:
+            known[query[of_query], agent[of_agent]] = length
     longer = np.sign(known[table.query, table.a] - known[table.query, table.b])
-    comparable = (np.abs(longer) == 1) & (table.outcome != 0)
-    return int(comparable.sum()), int((longer[comparable] == table.outcome[comparable]).sum())
+    signs: NDArray[np.int8] = np.nan_to_num(longer).astype(np.int8)
+    return signs
+
+
+def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: Ties, scale: float) -> PositionEffect | None:
+    """The longer answer put first in every game, its advantage is that of the first place."""
+    rows = longer != 0
+    if not rows.any():
+        return None
+    swap = longer[rows] < 0
+    a, b, score = shown.a[rows], shown.b[rows], shown.score[rows]
+    agents = np.stack([np.where(swap, b, a), np.where(swap, a, b)])
+    played, codes = np.unique(agents, return_inverse=True)
+    first, second = codes.reshape(agents.shape).astype(np.int32)
+    games = Games(
+        agents=tuple(shown.agents[agent] for agent in played),
+        a=first,
+        b=second,
+        score=np.where(swap, 1 - score, score),
+        cluster=None if shown.cluster is None else shown.cluster[rows],
+        a_shown_first=True,
+    )
+    return position_effect(games, ties=ties, scale=scale)
+
+
+def _coverage(table: VerdictTable) -> float | None:
+    if table.query is None:
+        return None
+    size = len(table.agents)
+    low, high = np.minimum(table.a, table.b), np.maximum(table.a, table.b)
+    cells = np.unique((table.query.astype(np.int64) * size + low) * size + high).size
+    return cells / (len(table.queries or ()) * size * (size - 1) / 2)
 
 
 def _triples(games: Games) -> tuple[int, int]:
@@ -148,7 +243,3 @@ def _triples(games: Games) -> tuple[int, int]:
     every = np.trace(decided @ decided @ decided) / 6
     circles = np.trace(beats @ beats @ beats) / 3
     return round(float(every)), round(float(circles))
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

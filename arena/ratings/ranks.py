@@ -1,7 +1,13 @@
-"""Which agents are better than which: rank intervals, paired tests, and groups that cannot be told apart."""
+"""Which agents are better than which: rank intervals, paired tests, and groups that cannot be told apart.
+
+All claims about order rest on one set of intervals of differences, wide enough to hold for all pairs of agents at once
+(Mogstad, Romano, Shaikh and Wilhelm 2024, Review of Economic Studies 91, "Inference for Ranks", section 3): where a
+rank interval or a group says that one agent is better than another, so does every other place that mentions the two.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +18,36 @@ from arena.ratings.games import Floats
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
+
+_POWER = 0.8
+"""Chance that the number of queries said to be needed will indeed separate two agents."""
+
+_MOST_QUERIES = 1_000_000
+"""Two agents that would need more than this are as good as equal, and the number would be noise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointDifferences:
+    """Intervals of all differences between two agents, of which all hold the truth at once at the given level.
+
+    Attributes:
+        difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
+        se: standard errors, same shape.
+        half: half the width of the intervals, same shape.
+        units: number of independent queries (or games).
+        level: probability that no interval misses.
+    """
+
+    difference: Floats
+    se: Floats
+    half: Floats
+    units: int
+    level: float
+
+    @property
+    def different(self) -> NDArray[np.bool_]:
+        """Pairs whose interval leaves out 0, shape (agents, agents)."""
+        return np.abs(self.difference) > np.maximum(self.half, _RESOLUTION)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,25 +73,62 @@ def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
     return ranks.reshape(np.shape(ratings)).astype(np.int64)
 
 
-def rank_intervals(
-    ratings: Floats, sample_sets: tuple[Floats, ...], level: float = 0.95
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Best and worst rank of each agent, each for itself, at the given level.
+def joint_differences(
+    ratings: Floats, sample_sets: tuple[Floats, ...], units: int, level: float = 0.95
+) -> JointDifferences:
+    """Intervals of all differences from the largest studentised difference over all pairs in each sample.
 
-    The interval runs between the percentiles of the agent's competition rank over bootstrap samples, rounded
-    outwards, is the widest over the sets of samples, and holds the rank of the point estimate.
+    Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
+    and by reading the quantile off Student's t with n - 1 degrees of freedom.
 
     Args:
         ratings: point estimate, shape (agents,).
-        sample_sets: ratings of samples, each of shape (samples, agents).
-        level: share of samples inside, of each agent for itself.
+        sample_sets: ratings of samples, each of shape (samples, agents); each pair has the widest of its intervals.
+        units: number of independent queries (or games).
+        level: probability that all intervals hold the truth.
     """
-    low = high = competition_ranks(ratings)
+    se = half = np.zeros((ratings.size, ratings.size))
+    inflation = math.sqrt(units / (units - 1))
     for samples in sample_sets:
-        ranks = competition_ranks(samples)
-        low = np.minimum(low, np.percentile(ranks, 50 * (1 - level), axis=0, method="lower"))
-        high = np.maximum(high, np.percentile(ranks, 50 * (1 + level), axis=0, method="higher"))
-    return low.astype(np.int64), high.astype(np.int64)
+        sd = np.sqrt(np.maximum(_difference_variance(np.cov(samples, rowvar=False)), 0.0))
+        width = _critical(samples - ratings, sd, units, level) * inflation * sd
+        se, half = np.where(width > half, inflation * sd, se), np.maximum(width, half)
+    return JointDifferences(ratings[:, np.newaxis] - ratings, se, half, units, level)
+
+
+def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Best and worst rank of each agent; the intervals of all agents hold their true ranks at once.
+
+    An agent ranks behind all that are surely better and ahead of all that are surely worse, where the true rank is
+    1 + the number of agents that are truly better.
+    """
+    better = joint.different & (joint.difference > 0)
+    agents = len(better)
+    return 1 + better.sum(axis=0).astype(np.int64), agents - better.sum(axis=1).astype(np.int64)
+
+
+def queries_needed(difference: float, se: float, half: float, units: int) -> int | None:
+    """How many more queries would separate two agents in four cases out of five, were the difference as it seems.
+
+    The standard error falls with the root of the number of queries; needed is that an interval as wide as today's,
+    scaled so, leaves out 0 with probability 0.8. The present difference is itself uncertain, and so is this number.
+
+    Args:
+        difference: between the two agents, in points.
+        se: its standard error.
+        half: half the width of its interval.
+        units: number of queries (or games) behind it.
+
+    Returns:
+        0 where the interval leaves out 0 already; ``None`` where the two are as good as equal.
+    """
+    gap = abs(difference)
+    if gap > max(half, _RESOLUTION):
+        return 0
+    if gap <= _RESOLUTION:
+        return None
+    total = units * ((half + float(special.ndtri(_POWER)) * se) / gap) ** 2
+    return math.ceil(total - units) if total - units <= _MOST_QUERIES else None
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -> PairedTests:
@@ -101,6 +174,18 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
         member = [_letter(number) for number, (start, end) in enumerate(runs) if start <= place < end]
         labels[agent] = member[0] if len(member) == 1 else f"{member[0]}-{member[-1]}"
     return tuple(labels)
+
+
+def _critical(deviations: Floats, sd: Floats, units: int, level: float) -> float:
+    """Quantile of the largest absolute studentised difference over all pairs, on the scale of Student's t."""
+    scale = np.where(sd > _RESOLUTION, sd, np.inf)
+    largest = np.zeros(len(deviations))
+    for agent, own in enumerate(deviations.T):
+        gaps = np.abs(deviations - own[:, np.newaxis]) / scale[agent]
+        np.maximum(largest, gaps.max(axis=1), out=largest)
+    rank = min(largest.size, math.ceil(level * (largest.size + 1)))
+    normal = float(np.partition(largest, rank - 1)[rank - 1])
+    return -float(special.stdtrit(units - 1, special.ndtr(-normal)))
 
 
 def _difference_variance(covariance: Floats) -> Floats:

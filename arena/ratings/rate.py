@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -11,16 +13,33 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
+from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
+from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
-from arena.ratings.ranks import PairedTests, competition_ranks, groups, paired_tests, rank_intervals
-from arena.ratings.results import AgentRating, Convergence, PairDifference
+from arena.ratings.ranks import (
+    JointDifferences,
+    PairedTests,
+    competition_ranks,
+    groups,
+    joint_differences,
+    paired_tests,
+    queries_needed,
+    rank_intervals,
+)
+from arena.ratings.results import AgentRating, Convergence, Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
 from judges.errors import InputError
 
 _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
+
+_DRAWS = 2000
+"""Normal draws in place of bootstrap samples."""
+
+_FEWEST_SAMPLES = 100
+"""Fewer bootstrap samples cannot show how far the largest of many differences strays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +58,9 @@ class RatingSettings:
         win_and_tie: what a win in one order and a tie in the other make.
         cluster: resample whole queries, not single games.
         bootstrap: samples; 0 for no intervals.
-        level: of intervals; tests call a difference significant at 1 - level.
+        level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
+        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``.
     """
 
     k: float = 32.0
@@ -57,6 +77,7 @@ class RatingSettings:
     bootstrap: int = 1000
     level: float = 0.95
     seed: int = 0
+    fragility: Literal["none", "leader", "neighbours"] = "leader"
 
     def __post_init__(self) -> None:
         if not (self.k > 0 and self.scale > 0 and self.tournaments >= 1):
@@ -67,6 +88,8 @@ class RatingSettings:
             raise InputError(f"ratings: ties must be 'davidson' or 'half', not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
+        if self.fragility not in ("none", "leader", "neighbours"):
+            raise InputError(f"ratings: fragility must be 'none', 'leader' or 'neighbours', not {self.fragility!r}")
         if self.reconcile and self.position:
             raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
 
@@ -83,6 +106,9 @@ class Ratings:
         tie_parameter: Davidson's nu, ``None`` with half-win ties.
         tally: how verdicts became games, ``None`` where games came without verdicts.
         notes: in words, what a reader must know before believing the numbers.
+        judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
+        fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
+            fractions of games.
     """
 
     agents: tuple[AgentRating, ...]
@@ -94,6 +120,15 @@ class Ratings:
     settings: RatingSettings
     convergence: Convergence
     notes: tuple[str, ...]
+    judges: JudgeAgreement | None = None
+    fragility: tuple[Fragility, ...] = ()
+
+    @property
+    def neighbours(self) -> tuple[PairDifference, ...]:
+        """The pairs of agents that follow each other on the leaderboard, from the top."""
+        of_two = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
+        names = [row.agent for row in self.agents]
+        return tuple(of_two[frozenset(two)] for two in itertools.pairwise(names) if frozenset(two) in of_two)
 
 
 def rate(
@@ -116,11 +151,37 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    return rate_games(_games(table, chosen, health), chosen, health)
+    rated = rate_games(_games(table, chosen, health), chosen, health, table.queries)
+    return replace(rated, judges=judge_agreement(table))
 
 
-def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | None = None) -> Ratings:
+def rate_by_judge(
+    verdicts: Iterable[GameVerdict] | VerdictTable,
+    settings: RatingSettings | None = None,
+    lengths: Lengths | None = None,
+) -> dict[str, Ratings]:
+    """Each judge's own leaderboard and health, by name; the arguments are those of ``rate``.
+
+    Raises:
+        InputError: as ``rate`` does, and where a judge has not seen the anchor.
+    """
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    return {judge: rate(of_judge(table, judge), settings, lengths) for judge in table.judges}
+
+
+def rate_games(
+    games: Games,
+    settings: RatingSettings,
+    health: JudgeHealth | None = None,
+    queries: tuple[str, ...] | None = None,
+) -> Ratings:
     """Rate the agents of games, in which every agent must have played.
+
+    Args:
+        games: with the query's number as cluster where it is known.
+        settings: how to rate.
+        health: of the judge behind the games.
+        queries: names of the queries.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
@@ -137,10 +198,11 @@ def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | Non
     )
     by_elo = _elo(games, settings) if games.are_whole else None
     resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
-    tests = _tests(games, fitted, by_query=settings.cluster)
+    compared = _compared(games, fitted, resampled, settings)
+    agents = _rows(games, fitted, by_elo, resampled, compared, level=settings.level)
     return Ratings(
-        agents=_rows(games, fitted, by_elo, resampled, tests, level=settings.level),
-        pairs=_pairs(games.agents, tests),
+        agents=agents,
+        pairs=_pairs(games.agents, compared),
         judge_health=health,
         position_effect=fitted.position_effect,
         tie_parameter=fitted.tie_parameter,
@@ -148,6 +210,7 @@ def rate_games(games: Games, settings: RatingSettings, health: JudgeHealth | Non
         settings=settings,
         convergence=_convergence(fitted, resampled),
         notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
+        fragility=_fragility(games, fitted, [row.agent for row in agents], settings, queries),
     )
 
 
@@ -169,15 +232,37 @@ def _elo(games: Games, settings: RatingSettings) -> EloRatings:
     )
 
 
-def _tests(games: Games, fitted: BradleyTerry, *, by_query: bool) -> PairedTests | None:
-    """Tests of all pairs, ``None`` where a single query (game) leaves nothing to estimate variation from."""
-    spread = sandwich(games, fitted, by_query=by_query)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compared:
+    """All pairs of agents: tests of each, and intervals that hold for all."""
+
+    tests: PairedTests
+    joint: JointDifferences
+
+
+def _compared(
+    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, settings: RatingSettings
+) -> _Compared | None:
+    """``None`` where a single query (game) leaves nothing to estimate variation from.
+
+    Where there are no or too few bootstrap samples, draws from the sandwich covariance take their place.
+    """
+    spread = sandwich(games, fitted, by_query=settings.cluster)
     if spread is None:
         return None
     covariances = [spread.covariance]
     if fitted.problems or np.trace(spread.covariance) < _NO_VARIANCE:
         covariances.append(fitted.model_covariance())
-    return paired_tests(fitted.ratings, tuple(covariances), spread.clusters)
+    if resampled is not None and len(resampled.samples) >= _FEWEST_SAMPLES:
+        sample_sets = resampled.sample_sets
+    else:
+        rng = np.random.default_rng(settings.seed)
+        draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
+        sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
+    return _Compared(
+        paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
+        joint_differences(fitted.ratings, sample_sets, spread.clusters, settings.level),
+    )
 
 
 def _rows(
@@ -185,16 +270,16 @@ def _rows(
     fitted: BradleyTerry,
     by_elo: EloRatings | None,
     resampled: Bootstrap | None,
-    tests: PairedTests | None,
+    compared: _Compared | None,
     *,
     level: float,
 ) -> tuple[AgentRating, ...]:
     ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
     ranks = competition_ranks(ratings)
-    different = tests.p_holm < 1 - level if tests else np.zeros((ratings.size, ratings.size), np.bool_)
+    different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     lettered = groups(ratings, different)
     low, high = resampled.interval(level) if resampled else (None, None)
-    rank_low, rank_high = rank_intervals(ratings, resampled.sample_sets, level) if resampled else (None, None)
+    rank_low, rank_high = rank_intervals(compared.joint) if resampled and compared else (None, None)
     rows = [
         AgentRating(
             agent=name,
@@ -229,15 +314,63 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
     return {name: tuple(dict.fromkeys(causes)) for name, causes in flags.items()}
 
 
-def _pairs(agents: tuple[str, ...], tests: PairedTests | None) -> tuple[PairDifference, ...]:
-    if tests is None:
+def _pairs(agents: tuple[str, ...], compared: _Compared | None) -> tuple[PairDifference, ...]:
+    if compared is None:
         return ()
+    tests, joint = compared.tests, compared.joint
     found = []
     for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
-        better, worse = (i, j) if tests.difference[i, j] >= 0 else (j, i)
-        gap, p = float(tests.difference[better, worse]), float(tests.p_holm[i, j])
-        found.append(PairDifference(agents[better], agents[worse], gap, p))
+        better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
+        gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
+        pair = PairDifference(
+            better=agents[better],
+            worse=agents[worse],
+            difference=gap,
+            p_holm=float(tests.p_holm[i, j]),
+            p=float(tests.p[i, j]),
+            se=se,
+            low=gap - half,
+            high=gap + half,
+            separable=bool(joint.different[i, j]),
+            queries_needed=queries_needed(gap, se, half, joint.units),
+        )
+        found.append(pair)
     return tuple(found)
+
+
+def _fragility(
+    games: Games,
+    fitted: BradleyTerry,
+    order: Sequence[str],
+    settings: RatingSettings,
+    queries: tuple[str, ...] | None,
+) -> tuple[Fragility, ...]:
+    if settings.fragility == "none":
+        return ()
+    units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
+    found: list[tuple[Literal["leader", "neighbours"], Flip | None]]
+    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
+    if settings.fragility == "neighbours":
+        found += [
+            ("neighbours", pair_flip(games, fitted, one, other, unit))
+            for one, other in itertools.pairwise(order)
+            for unit in units
+        ]
+    return tuple(_named(change, flip, queries) for change, flip in found if flip is not None)
+
+
+def _named(change: Literal["leader", "neighbours"], flip: Flip, queries: tuple[str, ...] | None) -> Fragility:
+    return Fragility(
+        change=change,
+        ahead=flip.ahead,
+        behind=flip.behind,
+        unit=flip.unit,
+        units=flip.units,
+        count=flip.count,
+        share=flip.share,
+        tried=flip.tried,
+        queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
+    )
 
 
 def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergence:

@@ -12,7 +12,8 @@ class AgentRating:
 
     Attributes:
         rank: 1 + the number of agents with a higher ``bt``.
-        rank_low, rank_high: best and worst rank over bootstrap samples, ``None`` where there is no bootstrap.
+        rank_low, rank_high: best and worst rank; all agents' intervals hold their true ranks at once at the level of
+            the settings, see ``ranks.rank_intervals``. ``None`` where there is no bootstrap.
         group: letters; agents that share one cannot be told apart, see ``ranks.groups``.
         elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
         elo_order_sd: its standard deviation over orders: order noise, no confidence interval.
@@ -67,9 +68,52 @@ class Convergence:
 
 @dataclass(frozen=True, slots=True)
 class PairDifference:
-    """Two agents compared: difference in Bradley-Terry points and the p-value corrected by Holm for all pairs."""
+    """Two agents compared.
+
+    Attributes:
+        difference: in Bradley-Terry points.
+        p_holm: p-value corrected by Holm for all pairs.
+        p: p-value of this pair alone.
+        se: standard error of the difference, clustered as the ratings are.
+        low, high: interval of the difference; those of all pairs hold at once at the level of the settings.
+        separable: whether that interval leaves out 0, so that the order of the two can be believed.
+        queries_needed: more queries (games, where there are none) that would make them separable with probability 0.8
+            if the difference is what it seems; 0 if they are, ``None`` if they are as good as equal.
+    """
 
     better: str
     worse: str
     difference: float
     p_holm: float
+    p: float
+    se: float
+    low: float
+    high: float
+    separable: bool
+    queries_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fragility:
+    """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
+
+    Attributes:
+        change: ``leader``, that anyone else leads, or ``neighbours``, that these two change places.
+        ahead, behind: the order as it is; for a change of leader, ``behind`` is who would lead.
+        unit: ``game`` (its two orders reconciled, where they were) or ``query`` with all of its games.
+        units: how many there are.
+        count: how many suffice, 0 where the two are equal already, ``None`` for more than ``tried``.
+        share: count divided by units.
+        tried: the most that were left out together.
+        queries: names of the queries to leave out, those that weigh most first; empty for games.
+    """
+
+    change: Literal["leader", "neighbours"]
+    ahead: str
+    behind: str
+    unit: Literal["game", "query"]
+    units: int
+    count: int | None
+    share: float | None
+    tried: int
+    queries: tuple[str, ...]

@@ -112,3 +112,71 @@ def test_health_works_without_queries() -> None:
     rows = [GameVerdict(None, *pair, Verdict.A) for pair in (("x", "y"), ("y", "x"))]
     health = judge_health(rows)
     assert (health.both_orders, health.order_agreement, health.first_share) == (0, None, 1.0)
+
+
+def with_lengths(queries: int, chance_longer: float, seed: int) -> tuple[list[GameVerdict], dict[tuple[str, str], int]]:
+    """Equal agents before a judge that prefers the longer answer with a fixed chance; every third game is equal."""
+    rng = np.random.default_rng(seed)
+    lengths = {(f"q{q}", agent): int(rng.integers(10, 13)) for q in range(queries) for agent in "xyz"}
+    rows = []
+    for q in range(queries):
+        for first, second in (("x", "y"), ("y", "z"), ("z", "x")):
+            difference = np.sign(lengths[f"q{q}", first] - lengths[f"q{q}", second])
+            chance = 0.5 + difference * (chance_longer - 0.5)
+            rows.append(game(f"q{q}", first, second, "A" if rng.random() < chance else "B"))
+    return rows, lengths
+
+
+@pytest.mark.parametrize(("chance", "sign"), [(0.75, 1), (0.25, -1)])
+def test_the_preference_for_longer_answers_is_found_with_its_sign_and_size(chance: float, sign: int) -> None:
+    health = judge_health(*with_lengths(200, chance, seed=4))
+    assert health.longer_effect == pytest.approx(sign * 400 * np.log10(3), abs=50)
+    assert health.longer_effect_low is not None
+    assert health.longer_effect_high is not None
+    assert health.longer_effect_low < health.longer_effect < health.longer_effect_high
+    assert sign * health.longer_effect_low > 0
+    assert health.longer_share_low is not None
+    assert health.longer_share_high is not None
+    assert health.longer_share_low < chance < health.longer_share_high
+
+
+def test_a_judge_indifferent_to_length_has_no_effect_of_it() -> None:
+    health = judge_health(*with_lengths(200, 0.5, seed=5))
+    assert (health.longer_effect_low or 0) < 0 < (health.longer_effect_high or 0)
+    assert (health.longer_share_low or 0) < 0.5 < (health.longer_share_high or 0)
+
+
+def test_a_better_agent_that_also_writes_more_leaves_the_effect_of_length_open() -> None:
+    rows = [game(f"q{i}", "x", "y", "A") for i in range(30)]
+    lengths = {(f"q{i}", agent): size for i in range(30) for agent, size in (("x", 90), ("y", 10))}
+    health = judge_health(rows, lengths)
+    assert health.longer_share == 1.0
+    assert health.longer_effect is None
+
+
+def test_intervals_of_shares_count_queries_not_verdicts() -> None:
+    rows = biased(40, 0.7, seed=6)
+    once, often = judge_health(rows), judge_health(rows * 25)
+    for name in ("first_share_low", "first_share_high", "order_agreement_low", "order_agreement_high"):
+        assert getattr(often, name) == pytest.approx(getattr(once, name), abs=0.01)
+    assert once.first_share_low is not None
+    assert 0.5 < once.first_share_low < 0.7 < (once.first_share_high or 0) < 0.8
+
+
+def test_a_share_without_an_exception_still_has_an_interval() -> None:
+    health = judge_health(biased(10, 1.0, seed=7))
+    assert (health.first_share, health.first_share_high) == (1.0, 1.0)
+    assert 0.5 < (health.first_share_low or 0) < 0.8
+
+
+def test_one_query_gives_shares_without_intervals() -> None:
+    health = judge_health(biased(1, 0.5, seed=8))
+    assert health.first_share is not None
+    assert (health.first_share_low, health.order_agreement_high) == (None, None)
+
+
+def test_coverage_is_the_share_of_queries_and_pairs_with_a_verdict() -> None:
+    health = judge_health([game("q1", "x", "y", "A"), game("q1", "y", "x", "A"), game("q2", "y", "z", "B")])
+    assert health.coverage == pytest.approx(2 / 6)
+    assert health.queries == 2
+    assert judge_health([GameVerdict(None, "x", "y", Verdict.A)]).coverage is None

@@ -224,6 +224,7 @@ def test_fractions_of_games_have_no_elo_rating() -> None:
         ({"win_and_tie": "loss"}, "win_and_tie"),
         ({"reconcile": True, "position": True}, "position"),
         ({"level": 95.0}, "level"),
+        ({"fragility": "all"}, "fragility"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(setting: dict[str, object], message: str) -> None:
@@ -234,3 +235,18 @@ def test_settings_that_make_no_sense_are_refused(setting: dict[str, object], mes
 def test_an_unknown_anchor_is_refused_with_the_names_to_choose_from() -> None:
     with pytest.raises(InputError, match="w, x, y, z"):
         rate(simulated(), RatingSettings(anchor="nobody"))
+
+
+def test_the_leaderboard_says_how_few_games_and_queries_its_lead_hangs_on() -> None:
+    rated = rate(simulated(seed=6, queries=40), dataclasses.replace(QUICK, fragility="neighbours"))
+    leads = [part for part in rated.fragility if part.change == "leader"]
+    assert [(part.unit, part.units, part.ahead) for part in leads] == [("game", 240, "z"), ("query", 40, "z")]
+    pairs = [(part.ahead, part.behind) for part in rated.fragility if part.change == "neighbours"]
+    assert pairs == [("z", "y")] * 2 + [("y", "x")] * 2 + [("x", "w")] * 2
+    _, of_queries = leads
+    assert of_queries.count is not None
+    assert 1 < of_queries.count < 10
+    assert len(of_queries.queries) == of_queries.count
+    kept = [row for row in simulated(seed=6, queries=40) if row.query_id not in of_queries.queries]
+    assert rate(kept, QUICK).agents[0].agent == of_queries.behind != "z"
+    assert rate(simulated(), dataclasses.replace(QUICK, fragility="none")).fragility == ()

@@ -9,7 +9,7 @@ from arena.ratings import bootstrap as bootstrap_module
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.games import Floats, Games
-from arena.ratings.ranks import competition_ranks, groups, paired_tests, rank_intervals
+from arena.ratings.ranks import competition_ranks, groups, joint_differences, paired_tests, rank_intervals
 from arena.ratings.sandwich import sandwich
 
 
@@ -157,7 +157,7 @@ def test_five_wins_in_five_games_are_not_certainty() -> None:
     low, high = drawn.interval()
     assert (high - low > 200).all()
     assert drawn.without_maximum == 500
-    best, worst = rank_intervals(fitted.ratings, drawn.sample_sets)
+    best, worst = rank_intervals(joint_differences(fitted.ratings, drawn.sample_sets, drawn.units))
     assert (best.tolist(), worst.tolist()) == ([1, 1], [2, 2])
 
 
@@ -165,14 +165,6 @@ def test_ranks_share_a_place_as_in_a_competition() -> None:
     ratings = np.array([1000.0, 1200.0, 1000.0 + 1e-9, 900.0])
     assert competition_ranks(ratings).tolist() == [2, 1, 2, 4]
     assert competition_ranks(np.array([ratings, -ratings])).tolist() == [[2, 1, 2, 4], [2, 4, 2, 1]]
-
-
-def test_rank_intervals_hold_the_middle_of_the_samples_and_the_estimate() -> None:
-    estimate = np.array([30.0, 20.0, 10.0])
-    samples = np.repeat([[30.0, 20.0, 10.0], [20.0, 30.0, 10.0], [10.0, 20.0, 30.0]], [90, 9, 1], axis=0)
-    low, high = rank_intervals(estimate, (samples,))
-    assert low.tolist() == [1, 1, 3]
-    assert high.tolist() == [2, 2, 3]
 
 
 def test_paired_tests_use_the_covariance_of_the_difference() -> None:

@@ -1,0 +1,1 @@
+"""How far judges, and people, agree: coefficients as pure functions of labels or counts."""

@@ -1,0 +1,298 @@
+"""How few games, or queries, carry an order of two agents: would it stand without them?
+
+Which ones weigh most is read off the influence function (Broderick, Giordano and Meager 2020, "An automatic
+finite-sample robustness metric", arXiv 2011.14999): leaving out a game with score u moves the parameters by -H^-1 u, H
+the curvature at the fit. Games or queries are left out in the order of that influence, and every count reported has
+been confirmed by fitting what remains. It is an upper bound on the fewest: fewer, otherwise chosen, may do as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
+from arena.ratings.games import Floats, Games
+from arena.ratings.likelihood import probabilities
+
+Unit: TypeAlias = Literal["game", "query"]
+
+_RESOLUTION = 1e-6
+"""Ratings closer than this many points are equal."""
+
+_CHALLENGERS = 3
+"""Agents tried for the lead: those that the influence function says are nearest to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """What it takes to turn the order of two agents.
+
+    Attributes:
+        ahead: the agent with the higher rating, or the leader.
+        behind: the agent that then is ahead; for the leader, the new one, or the nearest where none was found.
+        unit: what is left out.
+        units: how many there are.
+        count: how many suffice, confirmed by fitting the rest; 0 where the two are equal already, ``None`` where
+            ``tried`` do not suffice.
+        tried: the most that were left out together.
+        removed: which: row numbers of the games, or numbers of the queries, those that weigh most first.
+    """
+
+    ahead: str
+    behind: str
+    unit: Unit
+    units: int
+    count: int | None
+    tried: int
+    removed: tuple[int, ...]
+
+    @property
+    def share(self) -> float | None:
+        """Of all units, ``None`` where the count is not known."""
+        return None if self.count is None else self.count / self.units
+
+
+def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share: float = 0.25) -> Flip | None:
+    """The fewest games or queries without which another agent leads.
+
+    Args:
+        games: those that ``fitted`` comes from, each of whole weight.
+        fitted: ratings of at least two agents.
+        unit: what to leave out.
+        largest_share: of all units, beyond which an order is not fragile and the search ends.
+
+    Returns:
+        ``None`` where there is no such unit: games without queries, or fractions of games.
+    """
+    deck = _deck(games, fitted, unit)
+    if deck is None:
+        return None
+    ratings = fitted.ratings
+    leader = int(ratings.argmax())
+    single = deck if unit == "game" else _Deck(games, fitted, None)
+    others = [agent for agent in range(ratings.size) if agent != leader]
+    nearest = sorted(others, key=lambda agent: (single.queue(leader, agent).guess(largest_share), -ratings[agent]))
+
+    def overtaken(left: Floats) -> int | None:
+        best = int(np.where(np.isnan(left), -np.inf, left).argmax())
+        return best if left[best] > left[leader] + _RESOLUTION else None
+
+    best = None
+    share = largest_share
+    for challenger in nearest[:_CHALLENGERS]:
+        found = _flip(deck, leader, challenger, overtaken, share)
+        if best is None or (found.count is not None and (best.count is None or found.count < best.count)):
+            best = found
+        if best.count is not None:
+            share = (best.count - 1) / deck.units
+    return best
+
+
+def pair_flip(
+    games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit, *, largest_share: float = 0.25
+) -> Flip | None:
+    """The fewest games or queries without which two agents change places; arguments and result as ``leader_flip``.
+
+    Raises:
+        ValueError: an agent is not among those rated.
+    """
+    deck = _deck(games, fitted, unit)
+    if deck is None:
+        return None
+    first, second = (fitted.agents.index(name) for name in (one, other))
+    ahead, behind = (first, second) if fitted.ratings[first] >= fitted.ratings[second] else (second, first)
+
+    def turned(left: Floats) -> int | None:
+        return behind if left[behind] > left[ahead] + _RESOLUTION else None
+
+    return _flip(deck, ahead, behind, turned, largest_share)
+
+
+def _deck(games: Games, fitted: BradleyTerry, unit: Unit) -> _Deck | None:
+    if not games.are_whole or (unit == "query" and games.cluster is None):
+        return None
+    return _Deck(games, fitted, games.cluster if unit == "query" else None)
+
+
+def _flip(
+    deck: _Deck, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float
+) -> Flip:
+    """``overtaker`` names the agent that went ahead, ``None`` if none did, from the ratings of what is left."""
+    names, unit = deck.fitted.agents, deck.unit
+    if deck.fitted.ratings[ahead] - deck.fitted.ratings[behind] <= _RESOLUTION:
+        return Flip(names[ahead], names[behind], unit, deck.units, 0, 0, ())
+    queue = deck.queue(ahead, behind)
+    limit = min(queue.size, int(largest_share * deck.units + 1e-9))
+
+    def flipped(count: int) -> bool:
+        return overtaker(deck.ratings_without(queue.left_out(count))) is not None
+
+    count = _fewest(flipped, queue.guess(largest_share), limit)
+    if count is None:
+        return Flip(names[ahead], names[behind], unit, deck.units, None, limit, ())
+    winner = overtaker(deck.ratings_without(queue.left_out(count)))
+    return Flip(
+        names[ahead], names[behind if winner is None else winner], unit, deck.units, count, limit, queue.members(count)
+    )
+
+
+def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
+    """The smallest count at which a condition holds that, once it holds, goes on to; ``None`` if beyond the limit."""
+    if limit < 1:
+        return None
+    low, high = 0, min(max(guess, 1), limit)
+    while not holds(high):
+        if high == limit:
+            return None
+        low, high = high, min(limit, high + max(1, high // 4))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+class _Deck:
+    """Games as counts of kinds: kind k is a win of the first agent, of the second, or a tie, of pair k mod pairs."""
+
+    def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
+        pairs = fitted.counts
+        self.fitted, self.cluster = fitted, cluster
+        self.unit: Unit = "game" if cluster is None else "query"
+        a, b, score = games.a, games.b, games.score
+        if not fitted.form.position:
+            a, b, score = np.minimum(a, b), np.maximum(a, b), np.where(games.a > games.b, 1 - score, score)
+        pair = np.searchsorted(pairs.a.astype(np.int64) * pairs.agents + pairs.b, a.astype(np.int64) * pairs.agents + b)
+        self.kind = pair + pairs.a.size * np.select([score == 1, score == 0], [0, 1], 2)
+        self.weights = games.weights
+        kinds = 3 * pairs.a.size
+        self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
+        self.units = int(self.counts.sum())
+        self.by_cluster = sparse.csr_array((0, kinds))
+        if cluster is not None:
+            self.by_cluster = sparse.csr_array(
+                (self.weights, (cluster, self.kind)), shape=(int(cluster.max(initial=-1)) + 1, kinds)
+            )
+            self.units = int((self.by_cluster.sum(axis=1) > 0).sum())
+
+    def queue(self, ahead: int, behind: int) -> _Queue:
+        """All units that hold ``ahead`` above ``behind``, those that weigh most first."""
+        of_kinds = self._influence(ahead, behind)
+        gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
+        if self.cluster is None:
+            order = np.argsort(of_kinds, kind="stable")
+            order = order[(of_kinds[order] < 0) & (self.counts[order] > 0)]
+            return _Queue(self, order, of_kinds[order], self.counts[order].astype(np.int64), gap)
+        of_clusters = np.asarray(self.by_cluster @ of_kinds, np.float64)
+        order = np.argsort(of_clusters, kind="stable")
+        order = order[of_clusters[order] < 0]
+        return _Queue(self, order, of_clusters[order], np.ones(order.size, np.int64), gap)
+
+    def ratings_without(self, left_out: Floats) -> Floats:
+        """Ratings of what is left, NaN for agents without games; all NaN where agents no longer compare.
+
+        Agents that nothing links any more are rated by the prior alone, which says nothing about their order.
+        """
+        counts, pairs = self.counts - left_out, self.fitted.counts
+        kept = counts > 0.5
+        players = np.stack([np.tile(pairs.a, 3)[kept], np.tile(pairs.b, 3)[kept]])
+        played, codes = np.unique(players, return_inverse=True)
+        ratings = np.full(len(self.fitted.agents), np.nan)
+        if played.size < 2:
+            return ratings
+        first, second = codes.reshape(players.shape).astype(np.int32)
+        games = Games(
+            agents=tuple(self.fitted.agents[agent] for agent in played),
+            a=first,
+            b=second,
+            score=np.repeat([1.0, 0.0, 0.5], pairs.a.size)[kept],
+            a_shown_first=self.fitted.form.position,
+            weight=counts[kept],
+        )
+        again = bradley_terry(games, replace(self.fitted.settings, anchor=None))
+        torn = "disconnected" in {problem.cause for problem in again.problems} - self._causes()
+        if again.converged and not torn:
+            ratings[played] = again.ratings
+        return ratings
+
+    def _causes(self) -> set[str]:
+        return {problem.cause for problem in self.fitted.problems}
+
+    def _influence(self, ahead: int, behind: int) -> Floats:
+        """What leaving out one game of each kind adds to the gap of two agents, in log-odds, shape (kinds,).
+
+        With v = H^-1 c, c the contrast of the two, it is minus the derivative of the game's log-probability along v,
+        taken numerically so that it is right for every model of ties and order.
+        """
+        contrast = np.zeros(self.fitted.form.size)
+        contrast[ahead], contrast[behind] = 1.0, -1.0
+        direction = np.linalg.solve(self.fitted.curvature(), contrast)
+        step = 1e-4 / max(float(np.abs(direction).max()), 1e-300)
+        up, down = (self._log_probability(self.fitted.x + sign * step * direction) for sign in (1, -1))
+        return (down - up) / (2 * step)
+
+    def _log_probability(self, x: Floats) -> Floats:
+        p = probabilities(self.fitted.form, self.fitted.counts, x[np.newaxis])
+        win, loss = np.log(p.wins_a[0]), np.log(p.wins_b[0])
+        # A tie that counts as half a win of each, or of which there are none, has no probability of its own.
+        own = p.ties[0] > 0
+        tie = np.where(own, np.log(np.where(own, p.ties[0], 1.0)), (win + loss) / 2)
+        return np.concatenate([win, loss, tie])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Queue:
+    """Units in the order in which they are left out.
+
+    Attributes:
+        order: kinds of games, or queries.
+        influence: of one unit of each, in log-odds, all negative.
+        number: units of each.
+        gap: between the two agents, in log-odds.
+    """
+
+    deck: _Deck
+    order: NDArray[np.intp]
+    influence: Floats
+    number: NDArray[np.int64]
+    gap: float
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return int(self.number.sum())
+
+    def guess(self, largest_share: float) -> int:
+        """How many units the influence function says close the gap, at most the given share of all and one more."""
+        before = np.concatenate([[0.0], np.cumsum(self.influence * self.number)])
+        at = int(np.searchsorted(-before, self.gap)) - 1
+        most = int(largest_share * self.deck.units) + 1
+        if at >= self.order.size:
+            return most
+        rest = (self.gap + before[at]) / -self.influence[at]
+        return min(most, int(self.number[:at].sum()) + int(rest) + 1)
+
+    def left_out(self, count: int) -> Floats:
+        """Games of each kind among the first ``count`` units."""
+        if self.deck.cluster is not None:
+            return np.asarray(self.deck.by_cluster[self.order[:count]].sum(axis=0), np.float64)
+        result = np.zeros(self.deck.counts.size)
+        before = np.cumsum(self.number) - self.number
+        result[self.order] = np.clip(count - before, 0, self.number)
+        return result
+
+    def members(self, count: int) -> tuple[int, ...]:
+        """Numbers of the first ``count`` queries, or rows of as many games, a row of weight 2 twice."""
+        if self.deck.cluster is not None:
+            return tuple(self.order[:count].tolist())
+        wanted = self.left_out(count).astype(np.int64)
+        rows: list[int] = []
+        for kind in self.order[wanted[self.order] > 0]:
+            own = np.flatnonzero(self.deck.kind == kind)
+            rows += np.repeat(own, self.deck.weights[own].astype(np.int64))[: wanted[kind]].tolist()
+        return tuple(rows)

@@ -1,0 +1,227 @@
+"""Several judges of the same games: each one's own verdicts, and how far they agree.
+
+Which side an answer is written on says nothing about it, so every game is counted both ways round: a table of counts
+is averaged with its mirror image (winner and loser exchanged) before a coefficient is read off it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.calibration.agreement import Level, cohen_kappas, coincidences, krippendorff_alphas
+from arena.ratings.clustered import jackknife_interval
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
+
+_OUTCOMES = np.array([-1.0, 0.0, 1.0])
+"""Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """A coefficient of agreement with its 95 % interval, a jackknife over queries; ``None`` where not defined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """Two judges on the games that both judged.
+
+    Attributes:
+        games: how many those are, each with its two orders reconciled.
+        same_winner, both_tie, opposite: games on which they agree on the winner, both see a tie, or name opposite
+            winners.
+        first_tie, second_tie: games on which only one of them sees a tie.
+        agreement: share of games with the same outcome.
+        kappa: Cohen's, all disagreements alike.
+        kappa_linear: a tie against a win costs half of opposite winners.
+    """
+
+    first: str
+    second: str
+    games: int
+    same_winner: int
+    both_tie: int
+    opposite: int
+    first_tie: int
+    second_tie: int
+    agreement: float | None
+    kappa: Coefficient
+    kappa_linear: Coefficient
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """How far several judges agree.
+
+    Attributes:
+        judges: their names.
+        games: games with the verdicts of at least two judges.
+        alpha: Krippendorff's, nominal: win, tie and loss are three names.
+        alpha_ordinal: win, tie and loss are an order.
+        pairs: every two judges.
+    """
+
+    judges: tuple[str, ...]
+    games: int
+    alpha: Coefficient
+    alpha_ordinal: Coefficient
+    pairs: tuple[JudgePair, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedGames:
+    """Reconciled games that still know their judge, sorted by query, judge and pair.
+
+    Attributes:
+        query, judge, a, b: numbers in the table the games come from; ``a`` < ``b``.
+        outcome: 1 where ``a`` won, 0 for a tie, -1 where ``b`` won.
+        game: one number per query and pair, the same for all judges.
+        key: one number per query, judge and pair.
+    """
+
+    query: Ints
+    judge: Ints
+    a: Ints
+    b: Ints
+    outcome: NDArray[np.int8]
+    game: NDArray[np.int64]
+    key: NDArray[np.int64]
+
+
+def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
+    """The verdicts of one judge, with the agents it saw; queries keep their numbers.
+
+    Raises:
+        ValueError: there is no such judge.
+    """
+    if judge not in table.judges:
+        raise ValueError(f"there is no judge {judge!r}, only {', '.join(table.judges)}")
+    rows = table.judge == table.judges.index(judge)
+    played, codes = np.unique(np.concatenate([table.a[rows], table.b[rows]]), return_inverse=True)
+    a, b = np.split(codes.astype(np.int32), 2)
+    return VerdictTable(
+        agents=tuple(table.agents[agent] for agent in played),
+        a=a,
+        b=b,
+        outcome=table.outcome[rows],
+        queries=table.queries,
+        query=None if table.query is None else table.query[rows],
+        judges=(judge,),
+        judge=np.zeros(a.size, np.int32),
+    )
+
+
+def judged_games(
+    table: VerdictTable, rows: NDArray[np.bool_] | None = None, *, win_and_tie: WinAndTie = "tie"
+) -> JudgedGames:
+    """Reconcile each judge's verdicts, of the marked rows only if any are marked.
+
+    Raises:
+        InputError: the verdicts do not name their query.
+    """
+    chosen = np.ones(len(table), np.bool_) if rows is None else rows
+    judges, size = len(table.judges), len(table.agents)
+    # A query as one judge saw it is a query of its own, so that games keep their judge through reconciliation.
+    seen = None if table.query is None else (table.query * judges + table.judge)[chosen]
+    part = replace(
+        table,
+        a=table.a[chosen],
+        b=table.b[chosen],
+        outcome=table.outcome[chosen],
+        query=seen,
+        judge=table.judge[chosen],
+    )
+    games = reconcile(part, win_and_tie=win_and_tie)
+    seen = np.zeros(0, np.int32) if games.cluster is None else games.cluster
+    query, judge = seen // judges, seen % judges
+    pair = games.a.astype(np.int64) * size + games.b
+    outcome = np.rint(2 * games.score - 1).astype(np.int8)
+    key = seen.astype(np.int64) * size**2 + pair
+    return JudgedGames(query, judge, games.a, games.b, outcome, query.astype(np.int64) * size**2 + pair, key)
+
+
+def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:
+    """How far the judges agree on games with the same query and agents.
+
+    Returns:
+        ``None`` for a single judge, or where verdicts name no query, so that nothing says which games are the same.
+    """
+    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    if table.query is None or len(table.judges) < 2:
+        return None
+    games = judged_games(table)
+    distinct, first, unit = np.unique(games.game, return_index=True, return_inverse=True)
+    ratings = np.full((len(table.judges), distinct.size), math.nan)
+    ratings[games.judge, unit] = games.outcome
+    query = games.query[first]
+    pairs = coincidences(ratings, _OUTCOMES)
+    totals = _per_query(pairs, query)
+    return JudgeAgreement(
+        judges=table.judges,
+        games=int(pairs.any(axis=(1, 2)).sum()),
+        alpha=_alpha(totals, "nominal"),
+        alpha_ordinal=_alpha(totals, "ordinal"),
+        pairs=tuple(
+            _judge_pair(table.judges[i], table.judges[j], ratings[i], ratings[j], query)
+            for i, j in combinations(range(len(table.judges)), 2)
+        ),
+    )
+
+
+def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
+    both = ~(np.isnan(one) | np.isnan(other))
+    tables = (one[both, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[both, np.newaxis] == _OUTCOMES)[
+        :, np.newaxis
+    ]
+    totals = _per_query(tables.astype(np.float64), query[both])
+    counts = tables.sum(axis=0)
+    games = int(counts.sum())
+    return JudgePair(
+        first=first,
+        second=second,
+        games=games,
+        same_winner=int(counts[0, 0] + counts[2, 2]),
+        both_tie=int(counts[1, 1]),
+        opposite=int(counts[0, 2] + counts[2, 0]),
+        first_tie=int(counts[1, 0] + counts[1, 2]),
+        second_tie=int(counts[0, 1] + counts[2, 1]),
+        agreement=int(np.trace(counts)) / games if games else None,
+        kappa=_coefficient(lambda stack: cohen_kappas(_mirrored(stack)), totals),
+        kappa_linear=_coefficient(lambda stack: cohen_kappas(_mirrored(stack), "linear"), totals),
+    )
+
+
+def _alpha(totals: Floats, level: Level) -> Coefficient:
+    return _coefficient(lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals)
+
+
+def _coefficient(statistic: Callable[[Floats], Floats], totals: Floats) -> Coefficient:
+    value = float(statistic(totals.sum(axis=0)[np.newaxis])[0])
+    if math.isnan(value):
+        return Coefficient(None, None, None)
+    bounds = jackknife_interval(statistic, totals)
+    if bounds is None:
+        return Coefficient(value, None, None)
+    return Coefficient(value, max(-1.0, bounds[0]), min(1.0, bounds[1]))
+
+
+def _mirrored(tables: Floats) -> Floats:
+    """Tables in which every game is counted half as written and half with its sides exchanged."""
+    mean: Floats = (tables + tables[..., ::-1, ::-1]) / 2
+    return mean
+
+
+def _per_query(tables: Floats, query: Ints) -> Floats:
+    """Tables of games summed by query, shape (queries, 3, 3)."""
+    totals = np.zeros((int(query.max(initial=-1)) + 1, *tables.shape[1:]))
+    np.add.at(totals, query, tables)
+    return totals

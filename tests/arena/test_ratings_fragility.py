@@ -1,0 +1,203 @@
+"""Fragility: the games and queries that carry an order are found, counted, and confirmed by fitting the rest."""
+
+import time
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.fragility import Flip, leader_flip, pair_flip
+from arena.ratings.games import Games
+
+Row = tuple[int, int, float, int]
+
+
+def games_of(rows: list[Row], agents: int, *, shown: bool = False) -> Games:
+    """Games from (a, b, score of a, query)."""
+    a, b, score, query = (np.array(column) for column in zip(*rows, strict=True))
+    names = tuple("abcdefgh"[:agents])
+    columns = (a.astype(np.int32), b.astype(np.int32), score.astype(float), query.astype(np.int32))
+    return Games(names, *columns, a_shown_first=shown)
+
+
+def without(games: Games, rows: tuple[int, ...], **settings: object) -> BradleyTerry:
+    keep = np.ones(len(games), np.bool_)
+    keep[list(rows)] = False
+    cluster = None if games.cluster is None else games.cluster[keep]
+    left = Games(games.agents, games.a[keep], games.b[keep], games.score[keep], cluster, games.a_shown_first)
+    return bradley_terry(left, BradleyTerrySettings(**settings))
+
+
+def planted() -> tuple[Games, tuple[int, int]]:
+    """Against d agent b has a slightly better record than a, but a has beaten the far stronger c twice.
+
+    In units of a score's residual the two surprising wins are worth nearly 1 each, b's better record 0.3, and any
+    other win of a 0.3: two games can turn the order only if they are these two.
+    """
+    rows: list[Row] = []
+
+    def series(first: int, second: int, wins: int, losses: int) -> None:
+        rows.extend((first, second, 1.0 if i < wins else 0.0, len(rows) % 50) for i in range(wins + losses))
+
+    series(0, 3, 70, 30)
+    series(1, 3, 71, 30)
+    series(2, 3, 980, 20)
+    rows += [(0, 2, 1.0, 77), (0, 2, 1.0, 78)]
+    return games_of(rows, 4), (len(rows) - 2, len(rows) - 1)
+
+
+def test_two_planted_games_that_hold_an_order_are_found_exactly() -> None:
+    games, decisive = planted()
+    fitted = bradley_terry(games)
+    ratings = dict(zip(fitted.agents, fitted.ratings, strict=True))
+    assert ratings["a"] > ratings["b"]
+    assert (without(games, decisive).ratings[[0, 1]] @ [1, -1]) < 0
+    flip = pair_flip(games, fitted, "b", "a", "game")
+    assert flip is not None
+    assert (flip.ahead, flip.behind, flip.count) == ("a", "b", 2)
+    assert set(flip.removed) == set(decisive)
+    assert flip.share == pytest.approx(2 / len(games))
+    of_queries = pair_flip(games, fitted, "a", "b", "query")
+    assert of_queries is not None
+    assert (of_queries.count, set(of_queries.removed)) == (2, {77, 78})
+
+
+def test_two_planted_queries_that_hold_the_lead_are_found_exactly() -> None:
+    # On 60 queries b beats a three times in five and c loses to both; on queries 7 and 8 a beats everyone ten times.
+    rng = np.random.default_rng(0)
+    rows: list[Row] = []
+    for q in range(60):
+        rows += [
+            (0, 1, float(q % 5 < 2), q),
+            (0, 2, float(rng.random() < 0.7), q),
+            (1, 2, float(rng.random() < 0.7), q),
+        ]
+    rows += [(0, other, 1.0, q) for q in (7, 8) for other in (1, 2) for _ in range(10)]
+    games = games_of(rows, 3)
+    fitted = bradley_terry(games)
+    assert fitted.ratings.argmax() == 0
+    flip = leader_flip(games, fitted, "query")
+    assert flip is not None
+    assert (flip.ahead, flip.behind, flip.unit, flip.units) == ("a", "b", "query", 60)
+    assert flip.count is not None
+    assert flip.count <= 2
+    assert set(flip.removed) <= {7, 8}
+
+
+def random_games(seed: int, size: int = 40, agents: int = 3, *, shown: bool = False) -> Games:
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, agents, size)
+    b = (a + rng.integers(1, agents, size)) % agents
+    chance = 1 / (1 + np.exp(0.4 * (a - b)))
+    score = np.where(rng.random(size) < 0.2, 0.5, (rng.random(size) < chance) * 1.0)
+    query = rng.integers(0, 12, size)
+    return games_of(list(zip(a.tolist(), b.tolist(), score.tolist(), query.tolist(), strict=True)), agents, shown=shown)
+
+
+def checked(flip: Flip | None, games: Games, **settings: object) -> int | None:
+    """The count, after it is confirmed by an independent fit of what remains."""
+    assert flip is not None
+    if flip.count is None:
+        assert flip.removed == ()
+        return None
+    rows = flip.removed
+    if flip.unit == "query":
+        assert games.cluster is not None
+        rows = tuple(np.flatnonzero(np.isin(games.cluster, flip.removed)).tolist())
+    assert len(set(flip.removed)) == flip.count
+    ratings = dict(zip(games.agents, without(games, rows, **settings).ratings, strict=True))
+    assert ratings[flip.behind] > ratings[flip.ahead]
+    return flip.count
+
+
+@pytest.mark.parametrize("ties", ["davidson", "half"])
+@pytest.mark.parametrize("position", [False, True])
+def test_what_is_reported_does_turn_the_order(ties: Ties, position: bool) -> None:
+    counts = []
+    for seed in range(6):
+        games = random_games(seed, 200, 4, shown=True)
+        fitted = bradley_terry(games, BradleyTerrySettings(ties=ties, position=position))
+        for unit in ("game", "query"):
+            counts.append(checked(leader_flip(games, fitted, unit), games, ties=ties, position=position))
+            order = [games.agents[i] for i in np.argsort(-fitted.ratings)]
+            for one, other in pairwise(order):
+                checked(pair_flip(games, fitted, one, other, unit), games, ties=ties, position=position)
+    assert sum(count is not None for count in counts) >= 6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_fewer_games_would_do_where_all_sets_can_be_tried(seed: int) -> None:
+    games = random_games(seed, 24)
+    fitted = bradley_terry(games)
+    found = checked(leader_flip(games, fitted, "game", largest_share=0.15), games)
+    leader = fitted.ratings.argmax()
+
+    def turns(rows: tuple[int, ...]) -> bool:
+        ratings = without(games, rows).ratings
+        return bool(ratings.max() > ratings[leader] + 1e-6)
+
+    for size in (1, 2) if found is None else range(1, min(found, 3)):
+        kinds = {
+            tuple(sorted((games.a[i], games.b[i], games.score[i]) for i in rows)): rows
+            for rows in combinations(range(24), size)
+        }
+        assert not any(turns(rows) for rows in kinds.values())
+
+
+def test_a_clear_lead_takes_more_than_was_tried() -> None:
+    rows = [(0, 1, float(i % 10 > 0), i) for i in range(100)]
+    games = games_of(rows, 2)
+    flip = leader_flip(games, bradley_terry(games), "game")
+    assert flip is not None
+    assert (flip.count, flip.share, flip.tried, flip.behind) == (None, None, 25, "b")
+
+
+def test_sixty_to_forty_turns_without_twenty_one_games() -> None:
+    games = games_of([(0, 1, float(i % 5 < 3), i) for i in range(100)], 2)
+    for unit in ("game", "query"):
+        flip = leader_flip(games, bradley_terry(games), unit)
+        assert checked(flip, games) == 21
+
+
+def test_equal_leaders_need_nothing_to_go() -> None:
+    games = games_of([(0, 1, float(i % 2), i) for i in range(10)], 2)
+    flip = leader_flip(games, bradley_terry(games), "game")
+    assert flip is not None
+    assert (flip.count, flip.removed) == (0, ())
+
+
+def test_weights_are_single_games() -> None:
+    rows = games_of([(0, 1, 1.0, 0), (0, 1, 0.0, 1)], 2)
+    games = Games(rows.agents, rows.a, rows.b, rows.score, weight=np.array([12.0, 10.0]))
+    flip = leader_flip(games, bradley_terry(games), "game")
+    assert flip is not None
+    assert (flip.units, flip.count, flip.removed) == (22, 3, (0, 0, 0))
+
+
+def test_games_without_queries_and_fractions_of_games_have_no_such_count() -> None:
+    rows = games_of([(0, 1, 1.0, 0), (0, 1, 0.0, 1)], 2)
+    unclustered = Games(rows.agents, rows.a, rows.b, rows.score)
+    fractions = Games(rows.agents, rows.a, rows.b, rows.score, weight=np.array([1.5, 1.0]))
+    assert leader_flip(unclustered, bradley_terry(unclustered), "query") is None
+    assert leader_flip(fractions, bradley_terry(fractions), "game") is None
+
+
+def test_cutting_the_only_games_between_two_camps_is_no_change_of_order() -> None:
+    # Only the bridge a-c says that camp a, b is ahead of camp c, d; without it the camps do not compare.
+    rows: list[Row] = [(0, 1, float(i % 2), i) for i in range(40)] + [(2, 3, float(i % 2), i) for i in range(40)]
+    rows += [(0, 2, 1.0, 100), (0, 2, 1.0, 101), (0, 2, 0.0, 102)]
+    games = games_of(rows, 4)
+    flip = pair_flip(games, bradley_terry(games), "a", "c", "query")
+    assert flip is not None
+    assert flip.count == 2
+    assert 102 not in flip.removed
+
+
+def test_ten_thousand_games_take_less_than_a_second() -> None:
+    games = random_games(1, 10_000, 8)
+    fitted = bradley_terry(games)
+    start = time.perf_counter()
+    flips = [leader_flip(games, fitted, "game"), leader_flip(games, fitted, "query")]
+    assert time.perf_counter() - start < 1
+    assert all(flip is not None for flip in flips)

@@ -1,0 +1,171 @@
+"""Ranks that hold jointly, groups consistent with them, and queries needed to separate neighbours."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.ratings.games import Floats, GameVerdict
+from arena.ratings.ranks import JointDifferences, competition_ranks, groups, joint_differences, rank_intervals
+from arena.ratings.ranks import queries_needed as needed
+from arena.ratings.rate import RatingSettings, rate
+from judges.types import Verdict
+
+QUICK = RatingSettings(bootstrap=200, tournaments=5)
+
+
+def estimated(rng: np.random.Generator, truth: Floats, queries: int, level: float = 0.95) -> JointDifferences:
+    """Intervals from the means of scores on queries, which disagree about agents, and 200 resamples of queries."""
+    scores = (
+        truth + rng.normal(size=(queries, 1)) + rng.normal(0, np.linspace(0.5, 2, truth.size), (queries, truth.size))
+    )
+    weights = rng.multinomial(queries, np.full(queries, 1 / queries), size=200) / queries
+    return joint_differences(scores.mean(axis=0), (weights @ scores,), queries, level)
+
+
+def misses(level: float, *, queries: int = 25, trials: int = 500) -> tuple[float, float]:
+    """How often any true rank, and any true difference, is outside its interval."""
+    rng = np.random.default_rng(11)
+    truth = np.array([0.0, 0.0, 0.0, 0.3, 0.35, 1.0])
+    worst, best = competition_ranks(truth), truth.size + 1 - competition_ranks(-truth)
+    of_ranks = of_differences = 0
+    for _ in range(trials):
+        joint = estimated(rng, truth, queries, level)
+        low, high = rank_intervals(joint)
+        # An agent that ties with others has every rank from theirs on; all must be inside.
+        of_ranks += bool((low > worst).any() or (high < best).any())
+        of_differences += bool((np.abs(joint.difference - (truth[:, np.newaxis] - truth)) > joint.half + 1e-9).any())
+    return of_ranks / trials, of_differences / trials
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_all_ranks_are_inside_their_intervals_at_once(level: float) -> None:
+    of_ranks, of_differences = misses(level)
+    noise = 2 * np.sqrt(level * (1 - level) / 500)
+    assert of_ranks <= 1 - level + noise
+    assert 1 - level - 2 * noise <= of_differences <= 1 - level + noise
+
+
+def test_ranks_hold_their_level_with_eight_queries() -> None:
+    assert misses(0.95, queries=8)[0] <= 0.05
+
+
+def test_intervals_of_single_pairs_would_miss_some_rank_far_more_often() -> None:
+    rng = np.random.default_rng(12)
+    truth = np.zeros(6)
+    wrong = 0
+    for _ in range(200):
+        joint = estimated(rng, truth, 25)
+        wrong += bool((np.abs(joint.difference) > 1.96 * joint.se).any())
+    assert wrong > 0.2 * 200
+
+
+@given(st.integers(0, 10**6))
+def test_ranks_and_groups_tell_the_same_story(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    joint = estimated(rng, rng.normal(0, 0.7, 6), 20)
+    ratings = joint.difference[:, 0]
+    low, high = rank_intervals(joint)
+    lettered = groups(ratings, joint.different)
+    ranks = competition_ranks(ratings)
+    assert (low <= ranks).all()
+    assert (ranks <= high).all()
+    # Nobody is surely better than an agent that could be first; who shares A with the best is not surely worse.
+    top = ratings.argmax()
+    assert low[top] == 1
+    for i in range(6):
+        assert (low[i] == 1) == (not (joint.different[i] & (joint.difference[i] < 0)).any())
+        if lettered[i].split("-")[0] == "A":
+            assert not joint.different[i, top]
+
+
+def test_clear_differences_give_exact_ranks_and_close_ones_share_them() -> None:
+    samples = np.array([300.0, 200.0, 190.0, 0.0]) + np.random.default_rng(1).normal(0, 10, (500, 4))
+    joint = joint_differences(np.array([300.0, 200.0, 190.0, 0.0]), (samples,), 100)
+    low, high = rank_intervals(joint)
+    assert (low.tolist(), high.tolist()) == ([1, 2, 2, 4], [1, 3, 3, 4])
+
+
+def test_of_several_sets_of_samples_the_widest_interval_counts() -> None:
+    rng = np.random.default_rng(2)
+    ratings = np.array([20.0, 0.0])
+    narrow, wide = ratings + rng.normal(0, 2, (300, 2)), ratings + rng.normal(0, 50, (300, 2))
+    both = joint_differences(ratings, (narrow, wide), 50)
+    assert joint_differences(ratings, (narrow,), 50).different[0, 1]
+    assert not both.different[0, 1]
+    assert both.se[0, 1] == pytest.approx(50 * np.sqrt(2), rel=0.1)
+
+
+def test_agents_with_the_same_record_share_their_ranks() -> None:
+    samples = np.random.default_rng(3).normal(0, 10, (200, 1)) * [1.0, 1.0, -2.0] + [100.0, 100.0, 0.0]
+    joint = joint_differences(np.array([100.0, 100.0, 0.0]), (samples,), 50)
+    low, high = rank_intervals(joint)
+    assert (low.tolist(), high.tolist()) == ([1, 1, 3], [2, 2, 3])
+
+
+def test_queries_needed_is_the_textbook_sample_size_for_a_proportion() -> None:
+    # 55 % against 45 %: (1.96 + 0.84)^2 / (4 * 0.05^2) = 785 games for power 0.8 at the level of 5 %.
+    difference, se = np.log(0.55 / 0.45), 1 / np.sqrt(100 * 0.55 * 0.45)
+    assert needed(difference, se, 1.96 * se, 100) == pytest.approx(785 - 100, abs=15)
+
+
+def test_as_many_queries_as_needed_do_separate_four_times_in_five() -> None:
+    rng = np.random.default_rng(4)
+    queries = 60
+    gap, sd = 0.25, 1.0
+    se = sd / np.sqrt(queries)
+    more = needed(gap, se, 2.0 * se, queries)
+    assert more is not None
+    total = queries + more
+    separated = sum(
+        abs(scores.mean()) > 2.0 * scores.std(ddof=1) / np.sqrt(total) for scores in rng.normal(gap, sd, (2000, total))
+    )
+    assert separated / 2000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_no_queries_are_needed_where_the_interval_leaves_out_zero_and_none_help_equals() -> None:
+    assert needed(30.0, 10.0, 25.0, 50) == 0
+    assert needed(-30.0, 10.0, 25.0, 50) == 0
+    assert needed(0.0, 10.0, 25.0, 50) is None
+    assert needed(0.01, 10.0, 25.0, 50) is None
+
+
+def verdicts(shares: dict[str, int], queries: int = 100) -> list[GameVerdict]:
+    """Every agent against "base", winning the given share (in percent) of queries."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for agent, share in shares.items():
+        won = rng.permutation(queries) < share * queries / 100
+        rows += [GameVerdict(f"q{q}", agent, "base", Verdict.A if won[q] else Verdict.B) for q in range(queries)]
+    return rows
+
+
+def test_a_leaderboard_says_which_neighbours_are_separable_and_what_it_would_take() -> None:
+    rated = rate(verdicts({"top": 90, "good": 60, "like": 57, "same": 57}), QUICK)
+    assert [(pair.better, pair.worse) for pair in rated.neighbours][:2] == [("top", "good"), ("good", "like")]
+    top, close, equal, _ = rated.neighbours
+    assert (top.separable, top.queries_needed) == (True, 0)
+    assert top.low > 0
+    assert not close.separable
+    assert close.low < 0 < close.high
+    assert close.queries_needed is not None
+    assert close.queries_needed > 500
+    assert (equal.separable, equal.queries_needed) == (False, None)
+    assert all(pair.p <= pair.p_holm for pair in rated.pairs)
+    groups_of = {line.agent: line.group for line in rated.agents}
+    ranks = {line.agent: (line.rank_low, line.rank_high) for line in rated.agents}
+    assert ranks["top"] == (1, 1)
+    assert groups_of["top"] == "A"
+    assert groups_of["like"] == groups_of["same"]
+    assert ranks["like"] == ranks["same"]
+
+
+def test_without_bootstrap_groups_come_from_the_sandwich_and_agree_with_it() -> None:
+    rows = verdicts({"top": 90, "good": 60, "like": 57})
+    analytic, resampled = (rate(rows, dataclasses.replace(QUICK, bootstrap=n)) for n in (0, 1000))
+    assert [line.group for line in analytic.agents] == [line.group for line in resampled.agents]
+    for one, two in zip(analytic.pairs, resampled.pairs, strict=True):
+        assert one.low == pytest.approx(two.low, abs=0.15 * (two.high - two.low))
+    assert rate(rows, dataclasses.replace(QUICK, bootstrap=1)).pairs[0].se > 0
