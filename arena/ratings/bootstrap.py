@@ -1,26 +1,36 @@
 """How far ratings would move had other queries been asked: the bootstrap over queries.
 
 Verdicts on one query depend on each other, so whole queries are drawn with replacement (Efron and Tibshirani 1993,
-*An Introduction to the Bootstrap*, chapter 8): a sample is a set of multinomial weights on queries, the weights make
-weighted counts, and every sample's maximum is found from the point estimate.
+*An Introduction to the Bootstrap*, chapter 8): a sample is a set of multinomial weights on queries. The Bayesian
+bootstrap (Rubin 1981, Annals of Statistics 9) takes exponential weights instead, which leave no query out, so that no
+sample loses an agent's only defeat. Either way weights make weighted counts, and every sample's maximum is found from
+the point estimate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
 from arena.ratings.existence import unsettled
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import maximise
+from arena.ratings.likelihood import gradient, incidence, maximise
 
-_CELLS_IN_MEMORY = 4_000_000
-"""Numbers in the largest array of a chunk of samples (counts, or matrices of second derivatives)."""
+Scheme: TypeAlias = Literal["multinomial", "bayesian"]
+
+_CELLS_IN_MEMORY = 2_000_000
+"""Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
+_CELLS_IN_CACHE = 50_000
+"""Numbers in each array of a chunk of samples that is iterated together; small enough to stay near the processor."""
+_CHORD_STEPS = 30
+_SLOWEST_CONTRACTION = 0.5
+"""Samples whose steps shrink by less than this are far from the point estimate: Newton's own method is better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +46,7 @@ class Bootstrap:
         model_samples: as many draws from the normal approximation to the fitted model, shape as ``samples``, where
             resampling cannot show the uncertainty: the point estimate itself needs the prior (no resampling shows
             the first loss of an undefeated agent) or no sample differs. ``None`` elsewhere.
+        scheme: how weights were drawn.
     """
 
     samples: Floats
@@ -44,6 +55,7 @@ class Bootstrap:
     without_maximum: int
     not_converged: int
     model_samples: Floats | None
+    scheme: Scheme = "multinomial"
 
     @property
     def sample_sets(self) -> tuple[Floats, ...]:
@@ -58,7 +70,13 @@ class Bootstrap:
 
 
 def bootstrap(
-    games: Games, fitted: BradleyTerry, samples: int = 1000, seed: int = 0, *, by_query: bool = True
+    games: Games,
+    fitted: BradleyTerry,
+    samples: int = 1000,
+    seed: int = 0,
+    *,
+    by_query: bool = True,
+    scheme: Scheme = "multinomial",
 ) -> Bootstrap | None:
     """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
 
@@ -68,10 +86,13 @@ def bootstrap(
         samples: how many.
         seed: of the draws; they do not depend on how samples are spread over memory.
         by_query: draw whole queries; games whose query is not known are drawn one by one.
+        scheme: ``multinomial`` draws with replacement, ``bayesian`` weighs every query (game) by an exponential.
 
     Returns:
         ``None`` where there are fewer than two queries (games): one unit says nothing about variation.
     """
+    if scheme not in get_args(Scheme):
+        raise ValueError(f"the scheme must be one of {', '.join(get_args(Scheme))}, not {scheme!r}")
     rng = np.random.default_rng(seed)
     clusters = None
     if by_query and games.cluster is not None:
@@ -81,34 +102,46 @@ def bootstrap(
         return None
     drawn = np.empty((samples, fitted.form.size))
     without = failed = 0
-    chunk = max(1, _CELLS_IN_MEMORY // max(fitted.form.size**2, fitted.counts.a.size, units if clusters else 1))
+    inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
+    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, units if clusters else 1))
     for start in range(0, samples, chunk):
         size = min(chunk, samples - start)
-        counts = _by_cluster(fitted, clusters, size, rng) if clusters else _by_game(fitted, units, size, rng)
+        if clusters:
+            counts = fitted.counts.replaced(*clusters.weighted(_weights(clusters, size, rng, scheme)))
+        else:
+            counts = _by_game(fitted, units, size, rng, scheme)
         prior = _prior(fitted, counts)
-        x, converged = _refit(fitted, counts, prior)
+        x, converged = _refit(fitted, counts, prior, inverse)
         drawn[start : start + size] = x
         without, failed = without + int(prior.any(axis=1).sum()), failed + int((~converged).sum())
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Literal["query", "game"] = "query" if clusters else "game"
-    return Bootstrap(ratings, by, units, without, failed, _model_draws(fitted, samples, rng) if blind else None)
+    of_model = _model_draws(fitted, samples, rng) if blind else None
+    return Bootstrap(ratings, by, units, without, failed, of_model, scheme)
 
 
-def _by_cluster(fitted: BradleyTerry, clusters: ClusterCounts, size: int, rng: np.random.Generator) -> PairCounts:
-    weights = rng.multinomial(clusters.clusters, np.full(clusters.clusters, 1 / clusters.clusters), size=size)
-    of_pairs = [
-        np.ascontiguousarray((part.T @ weights.T.astype(np.float64)).T)
-        for part in (clusters.wins_a, clusters.wins_b, clusters.ties)
-    ]
-    return fitted.counts.replaced(*of_pairs)
+def _weights(clusters: ClusterCounts, size: int, rng: np.random.Generator, scheme: Scheme) -> Floats:
+    """How often each cluster counts in each sample, shape (samples, clusters)."""
+    number = clusters.clusters
+    if scheme == "bayesian":
+        drawn = rng.standard_exponential((size, number))
+        return np.asarray(drawn * (number / drawn.sum(axis=1, keepdims=True)), np.float64)
+    return rng.multinomial(number, np.full(number, 1 / number), size=size).astype(np.float64)
 
 
-def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator) -> PairCounts:
-    """Games drawn with replacement are multinomial on the counts; fractional counts keep their total."""
+def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator, scheme: Scheme) -> PairCounts:
+    """Games drawn with replacement are multinomial on the counts; fractional counts keep their total.
+
+    Exponential weights of the games in a cell add up to a gamma variable.
+    """
     observed = np.concatenate([fitted.counts.wins_a[0], fitted.counts.wins_b[0], fitted.counts.ties[0]])
     total = observed.sum()
-    drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
+    if scheme == "bayesian":
+        drawn = rng.standard_gamma(observed * (units / total), (size, observed.size))
+        drawn *= total / drawn.sum(axis=1, keepdims=True)
+    else:
+        drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
     return fitted.counts.replaced(*np.split(drawn, 3, axis=1))
 
 
@@ -127,17 +160,67 @@ def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
     return prior
 
 
-def _refit(fitted: BradleyTerry, counts: PairCounts, prior: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    settings = fitted.settings
-    best = maximise(
-        fitted.form,
-        counts,
-        np.tile(fitted.x, (len(prior), 1)),
-        prior,
-        max_iterations=settings.max_iterations,
-        tolerance=settings.tolerance,
-    )
-    return best.x, best.converged
+def _refit(
+    fitted: BradleyTerry, counts: PairCounts, prior: Floats, inverse: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Every sample's maximum, and whether it was reached.
+
+    Chord iterations first: they keep the inverse curvature of the point estimate, which costs a gradient a step.
+    Samples that need more of the prior, that have no ties where the point estimate has, or whose steps do not shrink
+    fast enough get Newton's own method.
+    """
+    settings, form = fitted.settings, fitted.form
+    x, converged = np.tile(fitted.x, (len(prior), 1)), np.zeros(len(prior), np.bool_)
+    alike = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
+    near, leans = np.flatnonzero(alike), incidence(counts)
+    chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
+    for start in range(0, near.size, chunk):
+        part = near[start : start + chunk]
+        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, leans)
+    far = np.flatnonzero(~converged)
+    for start in range(0, far.size, _newton_chunk(fitted)):
+        part = far[start : start + _newton_chunk(fitted)]
+        best = maximise(
+            form,
+            counts.sample(part),
+            np.tile(fitted.x, (part.size, 1)),
+            prior[part],
+            max_iterations=settings.max_iterations,
+            tolerance=settings.tolerance,
+        )
+        x[part], converged[part] = best.x, best.converged
+    return x, converged
+
+
+def _chord(
+    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, leans: sparse.csr_array
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Chord iterations from the point estimate on samples with its prior, and whether each has converged.
+
+    Steps that shrink by a factor r leave a distance of at most r / (1 - r) times the last step to the maximum.
+    """
+    samples = len(counts.ties)
+    x = np.tile(fitted.x, (samples, 1))
+    prior = np.tile(fitted.prior, (samples, 1))
+    size, left = np.full(samples, np.inf), np.full(samples, np.inf)
+    for number in range(_CHORD_STEPS):
+        step = gradient(fitted.form, counts, x, prior, leans) @ inverse
+        x += step
+        last, size = size, np.abs(step).max(axis=1)
+        if number == 0:
+            continue
+        shrinks = size / np.maximum(last, 1e-300)
+        left = size * shrinks / (1 - np.minimum(shrinks, _SLOWEST_CONTRACTION))
+        hopeless = (shrinks > _SLOWEST_CONTRACTION) & (size > fitted.settings.tolerance)
+        left[hopeless] = np.inf
+        if ((left <= fitted.settings.tolerance) | hopeless).all():
+            break
+    return x, left <= fitted.settings.tolerance
+
+
+def _newton_chunk(fitted: BradleyTerry) -> int:
+    """Samples whose matrices of second derivatives fit into memory together."""
+    return max(1, _CELLS_IN_MEMORY // fitted.form.size**2)
 
 
 def _model_draws(fitted: BradleyTerry, samples: int, rng: np.random.Generator) -> Floats:

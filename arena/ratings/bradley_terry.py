@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias, get_args
 
 import numpy as np
 
 from arena.ratings.counts import PairCounts, pair_counts
 from arena.ratings.existence import Problem, problems, unsettled
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import Form, information, maximise
+from arena.ratings.likelihood import Form, information, maximise, tie_values
+from arena.ratings.ties import TieModel
 
-Ties: TypeAlias = Literal["davidson", "half"]
+Ties: TypeAlias = TieModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class BradleyTerrySettings:
     """How ratings are fitted and shown.
 
     Attributes:
-        ties: ``davidson`` models ties; ``half`` counts one as half a win each.
+        ties: ``davidson`` and ``rao-kupper`` model ties; ``half`` counts one as half a win each.
         position: whether an advantage of being shown first is estimated along.
         centre: the mean rating, or the rating of ``anchor``.
         anchor: the agent held at ``centre``, ``None`` for the mean of all.
@@ -44,8 +45,8 @@ class BradleyTerrySettings:
     tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
-        if self.ties not in ("davidson", "half"):
-            raise ValueError(f"ties must be 'davidson' or 'half', not {self.ties!r}")
+        if self.ties not in get_args(TieModel):
+            raise ValueError(f"ties must be one of {', '.join(get_args(TieModel))}, not {self.ties!r}")
         if not (self.scale > 0 and self.prior_games > 0 and self.max_iterations > 0 and self.tolerance > 0):
             raise ValueError("scale, prior_games, max_iterations and tolerance must be positive")
 
@@ -62,7 +63,8 @@ class BradleyTerry:
     Attributes:
         agents: names, in the order of ``ratings``.
         position_effect: advantage of being shown first in points, ``None`` where not estimated.
-        tie_parameter: Davidson's nu (0 where no game is a tie), ``None`` with half-win ties.
+        tie_parameter: Davidson's nu (0 where no game is a tie), or Rao and Kupper's theta, the ratio of strengths
+            at which the stronger agent wins half of the games (1 where none is a tie); ``None`` with half-win ties.
         problems: why the likelihood has no maximum; empty if it has.
         prior: virtual games behind each parameter, shape (parameters,); all 0 is plain maximum likelihood.
         iterations, gradient_norm, converged: how Newton's method ended; the norm is in games.
@@ -138,7 +140,7 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
     if chosen.anchor is not None and chosen.anchor not in games.agents:
         raise ValueError(f"the anchor {chosen.anchor!r} is not among the agents")
     counts = pair_counts(games, ordered=chosen.position)
-    form = Form(counts.agents, chosen.position, chosen.ties == "davidson")
+    form = Form(counts.agents, chosen.position, chosen.ties)
     prior = chosen.prior_games * unsettled(form, counts).astype(np.float64)
     best = maximise(
         form,
@@ -152,7 +154,7 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
     return BradleyTerry(
         agents=games.agents,
         position_effect=float(chosen.points * x[form.agents]) if form.position else None,
-        tie_parameter=_nu(form, counts, x),
+        tie_parameter=_tie_parameter(form, counts, x),
         problems=problems(form, counts, games.agents),
         prior=prior[0],
         iterations=int(best.iterations[0]),
@@ -165,7 +167,8 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
     )
 
 
-def _nu(form: Form, counts: PairCounts, x: Floats) -> float | None:
-    if not form.davidson:
+def _tie_parameter(form: Form, counts: PairCounts, x: Floats) -> float | None:
+    """Nu or theta: of both the parameter fitted is the logarithm."""
+    if not form.has_tie_parameter:
         return None
-    return float(np.exp(x[-1])) if form.tie_parameter(counts)[0] else 0.0
+    return float(np.exp(tie_values(form, counts, x[np.newaxis])[0, 0]))

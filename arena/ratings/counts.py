@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from arena.ratings.games import Floats, Games, Ints
+
+_OUTCOMES = np.array([1, 2, 0])
+"""Which of the blocks (wins of a, wins of b, ties) twice the score of a belongs to."""
+_FLIPPED = np.array([1, 0, 2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,16 +51,28 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterCounts:
-    """Outcomes per cluster (query) and pair: three sparse matrices of shape (clusters, pairs)."""
+    """Outcomes per cluster (query) and pair.
 
-    wins_a: sparse.csr_array
-    wins_b: sparse.csr_array
-    ties: sparse.csr_array
+    Attributes:
+        cells: sparse, shape (3 x pairs, clusters): wins of the pairs' first agents, of their second, and ties.
+    """
+
+    cells: sparse.csr_array
 
     @property
     def clusters(self) -> int:
         """Number of clusters that hold a game."""
-        return int(self.wins_a.shape[0])
+        return int(self.cells.shape[1])
+
+    def weighted(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
+
+        Returns:
+            Three arrays of shape (samples, pairs), samples last in memory.
+        """
+        counted = self.cells @ np.ascontiguousarray(weights.T, np.float64)
+        pairs = len(counted) // 3
+        return counted[:pairs].T, counted[pairs : 2 * pairs].T, counted[2 * pairs :].T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,15 +93,52 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
     """
     if ordered and not games.a_shown_first:
         raise ValueError("these games do not say which agent was shown first")
-    a, b, score = _oriented(games, ordered)
     size = len(games.agents)
-    codes, pair = np.unique(a.astype(np.int64) * size + b, return_inverse=True)
-    wins_a, wins_b, ties = (
-        np.bincount(pair, np.where(score == value, games.weights, 0.0), codes.size).astype(np.float64)[np.newaxis]
-        for value in (1.0, 0.0, 0.5)
-    )
-    first, second = (codes // size).astype(np.int32), (codes % size).astype(np.int32)
-    return PairCounts(size, first, second, wins_a, wins_b, ties)
+    code, outcome = _oriented(games, ordered)
+    codes, pair = _distinct(code, size**2)
+    cells = np.bincount(pair + codes.size * outcome, games.weight, 3 * codes.size)
+    counts = cells.astype(np.float64).reshape(3, 1, codes.size)
+    return PairCounts(size, (codes // size).astype(np.int32), (codes % size).astype(np.int32), *counts)
+
+
+def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
+    """Outcome and pair of each game as one number: 0.. for a win of a, from ``pairs`` on of b, then ties, shape (n,).
+
+    Args:
+        games: the games that ``counts`` comes from.
+        counts: their pairs.
+        ordered: as ``counts`` was made.
+    """
+    code, outcome = _oriented(games, ordered)
+    known = counts.a.astype(np.int64) * counts.agents + counts.b
+    if counts.agents**2 <= _spacious(code.size):
+        place = np.zeros(counts.agents**2, np.int64)
+        place[known] = np.arange(known.size)
+        pair = place[code]
+    else:
+        pair = np.searchsorted(known, code)
+    cells: NDArray[np.int64] = pair + known.size * outcome
+    return cells
+
+
+def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
+    """Clusters numbered anew without gaps, shape (n,), and how many there are that hold a game of any weight.
+
+    Games without weight get the number 0, where they change nothing.
+
+    Raises:
+        ValueError: the games have no cluster.
+    """
+    if games.cluster is None:
+        raise ValueError("these games have no cluster")
+    if games.weight is None:
+        found, cluster = _distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
+        return cluster, found.size
+    played = games.weight > 0
+    found, of_played = _distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
+    cluster = np.zeros(len(games), np.int64)
+    cluster[played] = of_played
+    return cluster, found.size
 
 
 def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> ClusterCounts:
@@ -93,21 +147,10 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Cluste
     Raises:
         ValueError: the games have no cluster.
     """
-    if games.cluster is None:
-        raise ValueError("these games have no cluster")
-    played = games.weights > 0
-    a, b, score = _oriented(games, ordered)
-    known = counts.a.astype(np.int64) * counts.agents + counts.b
-    pair = np.searchsorted(known, a.astype(np.int64) * counts.agents + b)
-    found, cluster = np.unique(games.cluster[played], return_inverse=True)
-    shape = (found.size, counts.a.size)
-
-    def matrix(value: float) -> sparse.csr_array:
-        chosen = score[played] == value
-        cells = (cluster[chosen], pair[played][chosen])
-        return sparse.csr_array((games.weights[played][chosen], cells), shape=shape)
-
-    return ClusterCounts(matrix(1.0), matrix(0.0), matrix(0.5))
+    cluster, clusters = game_clusters(games)
+    cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
+    shape = (3 * counts.a.size, clusters)
+    return ClusterCounts(sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape))
 
 
 def win_matrix(games: Games) -> WinMatrix:
@@ -158,10 +201,32 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     )
 
 
-def _oriented(games: Games, ordered: bool) -> tuple[Ints, Ints, Floats]:
-    """Agents and score of each game as counted: as shown, or with the lower number first."""
-    if ordered:
-        return games.a, games.b, games.score
-    flip = games.a > games.b
-    low, high = np.minimum(games.a, games.b), np.maximum(games.a, games.b)
-    return low, high, np.where(flip, 1.0 - games.score, games.score)
+def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each game's pair as one number, and its outcome, as shown or with the lower agent first.
+
+    The outcome is 0 for a win of the pair's first agent, 1 for one of the second, 2 for a tie.
+    """
+    size = len(games.agents)
+    code = games.a * np.int64(size)
+    code += games.b
+    outcome = _OUTCOMES[(2 * games.score).astype(np.int8)]
+    if not ordered:
+        flip = games.a > games.b
+        code[flip] = games.b[flip] * np.int64(size) + games.a[flip]
+        outcome[flip] = _FLIPPED[outcome[flip]]
+    return code, outcome
+
+
+def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sorted distinct numbers below ``limit`` and the place of each number among them; by a table where it is small."""
+    if limit > _spacious(numbers.size):
+        found, place = np.unique(numbers, return_inverse=True)
+        return found.astype(np.int64), place.astype(np.int64)
+    seen = np.zeros(limit, np.bool_)
+    seen[numbers] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
+
+
+def _spacious(games: int) -> int:
+    """Size up to which a table is cheaper than sorting."""
+    return 2 * games + 1_000_000

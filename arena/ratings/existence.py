@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -44,13 +44,13 @@ def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Prob
         names: the agents' names.
     """
     found = [*_between_components(counts, names), *_within_components(counts, names)]
-    if not found and form.davidson and form.tie_parameter(counts)[0] and not _any_winner(counts):
+    if not found and form.tie_parameter(counts)[0] and not _any_winner(counts):
         found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
     if form.position and not position_identified(counts):
         message = "the order effect cannot be told from the agents' strengths: show pairs in both orders"
         found.append(Problem("position", tuple(names), message))
     if not found and not _bounded(form, counts):
-        by_ties = not _bounded(Form(form.agents, position=False, davidson=form.davidson), counts)
+        by_ties = not _bounded(replace(form, position=False), counts)
         what = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
         message = f"{what}: the likelihood grows without end as ratings spread"
         found = [Problem("ties" if by_ties else "position", tuple(names), message)]
@@ -61,7 +61,7 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     """Parameters of each sample that need a prior, shape (samples, parameters); none where the maximum exists.
 
     Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
-    and log nu leave no direction in which the likelihood can grow without end.
+    and the tie parameter leave no direction in which the likelihood can grow without end.
     """
     found = np.zeros((len(counts.ties), form.size), np.bool_)
     for number, row in enumerate(found):
@@ -131,7 +131,8 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
     """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters.
 
     A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may lose: a win of the
-    first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins).
+    first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins). The threshold
+    of Rao and Kupper moves by 2e under the same conditions.
     """
     gaps = incidence(counts)
     columns = [gaps]

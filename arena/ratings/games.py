@@ -177,8 +177,7 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable) -> Games:
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     repeated = 0
     if table.query is not None:
-        shown = _key(table, table.query, table.a, table.b)
-        repeated = len(table) - np.unique(shown).size
+        repeated = len(table) - _number_distinct(_key(table, table.query, table.a, table.b))
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     return Games(table.agents, table.a, table.b, _score(table.outcome), table.query, a_shown_first=True, tally=tally)
 
@@ -248,6 +247,16 @@ def _key(table: VerdictTable, query: Ints, left: Ints, right: Ints) -> NDArray[n
     """One number per query, judge and pair; ascending in that order."""
     size = len(table.agents)
     return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
+
+
+def _number_distinct(keys: NDArray[np.int64]) -> int:
+    """How many different keys; ticked off in a table where that is small, which spares sorting millions."""
+    limit = int(keys.max(initial=-1)) + 1
+    if limit > 16 * keys.size + 1_000_000:
+        return np.unique(keys).size
+    seen = np.zeros(limit, np.bool_)
+    seen[keys] = True
+    return int(np.count_nonzero(seen))
 
 
 def _score(outcome: NDArray[np.int8]) -> Floats:

@@ -1,13 +1,9 @@
-"""The paired-comparison likelihood and its maximum, for many samples of counts at once.
+"""The likelihood of paired comparisons and its maximum, for many samples of counts at once.
 
-Agents a and b with log-strengths t_a and t_b, d = t_a - t_b + g where g is the advantage of being shown first:
-
-    P(a wins) = e^(d/2) / Z,   P(b wins) = e^(-d/2) / Z,   P(tie) = nu / Z,   Z = e^(d/2) + e^(-d/2) + nu
-
-This is Davidson (1970, JASA 65) with the order effect of Davidson and Beaver (1977, Biometrics 33). With nu = 0 it is
-Bradley and Terry (1952), and a tie that then counts as half a win adds -log Z, the same expression with the tie
-parameter left out. In (t, g, log nu) the log-likelihood is concave, so Newton's method finds the maximum where there
-is one. Arrays carry a leading axis of samples; a point estimate is one sample.
+Agents a and b with log-strengths t_a and t_b are d = t_a - t_b + g apart, where g is the advantage of being shown
+first (Davidson and Beaver 1977, Biometrics 33); ``ties`` says what a gap and a tie parameter make of a game. In
+(t, g, tie parameter) the log-likelihood is concave, so Newton's method finds the maximum where there is one. Arrays
+carry a leading axis of samples; a point estimate is one sample.
 """
 
 from __future__ import annotations
@@ -20,38 +16,35 @@ from scipy import sparse, special
 
 from arena.ratings.counts import PairCounts
 from arena.ratings.games import Floats
+from arena.ratings.ties import NO_TIES, Outcomes, TieModel, curvatures, log_likelihood, slopes
 
 _LARGEST_STEP = 4.0
-"""No pair's d, and neither g nor log nu, moves farther in one iteration: beyond it the quadratic model is worthless."""
+"""Neither a pair's d, nor g, nor the tie parameter moves farther in a step: the quadratic model ends there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which parameters there are: one per agent, then the order effect, then log nu."""
+    """Which parameters there are: one per agent, then the order effect, then the tie parameter."""
 
     agents: int
     position: bool
-    davidson: bool
+    ties: TieModel
+
+    @property
+    def has_tie_parameter(self) -> bool:
+        """Whether ties have a parameter of their own."""
+        return self.ties != "half"
 
     @property
     def size(self) -> int:
         """Number of parameters."""
-        return self.agents + self.position + self.davidson
+        return self.agents + self.position + self.has_tie_parameter
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
-        """Samples in which nu is estimated: without a tie its maximum is nu = 0 exactly, shape (samples,)."""
-        if not self.davidson:
+        """Samples in which it is estimated: without a tie its maximum is that of no ties, shape (samples,)."""
+        if not self.has_tie_parameter:
             return np.zeros(len(counts.ties), np.bool_)
         return np.asarray(counts.ties.any(axis=1), np.bool_)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Probabilities:
-    """Of each outcome of each pair, shape (samples, pairs)."""
-
-    wins_a: Floats
-    wins_b: Floats
-    ties: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,47 +64,28 @@ class Maximum:
     converged: NDArray[np.bool_]
 
 
-def probabilities(form: Form, counts: PairCounts, x: Floats) -> Probabilities:
-    """Probability of each outcome under parameters ``x``, shape (samples, parameters)."""
-    half, log_nu = _gaps(form, counts, x) / 2, _log_nu(form, counts, x)
-    largest = np.maximum(np.abs(half), log_nu)
-    win, loss, tie = np.exp(half - largest), np.exp(-half - largest), np.exp(log_nu - largest)
-    total = win + loss + tie
-    return Probabilities(win / total, loss / total, tie / total)
-
-
 def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Log-likelihood plus log-prior of each sample, up to a constant, shape (samples,).
 
     The prior is a virtual draw: an agent has also won and lost half of ``prior`` games against an average agent, and
-    likewise the order effect and log nu lean to 0. It has shape (samples, parameters) and is 0 for all parameters
-    that the likelihood settles by itself.
+    likewise the order effect and the tie parameter lean to 0. It has shape (samples, parameters) and is 0 for all
+    parameters that the likelihood settles by itself.
     """
-    half, log_nu = _gaps(form, counts, x) / 2, _log_nu(form, counts, x)
-    log_z = np.logaddexp(np.logaddexp(half, -half), log_nu)
-    fitted = (counts.wins_a - counts.wins_b) * half - counts.games * log_z
-    tied = counts.ties * x[:, -1:] if form.davidson else 0.0
+    fitted = log_likelihood(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
     centred = _centred(form, x)
     drawn = prior * np.logaddexp(centred / 2, -centred / 2)
-    result: Floats = (fitted + tied).sum(axis=1) - drawn.sum(axis=1)
+    result: Floats = fitted.sum(axis=1) - drawn.sum(axis=1)
     return result
 
 
-def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
-    """Gradient of ``log_posterior``, shape (samples, parameters)."""
-    p = probabilities(form, counts, x)
-    # Written so that nothing cancels where one side nearly always wins.
-    excess = (
-        counts.wins_a * (p.wins_b + p.ties / 2)
-        - counts.wins_b * (p.wins_a + p.ties / 2)
-        - counts.ties * (p.wins_a - p.wins_b) / 2
-    )
-    columns = [(incidence(counts).T @ excess.T).T]
+def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sparse.csr_array | None = None) -> Floats:
+    """Gradient of ``log_posterior``, shape (samples, parameters); ``leans`` is ``incidence``, where at hand."""
+    slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
+    columns = [((incidence(counts) if leans is None else leans).T @ slope.gap.T).T]
     if form.position:
-        columns.append(excess.sum(axis=1, keepdims=True))
-    if form.davidson:
-        excess_ties = counts.ties * (1 - p.ties) - (counts.wins_a + counts.wins_b) * p.ties
-        columns.append(excess_ties.sum(axis=1, keepdims=True))
+        columns.append(slope.gap.sum(axis=1, keepdims=True))
+    if form.has_tie_parameter:
+        columns.append((slope.tie.sum(axis=1) * form.tie_parameter(counts))[:, np.newaxis])
     pull = prior * np.tanh(_centred(form, x) / 2) / 2
     result: Floats = np.hstack(columns) - _centred(form, pull)
     return result
@@ -124,25 +98,22 @@ def information(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Flo
     and every variance of a difference as it is.
     """
     agents, samples = counts.agents, len(x)
-    p = probabilities(form, counts, x)
-    decided = p.wins_a + p.wins_b
-    variance = counts.games * (decided * p.ties + 4 * p.wins_a * p.wins_b) / 4
-    touches, leans = abs(incidence(counts)), incidence(counts)
+    curved = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
+    variance, leans = curved.gap, incidence(counts)
     result = np.zeros((samples, form.size, form.size))
     result[:, counts.a, counts.b] -= variance
     result[:, counts.b, counts.a] -= variance
     diagonal = np.arange(agents)
-    result[:, diagonal, diagonal] += (touches.T @ variance.T).T
+    result[:, diagonal, diagonal] += (abs(leans).T @ variance.T).T
     pin = variance.sum(axis=1) / agents**2
     result[:, :agents, :agents] += pin[:, np.newaxis, np.newaxis]
     if form.position:
         _border(result, agents, (leans.T @ variance.T).T, variance.sum(axis=1))
-    if form.davidson:
-        shared = -counts.games * (p.wins_a - p.wins_b) / 2 * p.ties
+    if form.has_tie_parameter:
+        estimated = form.tie_parameter(counts)
+        shared = curved.cross * estimated[:, np.newaxis]
         column = [(leans.T @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
-        of_ties = (counts.games * p.ties * decided).sum(axis=1)
-        of_ties[~form.tie_parameter(counts)] = 1.0
-        _border(result, form.size - 1, np.hstack(column), of_ties)
+        _border(result, form.size - 1, np.hstack(column), np.where(estimated, curved.tie.sum(axis=1), 1.0))
     return result + _prior_curvature(form, x, prior) if prior.any() else result
 
 
@@ -150,9 +121,7 @@ def maximise(
     form: Form, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
-    x = start.copy()
-    if form.davidson:
-        x[~form.tie_parameter(counts), -1] = 0.0
+    x = feasible(form, counts, start)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
     for _ in range(max_iterations):
@@ -171,6 +140,17 @@ def maximise(
     return Maximum(x, iterations, norm, converged)
 
 
+def feasible(form: Form, counts: PairCounts, x: Floats) -> Floats:
+    """Parameters with the tie parameter in its range, and at 0 in samples that do not estimate it."""
+    x = x.copy()
+    if form.has_tie_parameter:
+        estimated = form.tie_parameter(counts)
+        x[~estimated, -1] = 0.0
+        if form.ties == "rao-kupper":
+            x[estimated & (x[:, -1] <= 0), -1] = 1.0
+    return x
+
+
 def incidence(counts: PairCounts) -> sparse.csr_array:
     """+1 at the pair's first agent, -1 at its second, shape (pairs, agents)."""
     pairs = np.arange(counts.a.size)
@@ -180,14 +160,14 @@ def incidence(counts: PairCounts) -> sparse.csr_array:
 
 
 def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats) -> Floats:
-    """Take the step, shortened where a pair's gap, g or log nu would jump or the likelihood would fall."""
+    """Take the step, shortened where a pair's gap, g or the tie parameter would jump or the likelihood would fall."""
     jump = np.abs(np.hstack([_gaps(form, counts, step), step[:, form.agents :]])).max(axis=1)
     length = np.minimum(1.0, _LARGEST_STEP / np.maximum(jump, _LARGEST_STEP))
     before = log_posterior(form, counts, x, prior)
     slack = 1e-12 * (1 + np.abs(before))
     moved: Floats = x + length[:, np.newaxis] * step
     for _ in range(40):
-        fell = log_posterior(form, counts, moved, prior) < before - slack
+        fell = ~(log_posterior(form, counts, moved, prior) >= before - slack)
         if not fell.any():
             break
         length[fell] /= 2
@@ -219,16 +199,23 @@ def _centred(form: Form, x: Floats) -> Floats:
     return centred
 
 
+def tie_values(form: Form, counts: PairCounts, x: Floats) -> Floats:
+    """The tie parameter of each sample, or the value that stands for no ties, shape (samples, 1)."""
+    none = NO_TIES[form.ties]
+    if not form.has_tie_parameter:
+        return np.full((len(x), 1), none)
+    return np.where(form.tie_parameter(counts), x[:, -1], none)[:, np.newaxis]
+
+
 def _gaps(form: Form, counts: PairCounts, x: Floats) -> Floats:
-    gaps: Floats = x[:, counts.a] - x[:, counts.b]
+    # Samples last in memory: pairs are gathered in rows, and products with the incidence matrix need no copy.
+    strengths = np.ascontiguousarray(x.T)
+    gaps: Floats = (strengths[counts.a] - strengths[counts.b]).T
     return gaps + x[:, counts.agents, np.newaxis] if form.position else gaps
 
 
-def _log_nu(form: Form, counts: PairCounts, x: Floats) -> Floats:
-    """Log nu of each sample, minus infinity where there is none, shape (samples, 1)."""
-    if not form.davidson:
-        return np.full((len(x), 1), -np.inf)
-    return np.where(form.tie_parameter(counts), x[:, -1], -np.inf)[:, np.newaxis]
+def _seen(counts: PairCounts) -> Outcomes:
+    return Outcomes(counts.wins_a, counts.wins_b, counts.ties)
 
 
 def _border(matrix: Floats, at: int, column: Floats, corner: Floats) -> None:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
+from arena.ratings.counts import game_cells, game_clusters
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import incidence, probabilities
+from arena.ratings.likelihood import incidence, tie_values
+from arena.ratings.ties import Outcomes, slopes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,7 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     """
     clustered = by_query and games.cluster is not None
     if clustered:
-        scores = _cluster_scores(fitted, cluster_counts(games, fitted.counts, ordered=fitted.form.position))
+        scores = cluster_scores(games, fitted)
         units = len(scores)
     else:
         scores = _game_scores(fitted)
@@ -58,40 +59,56 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     return Sandwich(fitted.in_points(of_parameters), position_sd, units, clustered)
 
 
-def _cluster_scores(fitted: BradleyTerry, counts: ClusterCounts) -> Floats:
-    """Gradient of each cluster's log-likelihood, shape (clusters, parameters)."""
-    p = probabilities(fitted.form, fitted.counts, fitted.x[np.newaxis])
-    win, loss, tie = p.wins_a[0], p.wins_b[0], p.ties[0]
-    excess = (
-        counts.wins_a.multiply(loss + tie / 2)
-        - counts.wins_b.multiply(win + tie / 2)
-        - counts.ties.multiply((win - loss) / 2)
-    )
-    decided = counts.wins_a + counts.wins_b
-    return _columns(fitted, sparse.csr_array(excess), sparse.csr_array(counts.ties.multiply(1 - tie) - decided * tie))
+def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
+    """Gradient of each query's log-likelihood at the fit, shape (queries, parameters).
+
+    Args:
+        games: with queries; those that hold a game come in ascending order.
+        fitted: comes from ``games``.
+    """
+    form, pairs = fitted.form, fitted.counts
+    cell = game_cells(games, pairs, ordered=form.position)
+    cluster, clusters = game_clusters(games)
+    of_gap, of_tie = (np.concatenate(part) for part in _single_game_slopes(fitted))
+    pull = of_gap[cell] if games.weight is None else of_gap[cell] * games.weight
+    flat = cluster * form.agents
+
+    def summed(place: NDArray[np.int64], size: int, values: Floats) -> Floats:
+        return np.bincount(place, values, size).astype(np.float64)
+
+    low, high = (np.tile(side, 3)[cell] for side in (pairs.a, pairs.b))
+    cells = clusters * form.agents
+    columns = [(summed(flat + low, cells, pull) - summed(flat + high, cells, pull)).reshape(clusters, form.agents)]
+    if form.position:
+        columns.append(summed(cluster, clusters, pull)[:, np.newaxis])
+    if form.has_tie_parameter:
+        columns.append(summed(cluster, clusters, of_tie[cell] * games.weights)[:, np.newaxis])
+    return np.hstack(columns)
 
 
 def _game_scores(fitted: BradleyTerry) -> Floats:
     """One row per pair and outcome, scaled so that the rows' squares sum to those of all games."""
-    pairs = fitted.counts
+    form, pairs = fitted.form, fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
-    rows = np.flatnonzero(observed)
-    scores: Floats = np.sqrt(observed[rows])[:, np.newaxis] * _cluster_scores(fitted, _single_games(pairs, rows))
-    return scores
+    of_gap, of_tie = (np.concatenate(part) for part in _single_game_slopes(fitted))
+    columns = [sparse.vstack([incidence(pairs)] * 3).toarray() * of_gap[:, np.newaxis]]
+    if form.position:
+        columns.append(of_gap[:, np.newaxis])
+    if form.has_tie_parameter:
+        columns.append(of_tie[:, np.newaxis])
+    scores: Floats = np.sqrt(observed)[:, np.newaxis] * np.hstack(columns)
+    return scores[observed > 0]
 
 
-def _single_games(pairs: PairCounts, rows: NDArray[np.intp]) -> ClusterCounts:
-    """Clusters of one game each: row r is a win, a loss or a tie of a pair as r lies in thirds of 3 x pairs."""
-    size = pairs.a.size
-    every = sparse.csr_array(sparse.eye_array(3 * size))[rows]
-    return ClusterCounts(every[:, :size], every[:, size : 2 * size], every[:, 2 * size :])
-
-
-def _columns(fitted: BradleyTerry, excess: sparse.csr_array, excess_ties: sparse.csr_array) -> Floats:
-    columns = [(excess @ incidence(fitted.counts)).toarray()]
-    if fitted.form.position:
-        columns.append(excess.sum(axis=1).reshape(-1, 1))
-    if fitted.form.davidson:
-        estimated = fitted.form.tie_parameter(fitted.counts)[0]
-        columns.append(excess_ties.sum(axis=1).reshape(-1, 1) * estimated)
-    return np.hstack(columns)
+def _single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]]:
+    """Slopes in the gap and in the tie parameter of one win of a, one of b and one tie of each pair."""
+    form, pairs, x = fitted.form, fitted.counts, fitted.x
+    gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
+    tie = tie_values(form, pairs, x[np.newaxis])[0]
+    one, none = np.ones(gap.size), np.zeros(gap.size)
+    of_each = [
+        slopes(form.ties, gap, tie, Outcomes(*seen))
+        for seen in ((one, none, none), (none, one, none), (none, none, one))
+    ]
+    estimated = form.tie_parameter(pairs)[0]
+    return [each.gap for each in of_each], [each.tie * estimated for each in of_each]

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.ratings import elo as elo_module
+from arena.ratings import replay as replay_module
 from arena.ratings.elo import elo, elo_online, expected_score
 from arena.ratings.games import Games
+from arena.ratings.replay import Rule, pack, replay, starts
 
 
 def games_of(a: list[int], b: list[int], score: list[float], agents: int, weight: list[float] | None = None) -> Games:
@@ -83,8 +84,50 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
     whole = elo(games, tournaments=20, seed=1)
     assert whole.ratings.tolist() != elo(games, tournaments=20, seed=2).ratings.tolist()
-    monkeypatch.setattr(elo_module, "_ORDERS_IN_MEMORY", 150)
+    monkeypatch.setattr(replay_module, "_CODES_IN_MEMORY", 150)
     assert elo(games, tournaments=20, seed=1).ratings.tobytes() == whole.ratings.tobytes()
+
+
+@pytest.mark.parametrize("agents", [2, 5, 40_000], ids=["2 agents", "5 agents", "64-bit codes"])
+def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threads(
+    agents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(3)
+    a = rng.integers(0, agents, 300)
+    b = (a + rng.integers(1, agents, a.size)) % agents
+    games = games_of(a.tolist(), b.tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), agents)
+    in_numpy, online = elo(games, tournaments=9, k=200), elo_online(games)
+    monkeypatch.setattr(replay_module, "_WORTH_COMPILING", 0)
+    for threads in (1, 2):
+        compiled = elo(games, tournaments=9, k=200, threads=threads)
+        assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
+        assert compiled.order_sd.tobytes() == in_numpy.order_sd.tobytes()
+    assert elo_online(games).tobytes() == online.tobytes()
+
+
+def test_each_step_is_the_textbook_update() -> None:
+    rng = np.random.default_rng(4)
+    a = rng.integers(0, 6, 500)
+    b = (a + rng.integers(1, 6, a.size)) % 6
+    score = np.where(rng.random(a.size) < 0.9, (a < b) * 1.0, 0.5)
+    expected = np.full(6, 1500.0)
+    for first, second, result in zip(a, b, score, strict=True):
+        gain = 64 * (result - expected_score(expected[first], expected[second], 300))
+        expected[first] += gain
+        expected[second] -= gain
+    rated = elo_online(games_of(a.tolist(), b.tolist(), score.tolist(), 6), k=64, initial=1500, scale=300)
+    np.testing.assert_allclose(rated, expected, atol=1e-9)
+    assert np.ptp(rated) > 500
+
+
+def test_every_order_of_three_games_is_equally_likely() -> None:
+    games = games_of([0, 0, 1], [1, 2, 2], [1.0, 0.0, 1.0], 3)
+    packed = pack(games.a, games.b, games.score, 3)
+    finals = replay(packed, Rule(1000, 32, 400), starts(5, 6000))
+    orders, seen = np.unique(finals.round(6), axis=0, return_counts=True)
+    assert len(orders) == 6
+    assert np.abs(seen - 1000).max() < 4 * np.sqrt(1000)
 
 
 def test_online_ratings_follow_the_order_given() -> None:
