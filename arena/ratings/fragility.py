@@ -18,7 +18,8 @@ from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import probabilities
+from arena.ratings.likelihood import tie_values
+from arena.ratings.ties import probabilities
 
 Unit: TypeAlias = Literal["game", "query"]
 
@@ -237,11 +238,13 @@ class _Deck:
         return (down - up) / (2 * step)
 
     def _log_probability(self, x: Floats) -> Floats:
-        p = probabilities(self.fitted.form, self.fitted.counts, x[np.newaxis])
-        win, loss = np.log(p.wins_a[0]), np.log(p.wins_b[0])
+        form, pairs = self.fitted.form, self.fitted.counts
+        gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
+        p = probabilities(form.ties, gap, tie_values(form, pairs, x[np.newaxis])[0])
+        win, loss = np.log(p.wins_a), np.log(p.wins_b)
         # A tie that counts as half a win of each, or of which there are none, has no probability of its own.
-        own = p.ties[0] > 0
-        tie = np.where(own, np.log(np.where(own, p.ties[0], 1.0)), (win + loss) / 2)
+        own = p.ties > 0
+        tie = np.where(own, np.log(np.where(own, p.ties, 1.0)), (win + loss) / 2)
         return np.concatenate([win, loss, tie])
 
 
