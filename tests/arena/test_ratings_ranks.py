@@ -29,13 +29,13 @@ def misses(level: float, *, queries: int = 25, trials: int = 500) -> tuple[float
     """How often any true rank, and any true difference, is outside its interval."""
     rng = np.random.default_rng(11)
     truth = np.array([0.0, 0.0, 0.0, 0.3, 0.35, 1.0])
-    worst, best = competition_ranks(truth), truth.size + 1 - competition_ranks(-truth)
+    # Agents that tie may take any of the ranks that they share; all must be inside.
+    best, worst = competition_ranks(truth), truth.size + 1 - competition_ranks(-truth)
     of_ranks = of_differences = 0
     for _ in range(trials):
         joint = estimated(rng, truth, queries, level)
         low, high = rank_intervals(joint)
-        # An agent that ties with others has every rank from theirs on; all must be inside.
-        of_ranks += bool((low > worst).any() or (high < best).any())
+        of_ranks += bool((low > best).any() or (high < worst).any())
         of_differences += bool((np.abs(joint.difference - (truth[:, np.newaxis] - truth)) > joint.half + 1e-9).any())
     return of_ranks / trials, of_differences / trials
 
