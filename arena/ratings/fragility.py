@@ -293,9 +293,12 @@ class _Queue:
         """Numbers of the first ``count`` queries, or rows of as many games, a row of weight 2 twice."""
         if self.deck.cluster is not None:
             return tuple(self.order[:count].tolist())
-        wanted = self.left_out(count).astype(np.int64)
-        rows: list[int] = []
-        for kind in self.order[wanted[self.order] > 0]:
-            own = np.flatnonzero(self.deck.kind == kind)
-            rows += np.repeat(own, self.deck.weights[own].astype(np.int64))[: wanted[kind]].tolist()
-        return tuple(rows)
+        wanted, kind = self.left_out(count).astype(np.int64), self.deck.kind
+        rows = np.flatnonzero(wanted[kind] > 0)
+        rows = np.repeat(rows, self.deck.weights[rows].astype(np.int64))
+        place = np.zeros(wanted.size, np.int64)
+        place[self.order] = np.arange(self.order.size)
+        rows = rows[np.argsort(place[kind[rows]], kind="stable")]
+        _, start, length = np.unique(place[kind[rows]], return_index=True, return_counts=True)
+        nth = np.arange(rows.size) - np.repeat(start, length)
+        return tuple(rows[nth < wanted[kind[rows]]].tolist())

@@ -19,6 +19,12 @@ from arena.ratings.games import Floats
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
 
+_NO_SPREAD = 1e-3
+"""A standard error below this many points is the noise of fitting: the two agents move as one."""
+
+_LARGEST = 30.0
+"""Beyond so many standard errors the normal tail is 0 in floating point."""
+
 _POWER = 0.8
 """Chance that the number of queries said to be needed will indeed separate two agents."""
 
@@ -178,14 +184,14 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
 
 def _critical(deviations: Floats, sd: Floats, units: int, level: float) -> float:
     """Quantile of the largest absolute studentised difference over all pairs, on the scale of Student's t."""
-    scale = np.where(sd > _RESOLUTION, sd, np.inf)
+    scale = np.where(sd > _NO_SPREAD, sd, np.inf)
     largest = np.zeros(len(deviations))
     for agent, own in enumerate(deviations.T):
         gaps = np.abs(deviations - own[:, np.newaxis]) / scale[agent]
         np.maximum(largest, gaps.max(axis=1), out=largest)
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
     normal = float(np.partition(largest, rank - 1)[rank - 1])
-    return -float(special.stdtrit(units - 1, special.ndtr(-normal)))
+    return -float(special.stdtrit(units - 1, special.ndtr(-min(normal, _LARGEST))))
 
 
 def _difference_variance(covariance: Floats) -> Floats:

@@ -13,7 +13,8 @@ class AgentRating:
     Attributes:
         rank: 1 + the number of agents with a higher ``bt``.
         rank_low, rank_high: best and worst rank; all agents' intervals hold their true ranks at once at the level of
-            the settings, see ``ranks.rank_intervals``. ``None`` where there is no bootstrap.
+            the settings, see ``ranks.rank_intervals``. An agent that can rank first is tied for first: none is surely
+            better. ``None`` where there is no bootstrap.
         group: letters; agents that share one cannot be told apart, see ``ranks.groups``.
         elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
         elo_order_sd: its standard deviation over orders: order noise, no confidence interval.

@@ -1,6 +1,8 @@
 """Several judges: own boards, agreement that does not depend on sides, and intervals by query."""
 
 import dataclasses
+import os
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -8,13 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calibration.agreement import cohen_kappa, krippendorff_alpha
+from arena.calibration.agreement import cohen_kappa, confusion, krippendorff_alpha
 from arena.ratings.clustered import jackknife_interval, share_interval
 from arena.ratings.games import GameVerdict, reconcile, tabulate
 from arena.ratings.judges import judge_agreement, judged_games, of_judge
+from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
+from arena.verdicts import read_verdicts
 from judges.types import Verdict
 
+DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="RAGARENA_SHARED does not lead to the shared data")
 A, B, TIE = Verdict
 QUICK = RatingSettings(bootstrap=50, tournaments=5)
 
@@ -186,3 +192,26 @@ def test_the_jackknife_of_a_mean_is_that_of_the_textbook() -> None:
     low, high = jackknife_interval(lambda t: t[:, 0] / t[:, 1], totals) or (0, 0)
     half = 2.200985 * values.std(ddof=1) / np.sqrt(12)
     assert (low, high) == (pytest.approx(values.mean() - half), pytest.approx(values.mean() + half))
+
+
+@needs_data
+def test_six_judges_of_one_benchmark_agree_as_their_games_written_both_ways_say() -> None:
+    table = tabulate(read_verdicts(DATA / "mtbench_multijudge/verdicts.csv", skip_empty=True).verdicts)
+    found = judge_agreement(table)
+    assert found is not None
+    assert len(found.judges) == 6
+    assert len(found.pairs) == 15
+    games = judged_games(table)
+    outcome = {
+        (judge, game): int(value) for judge, game, value in zip(games.judge, games.game, games.outcome, strict=True)
+    }
+    for pair in found.pairs:
+        one, other = (found.judges.index(name) for name in (pair.first, pair.second))
+        common = [game for judge, game in outcome if judge == one and (other, game) in outcome]
+        labels = [[sign * outcome[judge, game] for sign in (1, -1) for game in common] for judge in (one, other)]
+        assert pair.games == len(common)
+        assert pair.kappa.value == pytest.approx(cohen_kappa(confusion(*labels, [-1, 0, 1])))
+    weights = {weight.judge: weight.discrimination for weight in panel_ratings(table).judges}
+    assert min(weights, key=lambda judge: weights[judge]) == "Qwen-7B"
+    agreement = {j: h.judge_health.order_agreement for j, h in rate_by_judge(table, QUICK).items() if h.judge_health}
+    assert min(agreement, key=lambda judge: agreement[judge] or 0) == "Qwen-7B"

@@ -78,6 +78,7 @@ def test_ranks_and_groups_tell_the_same_story(seed: int) -> None:
     for i in range(6):
         assert (low[i] == 1) == (not (joint.different[i] & (joint.difference[i] < 0)).any())
         if lettered[i].split("-")[0] == "A":
+            assert low[i] == 1
             assert not joint.different[i, top]
 
 
@@ -169,3 +170,25 @@ def test_without_bootstrap_groups_come_from_the_sandwich_and_agree_with_it() -> 
     for one, two in zip(analytic.pairs, resampled.pairs, strict=True):
         assert one.low == pytest.approx(two.low, abs=0.15 * (two.high - two.low))
     assert rate(rows, dataclasses.replace(QUICK, bootstrap=1)).pairs[0].se > 0
+
+
+def test_two_queries_and_wild_samples_still_give_finite_intervals() -> None:
+    samples = np.zeros((200, 3))
+    samples[:, 0] += np.random.default_rng(6).standard_cauchy(200) * 1e3 + 500.0
+    joint = joint_differences(np.array([1.0, 0.0, 0.0]), (samples,), 2)
+    assert np.isfinite(joint.half).all()
+    assert not joint.different.any()
+    assert joint.half[1, 2] == 0
+
+
+def test_an_agent_entered_twice_is_tied_with_itself_and_moves_no_other_interval() -> None:
+    rows = verdicts({"top": 90, "good": 60})
+    twin = [dataclasses.replace(row, agent_a="twin") for row in rows if row.agent_a == "good"]
+    alone, together = rate(rows, QUICK), rate(rows + twin, QUICK)
+    (pair,) = [pair for pair in together.pairs if {pair.better, pair.worse} == {"good", "twin"}]
+    assert (pair.separable, pair.queries_needed) == (False, None)
+    widths = [
+        next(pair.high - pair.low for pair in rated.pairs if {pair.better, pair.worse} == {"top", "good"})
+        for rated in (alone, together)
+    ]
+    assert widths[1] == pytest.approx(widths[0], rel=0.15)
