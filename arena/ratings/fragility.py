@@ -272,6 +272,8 @@ class _Queue:
 
     def guess(self, largest_share: float) -> int:
         """How many units the influence function says close the gap, at most the given share of all and one more."""
+        if self.gap <= 0:  # equal already
+            return 0
         before = np.concatenate([[0.0], np.cumsum(self.influence * self.number)])
         at = int(np.searchsorted(-before, self.gap)) - 1
         most = int(largest_share * self.deck.units) + 1

@@ -38,8 +38,8 @@ class JointDifferences:
 
     Attributes:
         difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
-        se: standard errors, same shape.
-        half: half the width of the intervals, same shape.
+        se: standard errors downwards: how far the difference may in truth be smaller, same shape.
+        half: how far the intervals reach below the differences, same shape; (j, i) is how far above (i, j) reaches.
         units: number of independent queries (or games).
         level: probability that no interval misses.
     """
@@ -53,7 +53,8 @@ class JointDifferences:
     @property
     def different(self) -> NDArray[np.bool_]:
         """Pairs whose interval leaves out 0, shape (agents, agents)."""
-        return np.abs(self.difference) > np.maximum(self.half, _RESOLUTION)
+        above = self.difference > np.maximum(self.half, _RESOLUTION)
+        return np.asarray(above | above.T, np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +85,9 @@ def joint_differences(
 ) -> JointDifferences:
     """Intervals of all differences from the largest studentised difference over all pairs in each sample.
 
-    Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
+    How far samples fall short of a difference and how far they exceed it are measured apart: an agent that loses nearly
+    always might be much weaker still, which is no reason to doubt that it is weaker. Like percentiles, and unlike one
+    standard deviation for both sides, this gives the same answer on any monotone scale, to first order. Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
     and by reading the quantile off Student's t with n - 1 degrees of freedom.
 
     Args:
@@ -96,9 +99,9 @@ def joint_differences(
     se = half = np.zeros((ratings.size, ratings.size))
     inflation = math.sqrt(units / (units - 1))
     for samples in sample_sets:
-        sd = np.sqrt(np.maximum(_difference_variance(np.cov(samples, rowvar=False)), 0.0))
-        width = _critical(samples - ratings, sd, units, level) * inflation * sd
-        se, half = np.where(width > half, inflation * sd, se), np.maximum(width, half)
+        below = _spread_below(samples - ratings)
+        width = _critical(samples - ratings, below, units, level) * inflation * below
+        se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
     return JointDifferences(ratings[:, np.newaxis] - ratings, se, half, units, level)
 
 
@@ -121,8 +124,8 @@ def queries_needed(difference: float, se: float, half: float, units: int) -> int
 
     Args:
         difference: between the two agents, in points.
-        se: its standard error.
-        half: half the width of its interval.
+        se: its standard error downwards.
+        half: how far its interval reaches below it.
         units: number of queries (or games) behind it.
 
     Returns:
@@ -182,16 +185,30 @@ def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
     return tuple(labels)
 
 
-def _critical(deviations: Floats, sd: Floats, units: int, level: float) -> float:
-    """Quantile of the largest absolute studentised difference over all pairs, on the scale of Student's t."""
-    scale = np.where(sd > _NO_SPREAD, sd, np.inf)
+def _spread_below(deviations: Floats) -> Floats:
+    """Root mean square, as of a half-normal, of how far samples fall short of each difference, shape (agents, agents).
+
+    Entry (i, j) is of rating i minus rating j; how far samples exceed that is entry (j, i).
+    """
+    return np.array(
+        [np.sqrt(2 * (_short_of(deviations, agent) ** 2).mean(axis=0)) for agent in range(deviations.shape[1])]
+    )
+
+
+def _critical(deviations: Floats, below: Floats, units: int, level: float) -> float:
+    """Quantile of the largest studentised shortfall over all ordered pairs, on the scale of Student's t."""
+    scale = np.where(below > _NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
-    for agent, own in enumerate(deviations.T):
-        gaps = np.abs(deviations - own[:, np.newaxis]) / scale[agent]
-        np.maximum(largest, gaps.max(axis=1), out=largest)
+    for agent in range(deviations.shape[1]):
+        np.maximum(largest, (_short_of(deviations, agent) / scale[agent]).max(axis=1), out=largest)
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
     normal = float(np.partition(largest, rank - 1)[rank - 1])
     return -float(special.stdtrit(units - 1, special.ndtr(-min(normal, _LARGEST))))
+
+
+def _short_of(deviations: Floats, agent: int) -> Floats:
+    """How much each sample's difference of one agent to all others is below the estimate, shape (samples, agents)."""
+    return np.maximum(deviations - deviations[:, [agent]], 0.0)
 
 
 def _difference_variance(covariance: Floats) -> Floats:

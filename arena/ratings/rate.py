@@ -330,7 +330,7 @@ def _pairs(agents: tuple[str, ...], compared: _Compared | None) -> tuple[PairDif
             p=float(tests.p[i, j]),
             se=se,
             low=gap - half,
-            high=gap + half,
+            high=gap + float(joint.half[worse, better]),
             separable=bool(joint.different[i, j]),
             queries_needed=queries_needed(gap, se, half, joint.units),
         )

@@ -36,7 +36,7 @@ def misses(level: float, *, queries: int = 25, trials: int = 500) -> tuple[float
         joint = estimated(rng, truth, queries, level)
         low, high = rank_intervals(joint)
         of_ranks += bool((low > best).any() or (high < worst).any())
-        of_differences += bool((np.abs(joint.difference - (truth[:, np.newaxis] - truth)) > joint.half + 1e-9).any())
+        of_differences += bool((joint.difference - (truth[:, np.newaxis] - truth) > joint.half + 1e-9).any())
     return of_ranks / trials, of_differences / trials
 
 
