@@ -17,11 +17,11 @@ QUICK = RatingSettings(bootstrap=200, tournaments=5)
 
 
 def estimated(rng: np.random.Generator, truth: Floats, queries: int, level: float = 0.95) -> JointDifferences:
-    """Intervals from the means of scores on queries, which disagree about agents, and 200 resamples of queries."""
+    """Intervals from the means of scores on queries, which disagree about agents, and 1000 resamples of queries."""
     scores = (
         truth + rng.normal(size=(queries, 1)) + rng.normal(0, np.linspace(0.5, 2, truth.size), (queries, truth.size))
     )
-    weights = rng.multinomial(queries, np.full(queries, 1 / queries), size=200) / queries
+    weights = rng.multinomial(queries, np.full(queries, 1 / queries), size=1000) / queries
     return joint_differences(scores.mean(axis=0), (weights @ scores,), queries, level)
 
 
