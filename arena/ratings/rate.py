@@ -11,35 +11,16 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.comparison import Comparison, compare, fragilities, pair_differences
 from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
-from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
-from arena.ratings.ranks import (
-    JointDifferences,
-    PairedTests,
-    competition_ranks,
-    groups,
-    joint_differences,
-    paired_tests,
-    queries_needed,
-    rank_intervals,
-)
+from arena.ratings.ranks import competition_ranks, groups, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, Fragility, PairDifference
-from arena.ratings.sandwich import sandwich
 from judges.errors import InputError
-
-_NO_VARIANCE = 1e-9
-"""A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
-
-_DRAWS = 2000
-"""Normal draws in place of bootstrap samples."""
-
-_FEWEST_SAMPLES = 100
-"""Fewer bootstrap samples cannot show how far the largest of many differences strays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +179,11 @@ def rate_games(
     )
     by_elo = _elo(games, settings) if games.are_whole else None
     resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
-    compared = _compared(games, fitted, resampled, settings)
+    compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
     agents = _rows(games, fitted, by_elo, resampled, compared, level=settings.level)
     return Ratings(
         agents=agents,
-        pairs=_pairs(games.agents, compared),
+        pairs=pair_differences(games.agents, compared),
         judge_health=health,
         position_effect=fitted.position_effect,
         tie_parameter=fitted.tie_parameter,
@@ -210,7 +191,7 @@ def rate_games(
         settings=settings,
         convergence=_convergence(fitted, resampled),
         notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
-        fragility=_fragility(games, fitted, [row.agent for row in agents], settings, queries),
+        fragility=_fragility(games, fitted, agents, settings, queries),
     )
 
 
@@ -232,45 +213,12 @@ def _elo(games: Games, settings: RatingSettings) -> EloRatings:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Compared:
-    """All pairs of agents: tests of each, and intervals that hold for all."""
-
-    tests: PairedTests
-    joint: JointDifferences
-
-
-def _compared(
-    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, settings: RatingSettings
-) -> _Compared | None:
-    """``None`` where a single query (game) leaves nothing to estimate variation from.
-
-    Where there are no or too few bootstrap samples, draws from the sandwich covariance take their place.
-    """
-    spread = sandwich(games, fitted, by_query=settings.cluster)
-    if spread is None:
-        return None
-    covariances = [spread.covariance]
-    if fitted.problems or np.trace(spread.covariance) < _NO_VARIANCE:
-        covariances.append(fitted.model_covariance())
-    if resampled is not None and len(resampled.samples) >= _FEWEST_SAMPLES:
-        sample_sets = resampled.sample_sets
-    else:
-        rng = np.random.default_rng(settings.seed)
-        draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
-        sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
-    return _Compared(
-        paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
-        joint_differences(fitted.ratings, sample_sets, spread.clusters, settings.level),
-    )
-
-
 def _rows(
     games: Games,
     fitted: BradleyTerry,
     by_elo: EloRatings | None,
     resampled: Bootstrap | None,
-    compared: _Compared | None,
+    compared: Comparison | None,
     *,
     level: float,
 ) -> tuple[AgentRating, ...]:
@@ -314,63 +262,17 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
     return {name: tuple(dict.fromkeys(causes)) for name, causes in flags.items()}
 
 
-def _pairs(agents: tuple[str, ...], compared: _Compared | None) -> tuple[PairDifference, ...]:
-    if compared is None:
-        return ()
-    tests, joint = compared.tests, compared.joint
-    found = []
-    for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
-        better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
-        gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
-        pair = PairDifference(
-            better=agents[better],
-            worse=agents[worse],
-            difference=gap,
-            p_holm=float(tests.p_holm[i, j]),
-            p=float(tests.p[i, j]),
-            se=se,
-            low=gap - half,
-            high=gap + float(joint.half[worse, better]),
-            separable=bool(joint.different[i, j]),
-            queries_needed=queries_needed(gap, se, half, joint.units),
-        )
-        found.append(pair)
-    return tuple(found)
-
-
 def _fragility(
     games: Games,
     fitted: BradleyTerry,
-    order: Sequence[str],
+    rows: Sequence[AgentRating],
     settings: RatingSettings,
     queries: tuple[str, ...] | None,
 ) -> tuple[Fragility, ...]:
     if settings.fragility == "none":
         return ()
-    units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    found: list[tuple[Literal["leader", "neighbours"], Flip | None]]
-    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
-    if settings.fragility == "neighbours":
-        found += [
-            ("neighbours", pair_flip(games, fitted, one, other, unit))
-            for one, other in itertools.pairwise(order)
-            for unit in units
-        ]
-    return tuple(_named(change, flip, queries) for change, flip in found if flip is not None)
-
-
-def _named(change: Literal["leader", "neighbours"], flip: Flip, queries: tuple[str, ...] | None) -> Fragility:
-    return Fragility(
-        change=change,
-        ahead=flip.ahead,
-        behind=flip.behind,
-        unit=flip.unit,
-        units=flip.units,
-        count=flip.count,
-        share=flip.share,
-        tried=flip.tried,
-        queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
-    )
+    neighbours = itertools.pairwise(row.agent for row in rows) if settings.fragility == "neighbours" else ()
+    return fragilities(games, fitted, neighbours, by_query=settings.cluster, queries=queries)
 
 
 def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergence:
