@@ -12,9 +12,9 @@ from scipy import sparse
 
 from arena.ratings.games import Floats, Games, Ints
 
-_OUTCOMES = np.array([1, 2, 0])
-"""Which of the blocks (wins of a, wins of b, ties) twice the score of a belongs to."""
-_FLIPPED = np.array([1, 0, 2])
+_OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
+"""Which of the blocks (wins of the first, wins of the second, ties) twice the score of a belongs to, and from 3 on
+where a is the pair's second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,14 +207,11 @@ def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[n
     The outcome is 0 for a win of the pair's first agent, 1 for one of the second, 2 for a tie.
     """
     size = len(games.agents)
-    code = games.a * np.int64(size)
-    code += games.b
-    outcome = _OUTCOMES[(2 * games.score).astype(np.int8)]
-    if not ordered:
-        flip = games.a > games.b
-        code[flip] = games.b[flip] * np.int64(size) + games.a[flip]
-        outcome[flip] = _FLIPPED[outcome[flip]]
-    return code, outcome
+    twice = (2 * games.score).astype(np.int8)
+    if ordered:
+        return games.a * np.int64(size) + games.b, _OUTCOMES[twice]
+    twice += np.int8(3) * (games.a > games.b)
+    return np.minimum(games.a, games.b) * np.int64(size) + np.maximum(games.a, games.b), _OUTCOMES[twice]
 
 
 def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -24,11 +24,15 @@ _LARGEST_STEP = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Which parameters there are: one per agent, then the order effect, then the tie parameter."""
+    """Which parameters there are: one per agent, the order effect, one per covariate, the tie parameter.
+
+    Counts carry no covariates; games do, see ``covariates``.
+    """
 
     agents: int
     position: bool
     ties: TieModel
+    covariates: int = 0
 
     @property
     def has_tie_parameter(self) -> bool:
@@ -38,7 +42,7 @@ class Form:
     @property
     def size(self) -> int:
         """Number of parameters."""
-        return self.agents + self.position + self.has_tie_parameter
+        return self.agents + self.position + self.covariates + self.has_tie_parameter
 
     def tie_parameter(self, counts: PairCounts) -> NDArray[np.bool_]:
         """Samples in which it is estimated: without a tie its maximum is that of no ties, shape (samples,)."""
@@ -72,8 +76,8 @@ def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> F
     parameters that the likelihood settles by itself.
     """
     fitted = log_likelihood(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
-    centred = _centred(form, x)
-    drawn = prior * np.logaddexp(centred / 2, -centred / 2)
+    middle = centred(form, x)
+    drawn = prior * np.logaddexp(middle / 2, -middle / 2)
     result: Floats = fitted.sum(axis=1) - drawn.sum(axis=1)
     return result
 
@@ -86,8 +90,7 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sp
         columns.append(slope.gap.sum(axis=1, keepdims=True))
     if form.has_tie_parameter:
         columns.append((slope.tie.sum(axis=1) * form.tie_parameter(counts))[:, np.newaxis])
-    pull = prior * np.tanh(_centred(form, x) / 2) / 2
-    result: Floats = np.hstack(columns) - _centred(form, pull)
+    result: Floats = np.hstack(columns) - prior_pull(form, x, prior)
     return result
 
 
@@ -114,7 +117,7 @@ def information(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Flo
         shared = curved.cross * estimated[:, np.newaxis]
         column = [(leans.T @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
         _border(result, form.size - 1, np.hstack(column), np.where(estimated, curved.tie.sum(axis=1), 1.0))
-    return result + _prior_curvature(form, x, prior) if prior.any() else result
+    return result + prior_curvature(form, x, prior) if prior.any() else result
 
 
 def maximise(
@@ -175,16 +178,21 @@ def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Float
     return moved
 
 
-def _prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
+def prior_pull(form: Form, x: Floats, prior: Floats) -> Floats:
+    """Gradient of the prior, downwards."""
+    return centred(form, prior * np.tanh(centred(form, x) / 2) / 2)
+
+
+def prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
     """Negative Hessian of the prior, on the subspace where the agents' mean is 0.
 
     A tenth of the parabola that bounds the prior from below keeps the matrix regular in the far tails, where the
     prior's own curvature vanishes; the maximum stays where it is.
     """
-    centred = _centred(form, x)
-    distance = np.maximum(np.abs(centred), 1e-9)
+    middle = centred(form, x)
+    distance = np.maximum(np.abs(middle), 1e-9)
     bound = np.tanh(distance / 2) / (2 * distance)
-    curvature = prior * np.maximum(special.expit(centred) * special.expit(-centred), bound / 10)
+    curvature = prior * np.maximum(special.expit(middle) * special.expit(-middle), bound / 10)
     result: Floats = curvature[:, :, np.newaxis] * np.eye(form.size)
     own, agents = curvature[:, : form.agents], form.agents
     mean = own.mean(axis=1)[:, np.newaxis, np.newaxis]
@@ -192,11 +200,11 @@ def _prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
     return result
 
 
-def _centred(form: Form, x: Floats) -> Floats:
+def centred(form: Form, x: Floats) -> Floats:
     """Parameters, or a gradient in them, with the agents' mean taken off: the average agent is at 0."""
-    centred = x.copy()
-    centred[:, : form.agents] -= x[:, : form.agents].mean(axis=1, keepdims=True)
-    return centred
+    middle = x.copy()
+    middle[:, : form.agents] -= x[:, : form.agents].mean(axis=1, keepdims=True)
+    return middle
 
 
 def tie_values(form: Form, counts: PairCounts, x: Floats) -> Floats:
