@@ -136,7 +136,7 @@ class EloSection(Section):
 class BradleyTerrySection(Section):
     """Bradley-Terry by maximum likelihood."""
 
-    ties: Literal["davidson", "half"] = "davidson"
+    ties: Literal["davidson", "rao-kupper", "half"] = "davidson"
 
 
 class BootstrapSection(Section):

@@ -9,7 +9,7 @@ from typing import Any
 
 from arena.config import RatingsSection
 from arena.ratings.games import GameVerdict
-from arena.ratings.rate import Ratings, RatingSettings, rate
+from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
@@ -84,12 +84,11 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
     games = list(game_verdicts(outcomes.get(Task.PAIRWISE, ())))
     lengths = {key: len(answer.text.split()) for key, answer in store.dataset(name).answers.items()}
     how = _rating_settings(settings)
-    judges = sorted({game.judge for game in games})
-    own = {judge: [game for game in games if game.judge == judge] for judge in judges} if len(judges) > 1 else {}
+    several = len({game.judge for game in games}) > 1
     return Leaderboard(
         name,
         rate(games, how, lengths=lengths) if games else None,
-        {judge: rate(played, how, lengths=lengths) for judge, played in own.items()},
+        rate_by_judge(games, how, lengths=lengths) if several else {},
         _criteria(outcomes.get(Task.CRITERIA, ()), settings),
         {task: _coverage(found) for task, found in outcomes.items()},
         _causes(outcomes.values()),

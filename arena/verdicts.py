@@ -49,6 +49,7 @@ class ImportedVerdicts:
         duplicates: verdicts that repeat an earlier one in every column, reasons aside.
         conflicts: games, the same in every column but verdict and reason, that have different verdicts.
         order_unknown: verdicts whose ``order`` is empty; agent_a is taken to have been shown first.
+        swapped: for each verdict, whether the file's agent_b was shown first.
     """
 
     verdicts: Sequence[GameVerdict]
@@ -59,6 +60,7 @@ class ImportedVerdicts:
     duplicates: int = 0
     conflicts: int = 0
     order_unknown: int = 0
+    swapped: Sequence[bool] = ()
 
 
 def read_verdicts(
@@ -97,6 +99,7 @@ def read_verdicts(
     """
     verdicts: list[GameVerdict] = []
     extras: dict[str, list[str]] = {}
+    swapped: list[bool] = []
     seen: defaultdict[tuple[str | None, ...], set[Verdict]] = defaultdict(set)
     layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
     rows = skipped = self_play = order_unknown = 0
@@ -118,6 +121,7 @@ def read_verdicts(
             for name, text in further.items():
                 _padded(extras.setdefault(name, []), len(verdicts)).append(text)
             verdicts.append(game)
+            swapped.append(game.agent_a != row.identifier(layout.agent_a))
             order_unknown += layout.order is not None and not row.text(layout.order).strip()
             seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing].add(game.verdict)
     duplicates = len(verdicts) - sum(len(found) for found in seen.values())
@@ -132,6 +136,7 @@ def read_verdicts(
         duplicates=duplicates,
         conflicts=conflicts,
         order_unknown=order_unknown,
+        swapped=swapped,
     )
 
 

@@ -13,7 +13,7 @@ import typer
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.ratings.rate import Ratings, RatingSettings
+    from arena.ratings.rate import Ratings
 
 
 class Format(StrEnum):
@@ -37,14 +37,16 @@ class Ties(StrEnum):
     """What Bradley-Terry makes of a tie."""
 
     DAVIDSON = "davidson"
+    RAO_KUPPER = "rao-kupper"
     HALF = "half"
 
 
-class Cluster(StrEnum):
-    """What the bootstrap draws."""
+class RateFormat(StrEnum):
+    """How ratings of a table are written."""
 
-    QID = "qid"
-    NONE = "none"
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
 
 
 def register(app: typer.Typer) -> None:
@@ -75,64 +77,72 @@ def rate(
         Method.BT
     ),
     ties: Annotated[Ties, typer.Option(help="how Bradley-Terry counts a tie")] = Ties.DAVIDSON,
-    cluster: Annotated[Cluster, typer.Option(help="what the bootstrap draws: whole queries or single games")] = (
-        Cluster.QID
-    ),
+    position: Annotated[bool, typer.Option("--position", help="estimate what being shown first is worth")] = False,
+    covariate: Annotated[
+        list[str] | None, typer.Option(help="a numeric column that ratings are controlled for; may be repeated")
+    ] = None,
+    cluster: Annotated[
+        str, typer.Option(metavar="COLUMN|none", help="what the bootstrap draws: whole values of a column, or games")
+    ] = "qid",
+    by: Annotated[str | None, typer.Option(metavar="judge", help="'judge': also each judge's own ratings")] = None,
     as_games: Annotated[
         bool | None, typer.Option("--as-games/--reconcile", help="every row one game, or both orders reconciled")
     ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the file's name for a column; may be repeated")
+    ] = None,
+    skip_empty: Annotated[
+        bool, typer.Option("--skip-empty", help="leave out and count rows without a verdict")
+    ] = False,
+    skip_self_play: Annotated[
+        bool, typer.Option("--skip-self-play", help="leave out and count games of an agent against itself")
+    ] = False,
     k: Annotated[float, typer.Option(help="Elo's step")] = 32.0,
     initial: Annotated[float, typer.Option(help="Elo's first rating and the mean of Bradley-Terry's")] = 1000.0,
     scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
+    anchor: Annotated[str | None, typer.Option(help="the agent whose Bradley-Terry rating is --initial")] = None,
     tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    form: Annotated[RateFormat, typer.Option("--format", help="table, json or csv")] = RateFormat.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Ratings from a table of verdicts: no store, no configuration.
 
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.
     """
-    from arena.cli.render import print_ratings
+    from arena.cli.render import print_rated
+    from arena.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.ratings.rate import RatingSettings
+    from arena.win_matrix import is_win_matrix
 
     for option, number in {"--k": k, "--initial": initial, "--scale": scale}.items():
         if not math.isfinite(number):
             raise InputError(f"{option}: a number, not {number}")
+    if by not in {None, "judge"}:
+        raise InputError(f"--by: only 'judge', not {by!r}")
     settings = RatingSettings(
         k=k,
         initial=initial,
         centre=initial,
         scale=scale,
+        anchor=anchor,
         tournaments=tournaments,
         ties=ties.value,
+        position=position,
         bootstrap=bootstrap,
-        cluster=cluster is Cluster.QID,
+        cluster=cluster != "none",
         reconcile=None if as_games is None else not as_games,
         seed=seed,
     )
-    print_ratings(_in_order(_ratings(file, settings, queries), method), "json" if as_json else "table")
-
-
-def _ratings(file: Path, settings: RatingSettings, queries: int | None) -> Ratings:
-    from arena.ratings.counts import from_win_matrix
-    from arena.ratings.rate import rate as rate_verdicts
-    from arena.ratings.rate import rate_games
-    from arena.verdicts import read_verdicts
-    from arena.win_matrix import is_win_matrix, read_win_matrix
-
-    if not is_win_matrix(file):
-        if queries is not None:
-            raise InputError(
-                f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts"
-            )
-        return rate_verdicts(read_verdicts(file).verdicts, settings)
-    if queries is None:
-        raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
-    agents, percentages = read_win_matrix(file)
-    return rate_games(from_win_matrix(agents, percentages, queries), settings)
+    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_empty, skip_self_play)
+    rated = rate_win_matrix(file, settings, queries) if is_win_matrix(file) else rate_table(file, settings, how)
+    if queries is not None and not is_win_matrix(file):
+        raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
+    shown = replace(rated, ratings=_in_order(rated.ratings, method), by_judge=rated.by_judge if by else {})
+    print_rated(shown, "json" if as_json else form.value)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:

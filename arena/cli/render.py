@@ -11,10 +11,13 @@ from rich.text import Text
 
 from arena.cli.console import WIDE, dollars, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
-from arena.cli.shapes import board_json, flat_rows, ratings_json
+from arena.cli.shapes import board_json, flat_ratings, flat_rows, rated_json
 from arena.leaderboard import CriterionMean, Leaderboard
 from arena.plan import Plan
+from arena.rated_tables import RatedTable
+from arena.ratings.covariates import Controlled
 from arena.ratings.health import JudgeHealth
+from arena.ratings.judges import Coefficient
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 from judges.types import Task
@@ -32,13 +35,22 @@ def print_leaderboard(board: Leaderboard, form: str) -> None:
         {"csv": print_csv, "md": print_markdown, "html": print_html}[form](flat_rows(board))
 
 
-def print_ratings(ratings: Ratings, form: str) -> None:
-    """Write ratings to standard output as a table or JSON."""
+def print_rated(rated: RatedTable, form: str) -> None:
+    """Write the ratings of a table to standard output, as a table, JSON or CSV."""
     if form == "json":
-        print_json(ratings_json(ratings))
-        return
-    _print_rating_table(ratings.agents)
-    _print_health(ratings)
+        print_json(rated_json(rated))
+    elif form == "csv":
+        print_csv(flat_ratings(rated.ratings))
+    else:
+        _print_rating_table(rated.ratings.agents)
+        _print_health(rated.ratings)
+        for judge, own in rated.by_judge.items():
+            output.print(printable(f"\njudge {judge}:"))
+            _print_rating_table(own.agents)
+            _print_health(own)
+        if rated.controlled is not None:
+            _print_controlled(rated.controlled)
+        _print_rows(rated.rows)
 
 
 def print_plan(plan: Plan) -> None:
@@ -159,8 +171,64 @@ def _print_health(ratings: Ratings) -> None:
     output.print()
     if ratings.judge_health is not None:
         output.print("judge: " + ", ".join(_health_words(ratings.judge_health)))
+    _print_doubts(ratings)
     for note in ratings.notes:
         output.print(printable(f"note: {note}"))
+
+
+def _print_controlled(controlled: Controlled) -> None:
+    """Controlled ratings beside the raw ones of the same games, and what each covariate is worth."""
+    output.print("\nevery verdict one game, controlled for " + printable(", ".join(e.name for e in controlled.effects)))
+    order = sorted(range(len(controlled.ratings)), key=lambda place: -controlled.ratings[place])
+    agents, raw = controlled.raw.agents, controlled.raw.ratings
+    rows = [[agents[place], f"{controlled.ratings[place]:.1f}", f"{raw[place]:.1f}"] for place in order]
+    _print_table(["agent"], ["controlled", "raw"], rows)
+    for effect in controlled.effects:
+        spread = "" if effect.sd is None else f" (standard error {effect.sd:.1f})"
+        output.print(printable(f"{effect.name}: {effect.points:+.1f} points per standard deviation{spread}"))
+    for problem in controlled.problems:
+        output.print(printable(f"note: {problem.message}"))
+
+
+def _print_rows(rows: Mapping[str, int]) -> None:
+    words = {
+        "skipped": "without a verdict left out",
+        "self_play": "of an agent against itself left out",
+        "duplicates": "repeat another in every column",
+        "conflicts": "contradicted by another row of the same game",
+        "order_unknown": "with an empty order, taken as agent_a first",
+    }
+    told = [f"{rows[name]:,} {phrase}" for name, phrase in words.items() if rows.get(name)]
+    if told:
+        output.print(f"rows: {rows['rows']:,}; " + "; ".join(told))
+
+
+def _print_doubts(ratings: Ratings) -> None:
+    """How few games carry the order, what would separate neighbours, and how far the judges agree."""
+    for found in ratings.fragility:
+        if found.change == "leader" and found.count is not None:
+            units = {"game": "games", "query": "queries"}[found.unit]
+            line = f"fragility: without {found.count} of {found.units} {units} {found.behind} would lead"
+            output.print(printable(line))
+    for pair in ratings.neighbours[:1]:
+        if pair.queries_needed:
+            line = f"to tell {pair.better} from {pair.worse}: about {pair.queries_needed:,} more queries like these"
+            output.print(printable(line))
+    if ratings.judges is not None:
+        agreed = ratings.judges
+        output.print(
+            f"judges: Krippendorff's alpha {_coefficient(agreed.alpha)} on {agreed.games} games judged by several"
+        )
+        for two in agreed.pairs:
+            line = f"judges {two.first} and {two.second}: kappa {_coefficient(two.kappa)} on {two.games} games"
+            output.print(printable(line))
+
+
+def _coefficient(found: Coefficient) -> str:
+    if found.value is None:
+        return "unknown"
+    interval = "" if found.low is None or found.high is None else f" ({found.low:.2f} .. {found.high:.2f})"
+    return f"{found.value:.2f}{interval}"
 
 
 def _health_words(health: JudgeHealth) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from arena.leaderboard import Leaderboard
+from arena.rated_tables import RatedTable
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 
@@ -28,7 +29,10 @@ def board_json(board: Leaderboard) -> Row:
                 for agent, grades in board.criteria.items()
             },
             "judge_health": _health_json(ratings),
+            "judges": _agreement_json(ratings),
             "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
+            "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
+            "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "failures": dict(board.causes),
             "complete": board.complete,
@@ -40,11 +44,13 @@ def board_json(board: Leaderboard) -> Row:
 
 
 def ratings_json(ratings: Ratings) -> Row:
-    """The shape of ``rate --json``."""
+    """Ratings alone."""
     shape: Row = _rounded(
         {
             "agents": [asdict(row) for row in ratings.agents],
             "judge_health": _health_json(ratings),
+            "judges": _agreement_json(ratings),
+            "fragility": [asdict(found) for found in ratings.fragility],
             "coverage": None if ratings.tally is None else asdict(ratings.tally),
             "pairs": [asdict(pair) for pair in ratings.pairs],
             "position_effect": ratings.position_effect,
@@ -57,11 +63,33 @@ def ratings_json(ratings: Ratings) -> Row:
     return shape
 
 
+def rated_json(rated: RatedTable) -> Row:
+    """The shape of ``rate --json``: the ratings, each judge's own, those controlled for covariates, the rows read."""
+    shape: Row = ratings_json(rated.ratings)
+    shape["by_judge"] = {judge: ratings_json(own) for judge, own in rated.by_judge.items()}
+    shape["rows"] = dict(rated.rows)
+    controlled = rated.controlled
+    shape["controlled"] = controlled and _rounded(
+        {
+            "agents": dict(zip(controlled.raw.agents, controlled.ratings.tolist(), strict=True)),
+            "raw": dict(zip(controlled.raw.agents, controlled.raw.ratings.tolist(), strict=True)),
+            "effects": [asdict(effect) for effect in controlled.effects],
+            "problems": [problem.message for problem in controlled.problems],
+            "converged": controlled.converged,
+        }
+    )
+    return shape
+
+
+def flat_ratings(ratings: Ratings) -> list[Row]:
+    """One flat row per agent."""
+    return [{**asdict(row), "flags": " ".join(row.flags)} for row in ratings.agents]
+
+
 def flat_rows(board: Leaderboard) -> list[Row]:
     """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
-    rated = board.ratings.agents if board.ratings else ()
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
-    rows: list[Row] = [{**asdict(row), "flags": " ".join(row.flags)} for row in rated]
+    rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     rows += [{"agent": agent} for agent in board.criteria if board.ratings is None]
     for row in rows:
         grades = board.criteria.get(row["agent"], {})
@@ -72,6 +100,10 @@ def flat_rows(board: Leaderboard) -> list[Row]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+
+
+def _agreement_json(ratings: Ratings | None) -> Row | None:
+    return None if ratings is None or ratings.judges is None else asdict(ratings.judges)
 
 
 def _health_json(ratings: Ratings | None) -> Row | None:

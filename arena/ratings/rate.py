@@ -65,8 +65,8 @@ class RatingSettings:
             raise InputError("ratings: k and scale must be positive and tournaments at least 1")
         if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
             raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in ("davidson", "half"):
-            raise InputError(f"ratings: ties must be 'davidson' or 'half', not {self.ties!r}")
+        if self.ties not in ("davidson", "rao-kupper", "half"):
+            raise InputError(f"ratings: ties must be 'davidson', 'rao-kupper' or 'half', not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
         if self.fragility not in ("none", "leader", "neighbours"):
@@ -116,6 +116,8 @@ def rate(
     verdicts: Iterable[GameVerdict] | VerdictTable,
     settings: RatingSettings | None = None,
     lengths: Lengths | None = None,
+    *,
+    clusters: Mapping[str, str] | None = None,
 ) -> Ratings:
     """Rate the agents of a set of verdicts. Equal sets give equal results, whatever the order of rows.
 
@@ -123,6 +125,7 @@ def rate(
         verdicts: single verdicts, in the order the answers were shown.
         settings: the defaults if absent.
         lengths: lengths of answers, for the judge's preference for longer ones.
+        clusters: for each query what is resampled whole in its place, such as its topic; the query itself if absent.
 
     Raises:
         InputError: the verdicts or the settings cannot be used; says which and why.
@@ -132,7 +135,8 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    rated = rate_games(_games(table, chosen, health), chosen, health, table.queries)
+    games, units = _regrouped(_games(table, chosen, health), table.queries, clusters)
+    rated = rate_games(games, chosen, health, units)
     return replace(rated, judges=judge_agreement(table))
 
 
@@ -167,16 +171,7 @@ def rate_games(
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
     """
-    fitted = bradley_terry(
-        games,
-        BradleyTerrySettings(
-            ties=settings.ties,
-            position=settings.position,
-            centre=settings.centre,
-            anchor=settings.anchor,
-            scale=settings.scale,
-        ),
-    )
+    fitted = bradley_terry(games, bradley_terry_settings(settings))
     by_elo = _elo(games, settings) if games.are_whole else None
     resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
     compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
@@ -193,6 +188,29 @@ def rate_games(
         notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
         fragility=_fragility(games, fitted, agents, settings, queries),
     )
+
+
+def bradley_terry_settings(settings: RatingSettings) -> BradleyTerrySettings:
+    """The part of the settings that Bradley-Terry needs."""
+    return BradleyTerrySettings(
+        ties=settings.ties,
+        position=settings.position,
+        centre=settings.centre,
+        anchor=settings.anchor,
+        scale=settings.scale,
+    )
+
+
+def _regrouped(
+    games: Games, queries: tuple[str, ...] | None, clusters: Mapping[str, str] | None
+) -> tuple[Games, tuple[str, ...] | None]:
+    """The games with clusters of queries in place of queries, and the clusters' names."""
+    if clusters is None or queries is None or games.cluster is None:
+        return games, queries
+    names = tuple(sorted({clusters[query] for query in queries}))
+    number = {name: code for code, name in enumerate(names)}
+    of_query = np.array([number[clusters[query]] for query in queries], np.int32)
+    return replace(games, cluster=of_query[games.cluster]), names
 
 
 def _games(table: VerdictTable, settings: RatingSettings, health: JudgeHealth) -> Games:
