@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
@@ -63,8 +64,8 @@ class RatingSettings:
             raise InputError("ratings: k and scale must be positive and tournaments at least 1")
         if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
             raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in ("davidson", "half"):
-            raise InputError(f"ratings: ties must be 'davidson' or 'half', not {self.ties!r}")
+        if self.ties not in get_args(Ties):
+            raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
         if self.reconcile and self.position:
