@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from arena.ratings.counts import PairCounts
 from arena.ratings.likelihood import Form, incidence
 
-Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position"]
+Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position", "covariates"]
 Labels: TypeAlias = NDArray[np.int32]
 
 

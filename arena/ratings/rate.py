@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -65,8 +65,8 @@ class RatingSettings:
             raise InputError("ratings: k and scale must be positive and tournaments at least 1")
         if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
             raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in ("davidson", "rao-kupper", "half"):
-            raise InputError(f"ratings: ties must be 'davidson', 'rao-kupper' or 'half', not {self.ties!r}")
+        if self.ties not in get_args(Ties):
+            raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
         if self.fragility not in ("none", "leader", "neighbours"):

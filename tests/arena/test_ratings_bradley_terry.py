@@ -92,6 +92,7 @@ def test_an_anchor_holds_its_rating() -> None:
 
 
 MODELS: tuple[TieModel, ...] = ("half", "davidson", "rao-kupper")
+RAO_KUPPER = BradleyTerrySettings(ties="rao-kupper")
 FORMS = [(position, ties) for position in (False, True) for ties in MODELS]
 
 
@@ -143,6 +144,33 @@ def test_games_of_weight_zero_move_nothing() -> None:
     without = bradley_terry(games_of(rows))
     with_zero = bradley_terry(games_of([*rows, (0, 2, 1.0, 0), (2, 0, 0.5, 0)]))
     np.testing.assert_allclose(with_zero.ratings, without.ratings, atol=1e-9)
+
+
+@pytest.mark.parametrize("ties", MODELS)
+def test_whole_weights_are_repeated_games(ties: TieModel) -> None:
+    weighted = random_counts("random", 6)
+    assert weighted.weight is not None
+    times = weighted.weight.astype(int)
+    rows = Games(weighted.agents, *(np.repeat(c, times) for c in (weighted.a, weighted.b, weighted.score)))
+    one, other = (bradley_terry(games, BradleyTerrySettings(ties=ties)) for games in (weighted, rows))
+    np.testing.assert_array_equal(one.ratings, other.ratings)
+    assert one.tie_parameter == other.tie_parameter
+
+
+def test_rao_kupper_has_its_closed_form_for_two_agents() -> None:
+    fitted = bradley_terry(games_of([(0, 1, 1.0, 40), (0, 1, 0.0, 40), (0, 1, 0.5, 20)]), RAO_KUPPER)
+    # Equal agents: P(tie) = (theta - 1) / (theta + 1).
+    assert fitted.tie_parameter == pytest.approx(1.5)
+    assert fitted.ratings[0] == pytest.approx(1000)
+
+
+@pytest.mark.parametrize("ties", ["davidson", "rao-kupper"])
+def test_without_ties_their_models_are_plain_bradley_terry(ties: TieModel) -> None:
+    games = games_of([(0, 1, 1.0, 6), (0, 1, 0.0, 4), (1, 2, 1.0, 7), (1, 2, 0.0, 2)])
+    fitted = bradley_terry(games, BradleyTerrySettings(ties=ties))
+    half = bradley_terry(games, BradleyTerrySettings(ties="half"))
+    np.testing.assert_allclose(fitted.ratings, half.ratings)
+    assert fitted.tie_parameter == (0 if ties == "davidson" else 1)
 
 
 def test_an_agent_without_games_is_refused_by_name() -> None:
