@@ -32,6 +32,7 @@ class TableOptions:
         columns: ``NAME=COLUMN``, the file's name for one of ours.
         skip_empty: leave out rows without a verdict.
         skip_self_play: leave out games of an agent against itself.
+        by_judge: also rate each judge's verdicts alone.
     """
 
     cluster: str = "qid"
@@ -39,6 +40,7 @@ class TableOptions:
     columns: tuple[str, ...] = ()
     skip_empty: bool = False
     skip_self_play: bool = False
+    by_judge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class RatedTable:
 
     Attributes:
         ratings: of all verdicts.
-        by_judge: each judge's own, where there are several.
+        by_judge: each judge's own, where they are asked for.
         controlled: ratings controlled for covariates, ``None`` where none are asked for.
         rows: what was noticed: rows, those left out, repeated or in conflict.
     """
@@ -83,10 +85,9 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         skip_self_play=options.skip_self_play,
     )
     clusters = None if options.cluster in {"qid", NO_CLUSTER} else _clusters(file, table, options.cluster)
-    judges = {verdict.judge for verdict in table.verdicts}
     return RatedTable(
         rate(table.verdicts, settings, clusters=clusters),
-        rate_by_judge(table.verdicts, settings) if len(judges) > 1 else {},
+        rate_by_judge(table.verdicts, settings) if options.by_judge else {},
         _controlled(file, table, settings, options.covariates) if options.covariates else None,
         {
             "rows": table.rows,

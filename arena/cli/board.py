@@ -137,12 +137,11 @@ def rate(
         reconcile=None if as_games is None else not as_games,
         seed=seed,
     )
-    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_empty, skip_self_play)
+    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_empty, skip_self_play, by == "judge")
     rated = rate_win_matrix(file, settings, queries) if is_win_matrix(file) else rate_table(file, settings, how)
     if queries is not None and not is_win_matrix(file):
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
-    shown = replace(rated, ratings=_in_order(rated.ratings, method), by_judge=rated.by_judge if by else {})
-    print_rated(shown, "json" if as_json else form.value)
+    print_rated(replace(rated, ratings=_in_order(rated.ratings, method)), "json" if as_json else form.value)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:

@@ -24,6 +24,9 @@ from judges.types import Task
 
 Cells: TypeAlias = Sequence[str]
 
+_MOST_PAIRS = 15
+"""Pairs of judges that a person can take in; those with the most games in common come first."""
+
 
 def print_leaderboard(board: Leaderboard, form: str) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``."""
@@ -219,9 +222,12 @@ def _print_doubts(ratings: Ratings) -> None:
         output.print(
             f"judges: Krippendorff's alpha {_coefficient(agreed.alpha)} on {agreed.games} games judged by several"
         )
-        for two in agreed.pairs:
+        common = sorted((two for two in agreed.pairs if two.games), key=lambda two: -two.games)
+        for two in common[:_MOST_PAIRS]:
             line = f"judges {two.first} and {two.second}: kappa {_coefficient(two.kappa)} on {two.games} games"
             output.print(printable(line))
+        if len(common) > _MOST_PAIRS:
+            output.print(f"... and {len(common) - _MOST_PAIRS} more pairs of judges, all in --json")
 
 
 def _coefficient(found: Coefficient) -> str:

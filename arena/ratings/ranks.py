@@ -87,7 +87,9 @@ def joint_differences(
 
     How far samples fall short of a difference and how far they exceed it are measured apart: an agent that loses nearly
     always might be much weaker still, which is no reason to doubt that it is weaker. Like percentiles, and unlike one
-    standard deviation for both sides, this gives the same answer on any monotone scale, to first order. Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
+    standard deviation for both sides, this gives the same answer on any monotone scale, to first order.
+
+    Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
     and by reading the quantile off Student's t with n - 1 degrees of freedom.
 
     Args:
