@@ -85,7 +85,7 @@ def replay(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True, t
     """
     finals = np.empty((begin.size, games.agents))
     # A step of numpy costs as much as some 600 tournaments in it.
-    kernel = _kernel() if games.codes.size * (begin.size + 600) >= _WORTH_COMPILING else None
+    kernel = compiled_kernel() if games.codes.size * (begin.size + 600) >= _WORTH_COMPILING else None
     if kernel is None:
         chunk = max(1, _CODES_IN_MEMORY // max(1, games.codes.size))
         for first in range(0, begin.size, chunk):
@@ -149,7 +149,7 @@ def _power(steps: Floats) -> Floats:
     return power
 
 
-def _kernel() -> Any:
+def compiled_kernel() -> Any:
     """The compiled replay, or ``None`` where the optional numba is missing: only speed is lost."""
     try:
         from arena.ratings.replay_numba import replay_part
