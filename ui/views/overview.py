@@ -30,6 +30,7 @@ FLAGS: Mapping[str, str] = {
     "disconnected": "never met part of the field",
     "ties": "ties alone hold the field together",
     "position": "order shown and strength cannot be told apart",
+    "covariates": "a covariate runs away with the ratings",
     "single_game": "rated on a single game",
 }
 """Why a rating is to be read with care, in words."""
