@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from arena.ratings.counts import from_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
-from arena.ratings.games import Floats, as_games
-from arena.ratings.rate import Ratings, RatingSettings, bradley_terry_settings, rate, rate_by_judge, rate_games
+from arena.ratings.games import Floats, VerdictTable, as_games, tabulate
+from arena.ratings.health import judge_health
+from arena.ratings.judges import of_judge
+from arena.ratings.rate import Ratings, RatingSettings, bradley_terry_settings, rate, rate_games
 from arena.verdicts import ImportedVerdicts, read_verdicts
 from arena.win_matrix import read_win_matrix
-from judges.errors import InputError
+from judges.errors import DataError, InputError
+from judges.tables import Row
 
+BY_QUERY = "qid"
 NO_CLUSTER = "none"
 LOG = "log:"
+
+_OF_ORDER = (
+    *("both_orders", "order_agreement", "order_agreement_low", "order_agreement_high"),
+    *("first_share", "first_share_low", "first_share_high"),
+    *("first_effect", "first_effect_low", "first_effect_high"),
+)
+"""What judge health says about places, which needs to know who was shown first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +46,17 @@ class TableOptions:
         by_judge: also rate each judge's verdicts alone.
     """
 
-    cluster: str = "qid"
+    cluster: str = BY_QUERY
     covariates: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     skip_empty: bool = False
     skip_self_play: bool = False
     by_judge: bool = False
+
+    @property
+    def cluster_column(self) -> str | None:
+        """The column to resample by where it is neither the query nor the game."""
+        return None if self.cluster in {BY_QUERY, NO_CLUSTER} else self.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +68,27 @@ class RatedTable:
         by_judge: each judge's own, where they are asked for.
         controlled: ratings controlled for covariates, ``None`` where none are asked for.
         rows: what was noticed: rows, those left out, repeated or in conflict.
+        cluster_column: the column whose values stand where the ratings speak of queries, ``None`` for the query itself.
     """
 
     ratings: Ratings
     by_judge: Mapping[str, Ratings] = field(default_factory=dict)
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
+    cluster_column: str | None = None
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
     """Rate a matrix of win percentages whose cells stand for ``queries`` games each.
 
     Raises:
-        InputError: the number is missing, or the file cannot be read.
+        InputError: the number is missing, the anchor is none of the agents, or the file cannot be read.
     """
     if queries is None:
         raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
     agents, percentages = read_win_matrix(file)
+    if settings.anchor is not None and settings.anchor not in agents:
+        raise InputError(f"{file}: the anchor {settings.anchor!r} has no games; choose one of {', '.join(agents)}")
     return RatedTable(rate_games(from_win_matrix(agents, percentages, queries), settings))
 
 
@@ -78,77 +98,127 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
     Raises:
         InputError: the table, a column or the settings cannot be used; says where and why.
     """
-    table = read_verdicts(
+    read = read_verdicts(
         file,
         columns=_columns(options.columns),
         skip_empty=options.skip_empty,
         skip_self_play=options.skip_self_play,
     )
-    clusters = None if options.cluster in {"qid", NO_CLUSTER} else _clusters(file, table, options.cluster)
+    if not read.verdicts:
+        raise DataError(file, "no row is left to rate")
+    if settings.position and read.order_unknown:
+        raise _error(file, read, read.order_known.index(False), "--position needs the order of every row, and it is empty")
+    clusters = _clusters(file, read, options.cluster_column) if options.cluster_column else None
+    verdicts = tabulate(read.verdicts)
     return RatedTable(
-        rate(table.verdicts, settings, clusters=clusters),
-        rate_by_judge(table.verdicts, settings) if options.by_judge else {},
-        _controlled(file, table, settings, options.covariates) if options.covariates else None,
+        _with_known_order(rate(verdicts, settings, clusters=clusters), read, settings),
+        _by_judge(file, read, verdicts, settings, clusters) if options.by_judge else {},
+        _controlled(file, read, verdicts, settings, options) if options.covariates else None,
         {
-            "rows": table.rows,
-            "verdicts": len(table.verdicts),
-            "skipped": table.skipped,
-            "self_play": table.self_play,
-            "duplicates": table.duplicates,
-            "conflicts": table.conflicts,
-            "order_unknown": table.order_unknown,
+            "rows": read.rows,
+            "verdicts": len(read.verdicts),
+            "skipped": read.skipped,
+            "self_play": read.self_play,
+            "duplicates": read.duplicates,
+            "conflicts": read.conflicts,
+            "order_unknown": read.order_unknown,
         },
+        options.cluster_column,
     )
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
-    pairs = [entry.partition("=") for entry in given]
-    for entry, (name, separator, column) in zip(given, pairs, strict=True):
+    found: dict[str, str] = {}
+    for entry in given:
+        name, separator, column = entry.partition("=")
         if not (name and separator and column):
             raise InputError(f"--column: NAME=COLUMN, as in verdict=gold, not {entry!r}")
-    return {name: column for name, _, column in pairs}
-
-
-def _clusters(file: Path, table: ImportedVerdicts, column: str) -> dict[str, str]:
-    """For each query the value of another column, by which verdicts are resampled."""
-    found: dict[str, str] = {}
-    for verdict, value in zip(table.verdicts, _extra(file, table, column), strict=True):
-        if verdict.query_id is None:
-            raise InputError(f"{file}: --cluster {column} needs a 'qid' column; name it with --column qid=COLUMN")
-        if found.setdefault(verdict.query_id, value) != value:
-            raise InputError(f"{file}: --cluster {column}: query {verdict.query_id!r} has more than one value there")
+        if found.setdefault(name, column) != column:
+            raise InputError(f"--column: {name!r} is given as {found[name]!r} and as {column!r}")
     return found
 
 
-def _controlled(file: Path, table: ImportedVerdicts, settings: RatingSettings, names: Sequence[str]) -> Controlled:
+def _by_judge(
+    file: Path,
+    read: ImportedVerdicts,
+    verdicts: VerdictTable,
+    settings: RatingSettings,
+    clusters: Mapping[str, str] | None,
+) -> dict[str, Ratings]:
+    nameless = next((place for place, verdict in enumerate(read.verdicts) if not verdict.judge.strip()), None)
+    if nameless is not None:
+        problem = "--by judge needs a judge in every row; name their column with --column judge=COLUMN"
+        raise _error(file, read, nameless, problem)
+    found = {}
+    for judge in verdicts.judges:
+        try:
+            own = rate(of_judge(verdicts, judge), settings, clusters=clusters)
+        except InputError as error:
+            raise InputError(f"{file}: judge {judge!r}: {error}") from error
+        found[judge] = _with_known_order(own, read, settings, judge)
+    return found
+
+
+def _with_known_order(
+    ratings: Ratings, read: ImportedVerdicts, settings: RatingSettings, judge: str | None = None
+) -> Ratings:
+    """Health of places from the verdicts alone whose order is given; an order taken for granted says nothing of it."""
+    if not read.order_unknown or ratings.judge_health is None:
+        return ratings
+    told = [
+        verdict
+        for verdict, known in zip(read.verdicts, read.order_known, strict=True)
+        if known and judge in {None, verdict.judge}
+    ]
+    unknown = {name: 0 if name == "both_orders" else None for name in _OF_ORDER}
+    of_told = judge_health(told, ties=settings.ties, scale=settings.scale) if told else None
+    values = unknown if of_told is None else {name: getattr(of_told, name) for name in _OF_ORDER}
+    return replace(ratings, judge_health=replace(ratings.judge_health, **values))
+
+
+def _clusters(file: Path, read: ImportedVerdicts, column: str) -> dict[str, str]:
+    """For each query the value of another column, by which verdicts are resampled."""
+    found: dict[str, str] = {}
+    for place, (verdict, value) in enumerate(zip(read.verdicts, _extra(file, read, column), strict=True)):
+        if verdict.query_id is None:
+            raise InputError(f"{file}: --cluster {column} needs a 'qid' column; name it with --column qid=COLUMN")
+        if not value.strip():
+            raise _error(file, read, place, f"--cluster {column}: this row has no value there")
+        if found.setdefault(verdict.query_id, value) != value:
+            before = found[verdict.query_id]
+            problem = f"--cluster {column}: query {verdict.query_id!r} has the value {before!r} above and another here"
+            raise _error(file, read, place, problem, value)
+    return found
+
+
+def _controlled(
+    file: Path, read: ImportedVerdicts, verdicts: VerdictTable, settings: RatingSettings, options: TableOptions
+) -> Controlled:
     """Controlled ratings take every verdict as a game, since its two answers have their own covariates."""
-    covariates = {name: _difference(file, table, name) for name in names}
-    games = as_games(table.verdicts)
+    covariates = {name: _difference(file, read, name) for name in options.covariates}
+    games = as_games(verdicts)
+    if options.cluster_column:
+        values = np.array(_extra(file, read, options.cluster_column))
+        games = replace(games, cluster=np.unique(values, return_inverse=True)[1].astype(np.int32))
     try:
         return controlled_ratings(games, covariates, bradley_terry_settings(settings), by_query=settings.cluster)
     except ValueError as error:
         raise InputError(f"{file}: --covariate: {error}") from error
 
 
-def _difference(file: Path, table: ImportedVerdicts, name: str) -> Floats:
+def _difference(file: Path, read: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
-    plain = name.removeprefix(LOG)
+    plain, log = name.removeprefix(LOG), name.startswith(LOG)
     first, separator, second = plain.partition(":")
     columns = (first, second) if separator else (f"{plain}_a", f"{plain}_b")
-    of_a, of_b = (_numbers(file, column, _extra(file, table, column)) for column in columns)
-    swapped = np.asarray(table.swapped, np.bool_)
+    of_a, of_b = (_numbers(file, read, column, log=log) for column in columns)
+    swapped = np.asarray(read.swapped, np.bool_)
     shown_first, shown_second = np.where(swapped, of_b, of_a), np.where(swapped, of_a, of_b)
-    return standardised_difference(shown_first, shown_second, log=name.startswith(LOG))
+    return standardised_difference(shown_first, shown_second, log=log)
 
 
-def _extra(file: Path, table: ImportedVerdicts, column: str) -> Sequence[str]:
-    if column not in table.extras:
-        known = ", ".join(sorted(table.extras)) or "no further columns"
-        raise InputError(f"{file}: no column {column!r}; there are {known}")
-    return table.extras[column]
-
-
-def _numbers(file: Path, column: str, texts: Sequence[str]) -> Floats:
+def _numbers(file: Path, read: ImportedVerdicts, column: str, *, log: bool) -> Floats:
+    texts = _extra(file, read, column)
     numbers = np.empty(len(texts))
     for place, text in enumerate(texts):
         try:
@@ -156,5 +226,18 @@ def _numbers(file: Path, column: str, texts: Sequence[str]) -> Floats:
         except ValueError:
             numbers[place] = math.nan
         if not math.isfinite(numbers[place]):
-            raise InputError(f"{file}: column {column!r}: verdict {place + 1}: not a number ({text!r})")
+            raise _error(file, read, place, f"{column!r} is to be controlled for and is no number", text)
+        if log and numbers[place] < 0:
+            raise _error(file, read, place, f"{column!r} is negative and has no logarithm", text)
     return numbers
+
+
+def _extra(file: Path, read: ImportedVerdicts, column: str) -> Sequence[str]:
+    if column not in read.extras:
+        known = ", ".join(sorted(read.extras)) or "none"
+        raise InputError(f"{file}: no further column {column!r}; there are: {known}")
+    return read.extras[column]
+
+
+def _error(file: Path, read: ImportedVerdicts, place: int, problem: str, value: str | None = None) -> DataError:
+    return Row(file, read.lines[place], {}).error(problem, value)

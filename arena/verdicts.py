@@ -50,6 +50,8 @@ class ImportedVerdicts:
         conflicts: games, the same in every column but verdict and reason, that have different verdicts.
         order_unknown: verdicts whose ``order`` is empty; agent_a is taken to have been shown first.
         swapped: for each verdict, whether the file's agent_b was shown first.
+        order_known: for each verdict, whether its ``order`` is given, or the file has no such column.
+        lines: for each verdict, the line of the file it stands on; in Parquet the row.
     """
 
     verdicts: Sequence[GameVerdict]
@@ -61,6 +63,8 @@ class ImportedVerdicts:
     conflicts: int = 0
     order_unknown: int = 0
     swapped: Sequence[bool] = ()
+    order_known: Sequence[bool] = ()
+    lines: Sequence[int] = ()
 
 
 def read_verdicts(
@@ -100,16 +104,18 @@ def read_verdicts(
     verdicts: list[GameVerdict] = []
     extras: dict[str, list[str]] = {}
     swapped: list[bool] = []
+    order_known: list[bool] = []
+    lines: list[int] = []
     seen: defaultdict[tuple[str | None, ...], set[Verdict]] = defaultdict(set)
     layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
-    rows = skipped = self_play = order_unknown = 0
+    rows = skipped = self_play = 0
     for row in read_rows(path):
         rows += 1
         header = tuple(row.values)
         if header not in layouts:
             layouts[header] = _Layout.of(row, columns or {})
         layout = layouts[header]
-        if skip_self_play and row.text(layout.agent_a) == row.text(layout.agent_b) != "":
+        if skip_self_play and row.identifier(layout.agent_a) == row.identifier(layout.agent_b):
             self_play += len(layout.verdicts)
             continue
         further = {name: row.text(column) for name, column in layout.extras.items()}
@@ -122,7 +128,8 @@ def read_verdicts(
                 _padded(extras.setdefault(name, []), len(verdicts)).append(text)
             verdicts.append(game)
             swapped.append(game.agent_a != row.identifier(layout.agent_a))
-            order_unknown += layout.order is not None and not row.text(layout.order).strip()
+            order_known.append(layout.order is None or bool(row.text(layout.order).strip()))
+            lines.append(row.line)
             seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing].add(game.verdict)
     duplicates = len(verdicts) - sum(len(found) for found in seen.values())
     conflicts = sum(len(found) > 1 for found in seen.values())
@@ -135,8 +142,10 @@ def read_verdicts(
         self_play=self_play,
         duplicates=duplicates,
         conflicts=conflicts,
-        order_unknown=order_unknown,
+        order_unknown=order_known.count(False),
         swapped=swapped,
+        order_known=order_known,
+        lines=lines,
     )
 
 

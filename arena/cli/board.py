@@ -123,6 +123,21 @@ def rate(
             raise InputError(f"{option}: a number, not {number}")
     if by not in {None, "judge"}:
         raise InputError(f"--by: only 'judge', not {by!r}")
+    matrix = is_win_matrix(file) and not column
+    if matrix:
+        of_tables = {
+            "--position": position,
+            "--covariate": covariate,
+            "--cluster": cluster != "qid",
+            "--by": by,
+            "--as-games/--reconcile": as_games is not None,
+            "--skip-empty": skip_empty,
+            "--skip-self-play": skip_self_play,
+        }
+        if given := [option for option, chosen in of_tables.items() if chosen]:
+            raise InputError(f"{file}: a matrix of win percentages; {', '.join(given)}: only with a table of verdicts")
+    elif queries is not None:
+        raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
     settings = RatingSettings(
         k=k,
         initial=initial,
@@ -138,10 +153,13 @@ def rate(
         seed=seed,
     )
     how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_empty, skip_self_play, by == "judge")
-    rated = rate_win_matrix(file, settings, queries) if is_win_matrix(file) else rate_table(file, settings, how)
-    if queries is not None and not is_win_matrix(file):
-        raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
-    print_rated(replace(rated, ratings=_in_order(rated.ratings, method)), "json" if as_json else form.value)
+    rated = rate_win_matrix(file, settings, queries) if matrix else rate_table(file, settings, how)
+    rated = replace(
+        rated,
+        ratings=_in_order(rated.ratings, method),
+        by_judge={judge: _in_order(own, method) for judge, own in rated.by_judge.items()},
+    )
+    print_rated(rated, "json" if as_json else form.value)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:

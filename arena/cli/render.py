@@ -11,7 +11,7 @@ from rich.text import Text
 
 from arena.cli.console import WIDE, dollars, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
-from arena.cli.shapes import board_json, flat_ratings, flat_rows, rated_json
+from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
 from arena.leaderboard import CriterionMean, Leaderboard
 from arena.plan import Plan
 from arena.rated_tables import RatedTable
@@ -26,6 +26,15 @@ Cells: TypeAlias = Sequence[str]
 
 _MOST_PAIRS = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""
+
+_FEWEST_GAMES = 10
+"""Below so many games in common a kappa is noise."""
+
+_MOST_ALIKE = 3
+"""Notes on the same matter, such as one per agent, that are printed."""
+
+_NARROWEST = 10
+"""Columns that names and flags keep where a table is folded to fit."""
 
 
 def print_leaderboard(board: Leaderboard, form: str) -> None:
@@ -43,12 +52,15 @@ def print_rated(rated: RatedTable, form: str) -> None:
     if form == "json":
         print_json(rated_json(rated))
     elif form == "csv":
-        print_csv(flat_ratings(rated.ratings))
+        print_csv(flat_rated(rated))
     else:
         _print_rating_table(rated.ratings.agents)
+        if rated.cluster_column is not None:
+            column = printable(rated.cluster_column)
+            output.print(f"\nresampled by {column}: what is said of queries below is about its values")
         _print_health(rated.ratings)
         for judge, own in rated.by_judge.items():
-            output.print(printable(f"\njudge {judge}:"))
+            output.print(f"\njudge {printable(judge)}:")
             _print_rating_table(own.agents)
             _print_health(own)
         if rated.controlled is not None:
@@ -147,7 +159,7 @@ def _print_table(names: Cells, numbers: Cells, rows: Sequence[Cells], *, last: s
     def made(*, narrow: bool) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
         for name in names:
-            table.add_column(name, no_wrap=True)
+            table.add_column(name, overflow="fold", min_width=_NARROWEST if name in _FOLDED else None)
         for name in numbers:
             heading = name if narrow else name.replace("-\n", "-").replace("\n", " ")
             table.add_column(heading, justify="right", no_wrap=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
+from arena.ratings.covariates import Controlled
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 
@@ -68,17 +72,44 @@ def rated_json(rated: RatedTable) -> Row:
     shape: Row = ratings_json(rated.ratings)
     shape["by_judge"] = {judge: ratings_json(own) for judge, own in rated.by_judge.items()}
     shape["rows"] = dict(rated.rows)
+    shape["cluster_column"] = rated.cluster_column
     controlled = rated.controlled
     shape["controlled"] = controlled and _rounded(
         {
             "agents": dict(zip(controlled.raw.agents, controlled.ratings.tolist(), strict=True)),
             "raw": dict(zip(controlled.raw.agents, controlled.raw.ratings.tolist(), strict=True)),
+            "standard_errors": standard_errors(controlled),
             "effects": [asdict(effect) for effect in controlled.effects],
+            "position_effect": controlled.position_effect,
+            "tie_parameter": controlled.tie_parameter,
             "problems": [problem.message for problem in controlled.problems],
             "converged": controlled.converged,
         }
     )
     return shape
+
+
+def standard_errors(controlled: Controlled) -> dict[str, float] | None:
+    """Of the controlled ratings by agent, in points; ``None`` where a single query or game shows no variation."""
+    if controlled.covariance is None:
+        return None
+    variances = np.diag(controlled.covariance).tolist()
+    return {agent: math.sqrt(max(0.0, own)) for agent, own in zip(controlled.raw.agents, variances, strict=True)}
+
+
+def flat_rated(rated: RatedTable) -> list[Row]:
+    """The rows of ``rate --format csv``: one per agent, and below them one per judge and agent where they are asked for.
+
+    Column ``judge`` is empty for the ratings of all verdicts; ``bt_controlled`` is there with covariates.
+    """
+    rows = flat_ratings(rated.ratings)
+    if rated.controlled is not None:
+        controlled = dict(zip(rated.controlled.raw.agents, rated.controlled.ratings.tolist(), strict=True))
+        rows = [{**row, "bt_controlled": controlled[row["agent"]]} for row in rows]
+    if rated.by_judge:
+        of_each = [{"judge": judge, **row} for judge, own in rated.by_judge.items() for row in flat_ratings(own)]
+        rows = [{"judge": "", **row} for row in rows] + of_each
+    return [_rounded(row) for row in rows]
 
 
 def flat_ratings(ratings: Ratings) -> list[Row]:

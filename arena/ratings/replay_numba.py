@@ -18,6 +18,8 @@ _AHEAD = 64
 def _replay(games: Packed, rule: Rule, begin: States, finals: Floats, shuffled: bool) -> int:
     """Write the final ratings of the tournaments that start from ``begin`` into ``finals``.
 
+    Indices are unsigned, which spares numba the question whether they count from the end.
+
     Returns:
         A number without meaning, which keeps the compiler from dropping the early reads.
     """
@@ -25,7 +27,7 @@ def _replay(games: Packed, rule: Rule, begin: States, finals: Floats, shuffled: 
     steps_per_point = STEPS_PER_TENFOLD / rule.scale
     length = codes.size
     left = np.empty_like(codes)
-    drawn = np.empty(_AHEAD, np.int64)
+    drawn = np.empty(_AHEAD, np.uintp)
     mask = (1 << bits) - 1
     fetched = 0
     for tournament in range(begin.size):
@@ -44,17 +46,17 @@ def _replay(games: Packed, rule: Rule, begin: States, finals: Floats, shuffled: 
                     mixed ^= mixed >> np.uint64(31)
                     chosen += int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - chosen))
                 drawn[place] = chosen
-                fetched ^= left[chosen] & 1
+                fetched ^= left[drawn[place]] & 1
             for place in range(number):
                 played = left[drawn[place]]
                 left[drawn[place]] = left[first + place]
-                a, b = (played >> 2) & mask, played >> (2 + bits)
+                a, b = np.uintp((played >> 2) & mask), np.uintp(played >> (2 + bits))
                 held = min(max((ratings[b] - ratings[a]) * steps_per_point, -REACH), REACH)
                 whole = np.floor(held + 0.5)
                 rest = (held - whole) * LN_STEP
                 square = rest * rest
                 series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
-                gain = rule.k * ((played & 3) * 0.5 - 1.0 / (1.0 + POWERS[int(whole) + REACH] * series))
+                gain = rule.k * ((played & 3) * 0.5 - 1.0 / (1.0 + POWERS[np.uintp(int(whole) + REACH)] * series))
                 ratings[a] += gain
                 ratings[b] -= gain
     return fetched
