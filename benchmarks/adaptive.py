@@ -136,7 +136,7 @@ def familywise_error(runs: int, queries: int = 300, batch: int = 30, max_games: 
             rng = np.random.default_rng([column, run])
             drawn = world(rng, strengths, queries)
             for decide in ("order", "top"):
-                settings = AdaptiveSettings(decide, batch=batch, max_games=max_games, seed=run)  # type: ignore[arg-type]
+                settings = AdaptiveSettings(decide, batch=batch, max_games=max_games, seed=run)
                 counts[decide][column] += any(
                     errs(drawn, decision(drawn.outcomes(asked), settings).places) for asked in adaptive(drawn, settings)
                 )
@@ -198,7 +198,7 @@ def _print_saved(
     print(f"\n{runs} tournaments of 12 agents, {queries} queries, {66 * queries} possible games")
     print("\n| games until | adaptive | random pairs | ratio |\n|---|---|---|---|")
     shares = " and ".join(f"{np.isfinite(decided[name]).mean():.0%}" for name in ("adaptive", "random"))
-    lines = {f"the order is decided (median; decided in {shares})": [np.median(decided[name]) for name in right]}
+    lines = {f"the order is decided (median; decided in {shares})": [float(np.median(decided[name])) for name in right]}
     for share in (0.5, 0.8, 0.9, 0.95, 0.98):
         lines[f"the ratings are in the right order in {share:.0%}"] = [
             _first_from(looks, found, share) for found in right.values()

@@ -12,9 +12,9 @@ and Ramdas (2024, JRSS B 86, sections 3 and 4); a mean over stakes is Robbins's 
 Statistics 41). It is exact: no normal approximation, no variance to estimate, and ties (x = 1/2) change nothing.
 
 Two properties of this form matter here. The gambler is blind to all other pairs, and x_1, x_2, ... is a fixed sequence
-of which adaptivity only decides how far it is uncovered. So the bound on the whole sequence stands whatever rule chooses
-which pair plays on, and although verdicts of different pairs on one query depend on each other; bets that learn from
-other pairs, or queries chosen by what happened on them, would lose that. And the stakes do not depend on
+of which adaptivity only decides how far it is uncovered. So the bound on the whole sequence stands whatever rule
+chooses which pair plays on, and although verdicts of different pairs on one query depend on each other; bets that learn
+from other pairs, or queries chosen by what happened on them, would lose that. And the stakes do not depend on
 the past, so the order in which verdicts arrive changes nothing, and a restart needs no more than the verdicts.
 """
 
