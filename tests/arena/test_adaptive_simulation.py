@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 
 from arena.adaptive import AdaptiveSettings, decision
-from benchmarks.adaptive import EQUAL, UNEQUAL, adaptive, at_random, errs, order_is_right, repeated_tests_err, world
+from benchmarks.adaptive import UNEQUAL, adaptive, at_random, errs, order_is_right, repeated_tests_err, world
 
 
 def test_error_stays_at_its_level_where_repeated_fixed_sample_tests_do_not() -> None:
@@ -13,7 +13,7 @@ def test_error_stays_at_its_level_where_repeated_fixed_sample_tests_do_not() -> 
     adaptive_errors = repeated_errors = 0
     for run in range(runs):
         rng = np.random.default_rng([1, run])
-        drawn = world(rng, EQUAL[:4], 200)
+        drawn = world(rng, np.zeros(4), 200)
         adaptive_errors += any(
             errs(drawn, decision(drawn.outcomes(asked), settings).places) for asked in adaptive(drawn, settings)
         )
