@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena.config import RatingsSection
+from arena.adaptive import Meeting
+from arena.adaptive_games import AdaptiveGames, AdaptiveState
+from arena.config import PairwiseSection, RatingsSection
+from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
 from arena.store import IDENTICAL, Result, Store, Wanted
@@ -51,6 +54,7 @@ class Leaderboard:
         coverage: per stage.
         causes: how many wants failed for which cause.
         settings: what decided the results, as stored with the tournament.
+        adaptive: how far an adaptive schedule has come, ``None`` with any other.
         complete: whether every want has a judgment.
     """
 
@@ -61,6 +65,7 @@ class Leaderboard:
     coverage: Mapping[Task, Coverage]
     causes: Mapping[str, int]
     settings: Mapping[str, Any]
+    adaptive: AdaptiveState | None = None
 
     @property
     def complete(self) -> bool:
@@ -82,7 +87,8 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
     settings = store.settings(name)
     outcomes = {task: found for task in Task if (found := store.outcomes(name, task))}
     games = list(game_verdicts(outcomes.get(Task.PAIRWISE, ())))
-    lengths = {key: len(answer.text.split()) for key, answer in store.dataset(name).answers.items()}
+    data = store.dataset(name)
+    lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = _rating_settings(settings)
     several = len({game.judge for game in games}) > 1
     return Leaderboard(
@@ -93,6 +99,7 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
         {task: _coverage(found) for task, found in outcomes.items()},
         _causes(outcomes.values()),
         settings,
+        _adaptive(settings, data, outcomes.get(Task.PAIRWISE, ()), games),
     )
 
 
@@ -116,6 +123,21 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
         if isinstance(result, Judgment):
             first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
             yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
+
+
+def _adaptive(
+    settings: Mapping[str, Any],
+    data: Dataset,
+    outcomes: Iterable[tuple[Wanted, Result | None]],
+    verdicts: Iterable[GameVerdict],
+) -> AdaptiveState | None:
+    given = settings.get("pairwise") or {}
+    if given.get("schedule", {}).get("kind") != "adaptive":
+        return None
+    asked = dict.fromkeys(Meeting(want.query_id, want.item, want.other) for want, _ in outcomes)
+    games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))
+    games.learn(verdicts)
+    return games.state()
 
 
 def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:

@@ -81,6 +81,8 @@ def plan(config: Config) -> Plan:
         prompting.labels = _known_labels(prompting, providers, store)
     if _guesses_documents(config, prompting):
         notes.append("answer judges' prompts count every document not labelled yet as relevant: an upper bound")
+    if prompting.adaptive_games() is not None:
+        notes.append("an adaptive schedule stops as soon as its question is decided: an upper bound")
     rows = _rows(config, prompting, providers, store, notes)
     if store is not None:
         store.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
-from arena.schedule import Schedule, games
+from arena.schedule import Game, Schedule, answering, games
 from arena.store import Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN
@@ -36,7 +37,7 @@ class Prompting:
     assume_relevant: bool = False
 
     def wants(self) -> Iterator[Wanted]:
-        """All judgments the tournament needs, stage by stage."""
+        """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need."""
         for task in self.tasks():
             yield from {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}[
                 task
@@ -59,8 +60,23 @@ class Prompting:
         section = self.config.pairwise
         assert section is not None
         plan = section.schedule
+        if plan.kind == "adaptive":
+            yield from self.game_wants(AdaptiveGames(section, self.data).at_most())
+            return
         schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, section.both_orders, plan.seed)
-        for game in games(schedule, self._answering):
+        yield from self.game_wants(games(schedule, self._answering))
+
+    def adaptive_games(self) -> AdaptiveGames | None:
+        """The schedule that chooses games as verdicts come in, where the configuration asks for one."""
+        section = self.config.pairwise
+        adaptive = section is not None and section.schedule.kind == "adaptive"
+        return AdaptiveGames(section, self.data) if section is not None and adaptive else None
+
+    def game_wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
+        """Each game once for every answer judge."""
+        section = self.config.pairwise
+        assert section is not None
+        for game in chosen:
             order = "ba" if game.swapped else "ab"
             for judge in section.judges:
                 yield Wanted(Task.PAIRWISE, judge, game.query_id, game.agent_a, game.agent_b, order)
@@ -74,10 +90,7 @@ class Prompting:
 
     @cached_property
     def _answering(self) -> dict[str, list[str]]:
-        present: dict[str, list[str]] = {query_id: [] for query_id in self.data.queries}
-        for query_id, agent in sorted(self.data.answers):
-            present[query_id].append(agent)
-        return present
+        return answering(self.data)
 
     def check(self) -> None:
         """Render one prompt of each stage, so that a template that fails does so before anything is sent.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
+from arena.dataset import Dataset
 from judges.errors import ConfigError
 
 
@@ -36,6 +37,14 @@ class Schedule:
     baseline: str | None = None
     both_orders: bool = True
     seed: int = 0
+
+
+def answering(data: Dataset) -> dict[str, list[str]]:
+    """For each query the agents that answered it, sorted."""
+    present: dict[str, list[str]] = {query_id: [] for query_id in data.queries}
+    for query_id, agent in sorted(data.answers):
+        present[query_id].append(agent)
+    return present
 
 
 def games(schedule: Schedule, agents: Mapping[str, Sequence[str]]) -> Iterator[Game]:

@@ -95,14 +95,24 @@ class StageRunner:
     progress: Progress
     retry_failed: bool
     summary: RunSummary = field(default_factory=RunSummary)
+    _ledgers: dict[Task, _Ledger] = field(default_factory=dict)
 
     async def judge(self, task: Task, stop: Stop) -> None:
         """Ask for everything of a stage that the store does not know."""
-        by_judge = self._wants(task)
-        wanted = sum(map(len, by_judge.values()))
-        ledger = _Ledger(task, StageSummary(wanted), self.progress)
-        self.summary.stages[task] = ledger.stage
-        self.progress.begin(task, wanted)
+        wants = self.wants(task)
+        self.begin(task, len(wants))
+        await self.ask(task, wants, stop)
+
+    def begin(self, task: Task, at_most: int) -> None:
+        """Show that a stage begins, whose wants then come by ``ask``, all at once or in batches."""
+        self._ledgers[task] = _Ledger(task, StageSummary(0), self.progress)
+        self.summary.stages[task] = self._ledgers[task].stage
+        self.progress.begin(task, at_most)
+
+    async def ask(self, task: Task, wants: Sequence[Wanted], stop: Stop) -> None:
+        """Ask for those of a stage's wants that the store does not know."""
+        ledger, by_judge = self._ledgers[task], _by_judge(wants)
+        ledger.stage.wanted += len(wants)
         writer = _Writer(self.store, ledger)
         requests = {name: self._missing(wants, ledger) for name, wants in by_judge.items()}
         writing = asyncio.create_task(writer.work())
@@ -117,19 +127,15 @@ class StageRunner:
         self._note_stopped()
         self._learn_labels(task)
 
-    def find_again(self, task: Task) -> None:
+    def find_again(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Link a stage's wants to what the store knows, without asking."""
-        for wants in self._wants(task).values():
-            for chunk in chunks(wants, _PREPARED_AT_ONCE):
-                self._prepare(chunk)
+        for chunk in chunks(wants, _PREPARED_AT_ONCE):
+            self._prepare(chunk)
         self._learn_labels(task)
 
-    def _wants(self, task: Task) -> dict[str, list[Wanted]]:
-        by_judge: dict[str, list[Wanted]] = {}
-        for want in self.prompting.wants():
-            if want.task is task:
-                by_judge.setdefault(want.judge, []).append(want)
-        return by_judge
+    def wants(self, task: Task) -> list[Wanted]:
+        """All that a stage needs judged."""
+        return [want for want in self.prompting.wants() if want.task is task]
 
     def _missing(self, wants: Sequence[Wanted], ledger: _Ledger) -> Iterator[Request]:
         """The requests that need a call; counts all others on the way."""
@@ -145,6 +151,21 @@ class StageRunner:
 
     def _prepare(self, wants: Sequence[Wanted]) -> list[_Prepared]:
         """Find ids and results, and link the wants to them. Wants that wait for labels are left out."""
+        found = self._identified(wants)
+        known = self.store.results([ident for _, ident, _ in found])
+        self.store.assign(self.tournament, [(want, ident) for want, ident, _ in found])
+        return [_Prepared(ident, prompt, known.get(ident)) for _, ident, prompt in found]
+
+    def results(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+        """What the store knows of these wants by now; ``None`` where that is nothing."""
+        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
+        for chunk in chunks(wants, _PREPARED_AT_ONCE):
+            found = self._identified(chunk)
+            known = self.store.results([ident for _, ident, _ in found])
+            results.update((want, known.get(ident)) for want, ident, _ in found)
+        return list(results.items())
+
+    def _identified(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, str, Prompt | None]]:
         found: list[tuple[Wanted, str, Prompt | None]] = []
         for want in wants:
             if want.task is Task.PAIRWISE and self.prompting.equal_answers(want):
@@ -152,9 +173,7 @@ class StageRunner:
             elif (prompt := self.prompting.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 found.append((want, judgment_id(prompt, provider.identity, by_name=provider.judges_names), prompt))
-        known = self.store.results([ident for _, ident, _ in found])
-        self.store.assign(self.tournament, [(want, ident) for want, ident, _ in found])
-        return [_Prepared(ident, prompt, known.get(ident)) for _, ident, prompt in found]
+        return found
 
     def _parsed_anew(self, prepared: _Prepared) -> Result | None:
         """A stored reply that the present parser accepts is a judgment, without a new call."""
@@ -191,6 +210,13 @@ class StageRunner:
             line = f"judge {name!r} stopped: {reason}"
             if not judge.may_go_on and line not in self.summary.stopped:
                 self.summary.stopped.append(line)
+
+
+def _by_judge(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
+    by_judge: dict[str, list[Wanted]] = {}
+    for want in wants:
+        by_judge.setdefault(want.judge, []).append(want)
+    return by_judge
 
 
 class _Ledger:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from arena.adaptive_games import AdaptiveGames
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
+from arena.leaderboard import game_verdicts
 from arena.prompting import Prompting
 from arena.stages import Progress, RunSummary, StageRunner, stopping_on_ctrl_c
 from arena.store import IDENTICAL, Store
@@ -58,6 +60,8 @@ def run(
     store = Store.create(config.store)
     try:
         store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS)])
+        if prompting.adaptive_games() is not None:
+            wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
         runner = StageRunner(config.name, prompting, store, judges, progress, retry_failed)
         return asyncio.run(_judge_stages(runner, asked))
@@ -73,14 +77,37 @@ async def _judge_stages(runner: StageRunner, asked: Sequence[Task]) -> RunSummar
     with stopping_on_ctrl_c(stop):
         try:
             for task in runner.prompting.tasks():
-                if task in asked:
+                games = runner.prompting.adaptive_games() if task is Task.PAIRWISE else None
+                if games is not None:
+                    await _play_adaptively(runner, games, stop if task in asked else None)
+                elif task in asked:
                     await runner.judge(task, stop)
                 else:
-                    runner.find_again(task)
+                    runner.find_again(task, runner.wants(task))
         finally:
             for judge in runner.judges.values():
                 await judge.close()
     return runner.summary
+
+
+async def _play_adaptively(runner: StageRunner, games: AdaptiveGames, stop: Stop | None) -> None:
+    """Judge batch by batch until the games decide; without ``stop`` only find again what is known.
+
+    The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and asks
+    where it left off. A batch that is not finished, because a judge stopped or somebody did, is the last one.
+    """
+    if stop is not None:
+        runner.begin(Task.PAIRWISE, len(runner.wants(Task.PAIRWISE)))
+    while batch := list(runner.prompting.game_wants(games.choose())):
+        runner.store.extend(runner.tournament, batch)
+        if stop is None:
+            runner.find_again(Task.PAIRWISE, batch)
+        else:
+            await runner.ask(Task.PAIRWISE, batch, stop)
+        outcomes = runner.results(batch)
+        if any(result is None for _, result in outcomes):
+            break
+        games.learn(game_verdicts(outcomes))
 
 
 def _first(group: BaseException) -> BaseException:

@@ -9,6 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from arena.adaptive_games import AdaptiveState
 from arena.cli.console import WIDE, dollars, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
@@ -99,6 +100,8 @@ def _print_board(board: Leaderboard) -> None:
 
 
 def _print_coverage(board: Leaderboard) -> None:
+    if board.adaptive is not None:
+        output.print(printable(_adaptive_line(board.adaptive)))
     for task, stage in board.coverage.items():
         line = f"{task.value}: {stage.judged} of {stage.wanted} judged ({stage.share:.1%})"
         line += f", {stage.failed} failed" if stage.failed else ""
@@ -111,6 +114,16 @@ def _print_coverage(board: Leaderboard) -> None:
     for name, judge in board.settings.get("judges", {}).items():
         if judge["provider"] == "lexical":
             output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))
+
+
+def _adaptive_line(state: AdaptiveState) -> str:
+    asked = "the order" if state.decide == "order" else "the first place"
+    found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
+    line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
+    if state.ended and not state.decided:
+        line += " (no game is left that could decide it, or max_games is reached)"
+    line += f", at {100 * state.confidence:g} % confidence however often one looks"
+    return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
 def _print_rating_table(agents: Sequence[AgentRating]) -> None:

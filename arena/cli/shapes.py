@@ -40,6 +40,7 @@ def board_json(board: Leaderboard) -> Row:
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "failures": dict(board.causes),
             "complete": board.complete,
+            "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "notes": list(ratings.notes) if ratings else [],
             "settings": dict(board.settings),
         }

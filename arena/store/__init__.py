@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, inspect, text
+from sqlalchemy import Connection, Engine, bindparam, func, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlmodel import SQLModel, delete, insert, select, update
 
@@ -131,6 +131,23 @@ class Store:
             rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
             for chunk in chunks(rows, _CHUNK):
                 connection.execute(insert(WantedRow), chunk)
+
+    def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
+        """Put further wants after those that a tournament has; one that is there already stays as it is."""
+        here = table(WantedRow)
+        names = [column.name for column in here.columns]
+        columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
+        statement = text(
+            f"INSERT INTO wanted ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
+            "ON CONFLICT DO NOTHING"
+        )
+        with self._write() as connection:
+            number = _tournament_id(connection, name)
+            last = connection.execute(select(func.max(here.c.position)).where(here.c.tournament_id == number)).scalar()
+            start = 0 if last is None else last + 1
+            rows = (wanted_values(number, position, want) for position, want in enumerate(wanted, start))
+            for chunk in chunks(rows, _CHUNK):
+                connection.execute(statement, chunk)
 
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Note which judgment answers each want."""

@@ -1,0 +1,139 @@
+"""Which games to play next: those from which most is to be learnt about who is better.
+
+What is known of the agents' strengths is held as a normal distribution, the Laplace approximation of a Bradley-Terry
+posterior with half-win ties. A game between a and b is worth the information it is expected to give on the sign of
+their difference: the entropy of that sign now, less its expectation after the game (the criterion of Houlsby et al.
+2011, arXiv 1112.5745). To first order in the share r of the difference's variance that the game removes
+that is, in nats,
+
+    gain = r phi(z)^2 / (2 Phi(z) Phi(-z)),   z = mean / sd of the difference,
+
+by expanding the entropy h(Phi(z')) around z, where z' after the game has mean z / sqrt(1 - r) and variance r / (1 - r).
+It is large for pairs that are close and little known and vanishes for those known to be apart. Games of a batch are
+chosen one after another, each time with the variance that is left after those chosen so far. The distribution is used
+for choosing only. It ignores that verdicts on one query depend on each other: a poor choice costs games, never the
+confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from arena.adaptive.decision import AdaptiveSettings, Decision, decision
+from arena.adaptive.evidence import Outcomes
+from arena.adaptive.fixtures import Fixtures, Meeting
+from arena.ratings.games import Floats, Ints
+
+_PRIOR_VARIANCE = 1.0
+"""Of a strength in log-odds: a standard deviation of 174 Elo."""
+_LARGEST_STEP = 1.0
+"""In log-odds, of one Newton iteration; the log-posterior is concave, so steps this small always climb."""
+_DIGITS = 9
+"""Gains equal to this many digits are equal, so that rounding errors do not choose."""
+
+
+@dataclass(slots=True)
+class Belief:
+    """Normal distribution of the agents' strengths in log-odds: shapes (agents,) and (agents, agents)."""
+
+    mean: Floats
+    covariance: Floats
+
+    def gap(self, a: Ints, b: Ints) -> tuple[Floats, Floats]:
+        """Mean and variance of each pair's difference."""
+        own = np.diag(self.covariance)
+        return self.mean[a] - self.mean[b], own[a] + own[b] - 2 * self.covariance[a, b]
+
+    def expect_game(self, a: int, b: int) -> None:
+        """Shrink the covariance as a game between the two will, whoever wins."""
+        lean = self.covariance[:, a] - self.covariance[:, b]
+        information = _bernoulli(self.mean[a] - self.mean[b])
+        self.covariance -= np.outer(lean, lean) * information / (1 + information * (lean[a] - lean[b]))
+
+
+def belief(outcomes: Outcomes) -> Belief:
+    """Posterior mode and inverse curvature of the strengths."""
+    size = len(outcomes.agents)
+    mean = np.zeros(size)
+    for _ in range(100):
+        p = special.expit(mean[outcomes.a] - mean[outcomes.b])
+        excess, weight = outcomes.score - p, p * (1 - p)
+        slope = np.bincount(outcomes.a, excess, size) - np.bincount(outcomes.b, excess, size) - mean / _PRIOR_VARIANCE
+        pairs = np.bincount(outcomes.a.astype(np.int64) * size + outcomes.b, weight, size * size).reshape(size, size)
+        pairs = pairs + pairs.T
+        curvature = np.diag(pairs.sum(axis=1) + 1 / _PRIOR_VARIANCE) - pairs
+        step = np.linalg.solve(curvature, slope)
+        mean += step * min(1.0, _LARGEST_STEP / max(float(np.abs(step).max(initial=0.0)), _LARGEST_STEP))
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break
+    return Belief(mean, np.asarray(np.linalg.inv(curvature), np.float64))
+
+
+def log_gain(mean: Floats, variance: Floats) -> Floats:
+    """Log of the information, in nats, expected from one more game on which agent of a pair is better.
+
+    Args:
+        mean: of the pairs' differences in log-odds, shape (pairs,).
+        variance: of the same.
+    """
+    z = mean / np.sqrt(variance)
+    known = variance * _bernoulli(mean)
+    removed = np.log(known) - np.log1p(known)
+    two_phi_squared = -(z**2) - np.log(2 * np.pi)
+    gain: Floats = removed + two_phi_squared - np.log(2) - special.log_ndtr(z) - special.log_ndtr(-z)
+    return gain
+
+
+def next_games(
+    fixtures: Fixtures, asked: Sequence[Meeting], outcomes: Outcomes, settings: AdaptiveSettings
+) -> list[Meeting]:
+    """The next batch; empty once decided, or when no game is left that could help.
+
+    The same arguments give the same batch, so a run that begins again from the same verdicts takes the same way.
+
+    Args:
+        fixtures: all possible games.
+        asked: all batches so far. A game that was asked without a verdict is not asked again.
+        outcomes: of those that have a verdict.
+        settings: how to choose and when to stop.
+    """
+    so_far = decision(outcomes, settings)
+    played = fixtures.played(asked)
+    budget = settings.batch
+    if settings.max_games is not None:
+        budget = min(budget, settings.max_games - len(asked))
+    if so_far.decided or budget <= 0:
+        return []
+    known = belief(outcomes)
+    needed = _needed(so_far, known, settings)[fixtures.a, fixtures.b]
+    batch: list[Meeting] = []
+    while len(batch) < budget and (eligible := needed & (played < fixtures.available)).any():
+        gain = np.round(log_gain(*known.gap(fixtures.a, fixtures.b)), _DIGITS)
+        pair = int(np.argmax(np.where(eligible, gain, -np.inf)))
+        batch.append(fixtures.meeting(pair, int(played[pair])))
+        known.expect_game(int(fixtures.a[pair]), int(fixtures.b[pair]))
+        played[pair] += 1
+    return batch
+
+
+def _needed(so_far: Decision, known: Belief, settings: AdaptiveSettings) -> NDArray[np.bool_]:
+    """Pairs whose decision is called for: all undecided ones, or those of the agent that may be first."""
+    if settings.decide == "order":
+        return so_far.undecided
+    unbeaten = ~so_far.beats.any(axis=0)
+    needed = np.zeros_like(so_far.undecided)
+    if unbeaten.any():  # else they beat each other in a circle, and nobody is first
+        leader = int(np.argmax(np.where(unbeaten, known.mean, -np.inf)))
+        needed[leader] = needed[:, leader] = so_far.undecided[leader]
+    return needed
+
+
+def _bernoulli(gap: Floats) -> Floats:
+    """Information of one game on a difference in log-odds."""
+    result: Floats = special.expit(gap) * special.expit(-gap)
+    return result

@@ -1,0 +1,192 @@
+"""Whole tournaments with an adaptive schedule: batch by batch, decided or not, the same way after a restart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena import tournament
+from arena.adaptive_games import AdaptiveState
+from arena.cli.render import print_leaderboard
+from arena.config import Config
+from arena.leaderboard import leaderboard
+from arena.plan import plan
+from arena.stages import RunSummary
+from arena.store import Store, Wanted
+from judges.types import Judgment, Task
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.tournaments import Quiet, configured, results, write_data
+
+QUERIES = [f"q{number}" for number in range(30)]
+
+
+def by_name(call: Call) -> Reply:
+    """Agent x beats y, and y beats z."""
+    text = call.body["messages"][1]["content"]
+    first, second = sorted(("x", "y", "z"), key=lambda agent: text.find(f"Agent {agent} says") % 10**9)[:2]
+    return Reply(json.dumps({"explanation": "By name.", "verdict": "A" if first < second else "B"}))
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer(by_name) as running:
+        yield running
+
+
+def adaptive(
+    folder: Path, server: LLMServer, judge: dict[str, Any] | None = None, *, both_orders: bool = True, **schedule: Any
+) -> Config:
+    write_data(folder, QUERIES)
+    schedule = {"kind": "adaptive", "batch": 12, "seed": 7, **schedule}
+    games = {"judges": ["judge"], "documents": {"include": False}, "both_orders": both_orders, "schedule": schedule}
+    return configured(folder, server.openai_url, judge=judge or {}, pairwise=games, retrieval=None, criteria=None)
+
+
+def play(config: Config, **options: Any) -> RunSummary:
+    return tournament.run(config, Quiet(), **options)
+
+
+def state(config: Config) -> AdaptiveState:
+    store = Store.open(config.store)
+    try:
+        found = leaderboard(store).adaptive
+    finally:
+        store.close()
+    assert found is not None
+    return found
+
+
+def wants(config: Config) -> list[Wanted]:
+    return list(results(config, Task.PAIRWISE))
+
+
+def test_a_clear_order_is_decided_long_before_all_games_are_played(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server)
+    summary = play(config)
+    found = state(config)
+    assert (found.decided, found.places, found.ended) == (True, ("x", "y", "z"), True)
+    assert (found.possible, summary.complete) == (90, True)
+    assert found.games < 60
+    assert found.games % 12 == 0
+    assert len(server.calls) == summary.stages[Task.PAIRWISE].wanted == 2 * found.games == len(wants(config))
+
+
+def test_the_first_place_takes_fewer_games(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server, decide="top", batch=4)
+    play(config)
+    top = state(config)
+    assert top.decided
+    assert top.places[0] == "x"
+    play(adaptive(tmp_path, server, batch=4))
+    assert state(config).games > top.games
+
+
+def test_more_confidence_takes_more_games(tmp_path: Path, server: LLMServer) -> None:
+    games = []
+    for confidence in (0.8, 0.999):
+        config = adaptive(tmp_path, server, confidence=confidence, batch=3)
+        play(config)
+        games.append(state(config).games)
+    assert games[0] < games[1]
+
+
+def test_the_limit_holds_and_the_board_says_that_nothing_is_decided(
+    tmp_path: Path, server: LLMServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = adaptive(tmp_path, server, max_games=15)
+    play(config)
+    found = state(config)
+    assert (found.decided, found.games, found.ended) == (False, 15, True)
+    store = Store.open(config.store)
+    print_leaderboard(leaderboard(store), "table")
+    print_leaderboard(leaderboard(store), "json")
+    store.close()
+    shown = capsys.readouterr().out
+    assert "the order is not decided after 15 of 90 possible games (no game is left that could" in shown
+    assert json.loads(shown[shown.index("{") :])["adaptive"]["games"] == 15
+
+
+def test_a_finished_run_repeated_asks_nothing_and_wants_the_same(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server)
+    play(config)
+    sent, before = len(server.calls), wants(config)
+    again = play(config)
+    assert (len(server.calls), wants(config)) == (sent, before)
+    assert again.stages[Task.PAIRWISE].known == sent
+
+
+def test_a_run_that_was_cut_short_goes_on_the_same_way(tmp_path: Path, server: LLMServer) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (whole, cut):
+        folder.mkdir()
+    uncut = adaptive(whole, server)
+    play(uncut)
+    sent = len(server.calls)
+
+    def stops_early(call: Call) -> Reply:
+        return Reply(status=401) if len(server.calls) > sent + 40 else by_name(call)
+
+    server.script = stops_early
+    config = adaptive(cut, server, {"concurrency": 1})
+    summary = play(config)
+    assert not summary.complete
+    assert summary.stopped
+    assert not state(config).decided
+    assert not state(config).ended
+    server.script = by_name
+    assert play(config).complete
+    assert wants(config) == wants(uncut)
+    assert state(config) == state(uncut)
+
+
+def test_without_the_stage_earlier_verdicts_are_found_again(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server)
+    play(config)
+    sent, before = len(server.calls), results(config, Task.PAIRWISE)
+    play(config, only=[Task.CRITERIA])
+    assert len(server.calls) == sent
+    assert results(config, Task.PAIRWISE) == before
+
+
+def test_a_judge_that_fails_on_a_game_does_not_hold_up_the_rest(tmp_path: Path, server: LLMServer) -> None:
+    def fails_on_some(call: Call) -> Reply:
+        wrong = "q3" in call.body["messages"][1]["content"]
+        return Reply(json.dumps({"explanation": "Hm.", "verdict": "neither"})) if wrong else by_name(call)
+
+    server.script = fails_on_some
+    config = adaptive(tmp_path, server)
+    summary = play(config)
+    assert summary.stages[Task.PAIRWISE].failed > 0
+    assert state(config).decided
+
+
+def test_one_order_is_drawn_where_both_are_not_wanted(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server, both_orders=False)
+    play(config)
+    orders = [want.order for want in wants(config)]
+    assert set(orders) == {"ab", "ba"}
+    assert len(orders) == state(config).games
+
+
+def test_a_plan_gives_the_most_that_a_run_may_take(tmp_path: Path, server: LLMServer) -> None:
+    made = plan(adaptive(tmp_path, server, max_games=50))
+    assert sum(row.calls for row in made.rows) == 100
+    assert any("upper bound" in note for note in made.notes)
+    assert server.calls == []
+
+
+def test_all_verdicts_of_the_board_are_judgments_of_chosen_games(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server)
+    play(config)
+    assert all(isinstance(result, Judgment) for result in results(config, Task.PAIRWISE).values())
+
+
+@pytest.mark.parametrize("key", ["decide", "confidence", "batch", "max_games"])
+def test_adaptive_settings_go_with_an_adaptive_schedule_only(key: str, tmp_path: Path, server: LLMServer) -> None:
+    value = {"decide": "top", "confidence": 0.9, "batch": 3, "max_games": 9}[key]
+    with pytest.raises(ValueError, match=f"'{key}' goes with kind 'adaptive' only"):
+        configured(tmp_path, pairwise={"judges": ["judge"], "schedule": {"kind": "all", key: value}})
