@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,11 @@ from sqlalchemy import Connection, Engine, event
 from sqlmodel import create_engine
 
 from judges.errors import InputError
+
+_PATIENCE_S = 30.0
+"""How long a locked store is waited for."""
+_PAUSE_S = 0.05
+_TRIES = int(_PATIENCE_S / _PAUSE_S)
 
 
 def sqlite_path(location: str) -> Path | None:
@@ -34,7 +41,7 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "isolation_level": None})
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
@@ -46,7 +53,15 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
 
 
 def _set_write_ahead(connection: Any, record: Any) -> None:
-    connection.execute("PRAGMA journal_mode=WAL")
+    """SQLite does not wait for this lock by itself: while another process turns the same new file, try again."""
+    for patience in range(_TRIES, -1, -1):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or not patience:
+                raise
+            time.sleep(_PAUSE_S)
     _set_pragmas(connection, record)
 
 

@@ -148,7 +148,11 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ("[tone, depth]", "[]", "criteria: 'names' is empty"),
         ("[tone, depth]", "[tone, tone]", "criteria: 'tone' is named twice"),
         ("[tone, depth]", "[tone, '']", "criteria: a name is empty"),
-        ("{ties: half}", "{ties: none}", "ratings.bradley_terry.ties: Input should be 'davidson' or 'half'"),
+        (
+            "{ties: half}",
+            "{ties: none}",
+            "ratings.bradley_terry.ties: Input should be 'davidson', 'rao-kupper' or 'half'",
+        ),
         ("samples: 10", "samples: many", "ratings.bootstrap.samples: Input should be a valid integer"),
     ],
 )
