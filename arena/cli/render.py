@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
-
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
-from arena.cli.console import WIDE, dollars, output, print_json, printable
+from arena.cli.console import dollars, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
+from arena.cli.tables import print_table
 from arena.leaderboard import CriterionMean, Leaderboard
 from arena.plan import Plan
 from arena.rated_tables import RatedTable
@@ -23,8 +19,6 @@ from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 from judges.types import Task
 
-Cells: TypeAlias = Sequence[str]
-
 _MOST_PAIRS = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""
 
@@ -33,9 +27,6 @@ _FEWEST_GAMES = 10
 
 _MOST_ALIKE = 3
 """Notes on the same matter, such as one per agent, that are printed."""
-
-_NARROWEST = 10
-"""Columns that names and flags keep where a table is folded to fit."""
 
 
 def print_leaderboard(board: Leaderboard, form: str) -> None:
@@ -77,7 +68,7 @@ def print_plan(plan: Plan) -> None:
         numbers = (row.wanted, row.known, row.identical, row.calls, row.input_tokens, row.output_tokens)
         cells = [f"{number:,}" for number in numbers] + [dollars(row.cost_usd), _duration(row.seconds)]
         rows.append([row.task.value, row.judge, *cells])
-    _print_table(["stage", "judge"], headings, rows)
+    print_table(["stage", "judge"], headings, rows)
     output.print(f"total {dollars(plan.cost_usd)}")
     for note in plan.notes:
         output.print(f"- {printable(note)}")
@@ -128,7 +119,6 @@ def _adaptive_line(state: AdaptiveState) -> str:
 
 def _print_rating_table(agents: Sequence[AgentRating]) -> None:
     headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
-    flagged = any(row.flags for row in agents)
     rows = []
     for row in agents:
         cells = [
@@ -140,8 +130,9 @@ def _print_rating_table(agents: Sequence[AgentRating]) -> None:
             f"{row.games:g}",
             f"{row.wins:g}/{row.ties:g}/{row.losses:g}",
         ]
-        rows.append([_rank(row), row.agent, *cells, *([" ".join(row.flags)] if flagged else [])])
-    _print_table(["rank", "agent"], headings, rows, last="flags" if flagged else None)
+        rows.append([_rank(row), row.agent, *cells])
+    flags = [row.flags for row in agents]
+    print_table(["rank", "agent"], headings, rows, flags=flags if any(flags) else ())
 
 
 def _print_criteria(board: Leaderboard) -> None:
@@ -149,7 +140,7 @@ def _print_criteria(board: Leaderboard) -> None:
     ranked = [row.agent for row in board.ratings.agents] if board.ratings else []
     agents = [*ranked, *(agent for agent in board.criteria if agent not in ranked)]
     rows = [[agent, *(_mean(board.criteria.get(agent, {}), name) for name in names)] for agent in agents]
-    _print_table(["criteria"], [printable(name) for name in names], rows)
+    print_table(["criteria"], [printable(name) for name in names], rows)
 
 
 def _mean(grades: Mapping[str, CriterionMean], name: str) -> str:
@@ -166,42 +157,26 @@ def _rank(row: AgentRating) -> str:
     return f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
-def _print_table(names: Cells, numbers: Cells, rows: Sequence[Cells], *, last: str | None = None) -> None:
-    """A table that never loses a digit: where it is too wide headings are stacked, beyond that the terminal wraps."""
-
-    def made(*, narrow: bool) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
-        for name in names:
-            table.add_column(name, overflow="fold", min_width=_NARROWEST if name in _FOLDED else None)
-        for name in numbers:
-            heading = name if narrow else name.replace("-\n", "-").replace("\n", " ")
-            table.add_column(heading, justify="right", no_wrap=True)
-        if last is not None:
-            table.add_column(last, no_wrap=True)
-        for row in rows:
-            table.add_row(*(Text(printable(cell)) for cell in row))
-        return table
-
-    _print_whole(made, output.width)
-
-
-def _print_whole(made: Callable[..., Table], width: int) -> None:
-    roomy = output.options.update(width=WIDE)
-    fitting = made(narrow=False)
-    if Measurement.get(output, roomy, fitting).maximum > width:
-        fitting = made(narrow=True)
-    output.width = max(width, Measurement.get(output, roomy, fitting).maximum)
-    output.print(fitting)
-    output.width = width
-
-
 def _print_health(ratings: Ratings) -> None:
     output.print()
     if ratings.judge_health is not None:
         output.print("judge: " + ", ".join(_health_words(ratings.judge_health)))
     _print_doubts(ratings)
-    for note in ratings.notes:
+    for note in _few_alike(ratings.notes):
         output.print(printable(f"note: {note}"))
+
+
+def _few_alike(notes: Sequence[str]) -> list[str]:
+    """Notes of which no matter, what stands before the colon, fills the screen; agents they name have flags above."""
+    matter = [note.partition(": ")[0] for note in notes]
+    told = []
+    for place, note in enumerate(notes):
+        before, alike = matter[:place].count(matter[place]), matter.count(matter[place])
+        if before < _MOST_ALIKE:
+            told.append(note)
+        elif before == _MOST_ALIKE:
+            told.append(f"{matter[place]}: {alike - before} more, all in --json; flags mark their agents.")
+    return told
 
 
 def _print_controlled(controlled: Controlled) -> None:
@@ -209,13 +184,26 @@ def _print_controlled(controlled: Controlled) -> None:
     output.print("\nevery verdict one game, controlled for " + printable(", ".join(e.name for e in controlled.effects)))
     order = sorted(range(len(controlled.ratings)), key=lambda place: -controlled.ratings[place])
     agents, raw = controlled.raw.agents, controlled.raw.ratings
-    rows = [[agents[place], f"{controlled.ratings[place]:.1f}", f"{raw[place]:.1f}"] for place in order]
-    _print_table(["agent"], ["controlled", "raw"], rows)
+    errors = standard_errors(controlled)
+    rows = [
+        [
+            agents[place],
+            f"{controlled.ratings[place]:.1f}",
+            "-" if errors is None else f"{errors[agents[place]]:.1f}",
+            f"{raw[place]:.1f}",
+        ]
+        for place in order
+    ]
+    print_table(["agent"], ["controlled", "standard\nerror", "raw"], rows)
     for effect in controlled.effects:
         spread = "" if effect.sd is None else f" (standard error {effect.sd:.1f})"
         output.print(printable(f"{effect.name}: {effect.points:+.1f} points per standard deviation{spread}"))
-    for problem in controlled.problems:
-        output.print(printable(f"note: {problem.message}"))
+    if controlled.position_effect is not None:
+        output.print(f"being shown first: {controlled.position_effect:+.1f} points")
+    for note in _few_alike([f"No maximum of the likelihood: {problem.message}." for problem in controlled.problems]):
+        output.print(printable(f"note: {note}"))
+    if not controlled.converged:
+        output.print("note: The controlled ratings did not converge: do not use them.")
 
 
 def _print_rows(rows: Mapping[str, int]) -> None:
@@ -240,19 +228,20 @@ def _print_doubts(ratings: Ratings) -> None:
             output.print(printable(line))
     for pair in ratings.neighbours[:1]:
         if pair.queries_needed:
-            line = f"to tell {pair.better} from {pair.worse}: about {pair.queries_needed:,} more queries like these"
-            output.print(printable(line))
+            more = f"{pair.queries_needed:,} more {'games' if ratings.convergence.resampled == 'game' else 'queries'}"
+            output.print(printable(f"to tell {pair.better} from {pair.worse}: about {more} like these"))
     if ratings.judges is not None:
         agreed = ratings.judges
         output.print(
             f"judges: Krippendorff's alpha {_coefficient(agreed.alpha)} on {agreed.games} games judged by several"
         )
-        common = sorted((two for two in agreed.pairs if two.games), key=lambda two: -two.games)
+        common = sorted((two for two in agreed.pairs if two.games >= _FEWEST_GAMES), key=lambda two: -two.games)
         for two in common[:_MOST_PAIRS]:
             line = f"judges {two.first} and {two.second}: kappa {_coefficient(two.kappa)} on {two.games} games"
             output.print(printable(line))
-        if len(common) > _MOST_PAIRS:
-            output.print(f"... and {len(common) - _MOST_PAIRS} more pairs of judges, all in --json")
+        left = sum(two.games > 0 for two in agreed.pairs) - len(common[:_MOST_PAIRS])
+        if left:
+            output.print(f"... and {left} more {'pair' if left == 1 else 'pairs'} of judges, all in --json")
 
 
 def _coefficient(found: Coefficient) -> str:

@@ -99,7 +99,7 @@ def standard_errors(controlled: Controlled) -> dict[str, float] | None:
 
 
 def flat_rated(rated: RatedTable) -> list[Row]:
-    """The rows of ``rate --format csv``: one per agent, and below them one per judge and agent where they are asked for.
+    """The rows of ``rate --format csv``: one per agent, below them one per judge and agent where they are asked for.
 
     Column ``judge`` is empty for the ratings of all verdicts; ``bt_controlled`` is there with covariates.
     """

@@ -155,6 +155,8 @@ def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path,
         (["--initial", "inf"], "--initial: a number, not inf"),
         (["--scale", "0"], "scale must be positive"),
         (["--queries", "5"], "--queries goes with a matrix"),
+        (["--by", "topic"], "--by: only 'judge', not 'topic'"),
+        (["--position", "--reconcile"], "reconciled games have no order"),
     ],
 )
 def test_options_of_rate_that_make_no_sense_are_refused(
@@ -162,6 +164,42 @@ def test_options_of_rate_that_make_no_sense_are_refused(
 ) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,A\n")
     assert said in refused(cli, "rate", tmp_path / "v.csv", *options)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--position"],
+        ["--covariate", "words"],
+        ["--cluster", "topic"],
+        ["--cluster", "none"],
+        ["--by", "judge"],
+        ["--as-games"],
+        ["--reconcile"],
+        ["--skip-empty"],
+        ["--skip-self-play"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_tables_are_refused_with_a_matrix(cli: Any, tmp_path: Path, option: list[str]) -> None:
+    (tmp_path / "m.csv").write_text("agent,x,y\nx,,60\ny,40,\n")
+    line = refused(cli, "rate", tmp_path / "m.csv", "--queries", "10", *option)
+    assert f"{option[0]}" in line
+    assert "only with a table of verdicts" in line
+
+
+def test_an_anchor_that_is_no_agent_is_refused_with_those_there_are(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("agent,x,y\nx,,60\ny,40,\n")
+    (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,A\n")
+    for command in (["m.csv", "--queries", "10"], ["v.csv"]):
+        line = refused(cli, "rate", tmp_path / command[0], *command[1:], "--anchor", "z")
+        assert "the anchor 'z' has no games; choose one of x, y" in line
+
+
+def test_a_table_with_mapped_columns_is_no_matrix(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("model,rival,winner\nx,y,A\ny,x,A\n")
+    columns = ["--column", "agent_a=model", "--column", "agent_b=rival"]
+    assert cli("rate", tmp_path / "v.csv", *columns).status == 0
 
 
 def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any, tmp_path: Path) -> None:

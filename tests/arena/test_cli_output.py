@@ -214,6 +214,83 @@ def test_tables_fit_eighty_columns_and_lose_no_digit_below(
         assert any(line.split() == row.split() for line in printed.splitlines())
 
 
+@pytest.fixture
+def long_names(tmp_path: Path) -> Path:
+    """Twelve agents with long names; each of the first five beats every later agent and is therefore separated."""
+    agents = [f"Retriever {number} with a long name (13B)" for number in range(12)]
+    lines = [("qid", "agent_a", "agent_b", "verdict", "judge")]
+    for i, strong in enumerate(agents):
+        for j in range(i + 1, 12):
+            lines += [(f"q{query}", strong, agents[j], "B" if i >= 5 and query == 0 else "A", "j") for query in (0, 1)]
+    with (tmp_path / "long.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(lines)
+    return tmp_path / "long.csv"
+
+
+def test_long_names_and_flags_are_folded_to_eighty_columns(
+    cli: Any, long_names: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = ("--bootstrap", "50", "--tournaments", "5")
+    wide = cli("rate", long_names, *quick).out
+    assert "flags" in wide.splitlines()[0]
+    monkeypatch.setattr("arena.cli.console.output.width", 80)
+    narrow = cli("rate", long_names, *quick).out
+    assert max(map(len, narrow.splitlines())) <= 80
+    told = json.loads(cli("rate", long_names, *quick, "--json").out)
+    table = narrow.split("judge:")[0]
+    for row in told["agents"]:
+        assert f"{row['bt']:.1f}" in table
+        assert f"{row['wins']:g}/{row['ties']:g}/{row['losses']:g}" in table
+    assert table.count("separated") + table.count("undefeated") == sum(bool(row["flags"]) for row in told["agents"]) > 4
+    assert table.count("Retriever") == table.count("(13B)") == 12
+
+
+def test_notes_that_repeat_for_many_agents_are_told_thrice(cli: Any, long_names: Path) -> None:
+    quick = ("--bootstrap", "50", "--tournaments", "5")
+    told = json.loads(cli("rate", long_names, *quick, "--json").out)["notes"]
+    alike = [note for note in told if note.startswith("No maximum of the likelihood: ")]
+    assert len(alike) > 4
+    printed = cli("rate", long_names, *quick).out
+    assert printed.count("note: No maximum of the likelihood: ") == 4
+    assert f"No maximum of the likelihood: {len(alike) - 3} more, all in --json" in printed
+
+
+def test_rate_prints_what_each_option_adds(cli: Any, tmp_path: Path) -> None:
+    table = tmp_path / "v.csv"
+    header = "qid,agent_a,agent_b,verdict,judge,words_a,words_b,topic"
+    lines = [
+        f"q{n},{'x,y' if n % 2 else 'y,x'},{'ABA'[n % 3]},{'ij'[n % 2]},{n % 7 + 1},{n % 5 + 1},t{n % 4}"
+        for n in range(60)
+    ]
+    table.write_text("\n".join([header, *lines, lines[0]]) + "\n", encoding="utf-8")
+    options = ("--covariate", "log:words", "--by", "judge", "--cluster", "topic", "--position")
+    printed = cli("rate", table, "--bootstrap", "50", *options).out
+    for line in (
+        "resampled by topic: what is said of queries below is about its values",
+        "judge i:",
+        "judge j:",
+        "every verdict one game, controlled for log:words",
+        "agent  controlled  standard error     raw",
+        "rows: 61; 1 repeat another in every column",
+    ):
+        assert line in printed.splitlines()
+    assert "log:words: " in printed
+    assert "being shown first: " in printed
+    assert "\\n" not in printed
+    plain = cli("rate", table, "--bootstrap", "50").out
+    assert "controlled" not in plain
+    assert "judge i:" not in plain
+
+
+def test_without_queries_more_games_are_needed_not_more_queries(cli: Any, tmp_path: Path) -> None:
+    table = tmp_path / "v.csv"
+    table.write_text("agent_a,agent_b,verdict\n" + "x,y,A\nx,y,A\nx,y,B\n" * 10, encoding="utf-8")
+    printed = cli("rate", table).out
+    assert "to tell x from y: about " in printed
+    assert " more games like these" in printed
+    assert "more queries" not in printed
+
+
 @pytest.mark.parametrize(
     "what", ["import arena", "import arena.cli; import sys; sys.argv = ['ragarena', '--help']; arena.cli.main()"]
 )

@@ -1,0 +1,350 @@
+"""``rate FILE``: what each option does to the ratings, on planted tables and on recorded ones."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arena.rated_tables import RatedTable, TableOptions, rate_table
+from arena.ratings.rate import RatingSettings
+from judges.errors import InputError
+
+POINTS = 400 / np.log(10)
+QUICK = RatingSettings(tournaments=5, bootstrap=50, fragility="none")
+HEADER = ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "words_a", "words_b", "topic")
+STRENGTHS = {"ann": 0.5, "bob": 0.0, "cat": -0.5}
+TASTE_FOR_LENGTH = 0.6
+TASTE_FOR_FIRST = 0.4
+
+Lines = list[tuple[Any, ...]]
+
+
+def planted(*, queries: int = 300, seed: int = 0) -> Lines:
+    """Every pair once a query in a random order; ``e`` throws coins, and ``d`` likes long and first answers."""
+    rng = np.random.default_rng(seed)
+    lines: Lines = []
+    for query in range(queries):
+        words = {agent: int(rng.integers(20, 400)) for agent in STRENGTHS}
+        for a, b in (("ann", "bob"), ("bob", "cat"), ("cat", "ann")):
+            order, judge = str(rng.choice(["ab", "ba"])), str(rng.choice(["d", "d", "d", "e"]))
+            of_length = TASTE_FOR_LENGTH * (np.log(words[a]) - np.log(words[b]))
+            gap = STRENGTHS[a] - STRENGTHS[b] + of_length + TASTE_FOR_FIRST * (1 if order == "ab" else -1)
+            chance = 1 / (1 + np.exp(-gap)) if judge == "d" else 0.5
+            verdict = "TIE" if rng.random() < 0.1 else "A" if rng.random() < chance else "B"
+            lines.append((f"q{query}", a, b, verdict, judge, order, words[a], words[b], f"t{query % 20}"))
+    return lines
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., Path]:
+    def written(lines: Lines, header: Sequence[str] = HEADER, name: str = "v.csv") -> Path:
+        with (tmp_path / name).open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([header, *lines])
+        return tmp_path / name
+
+    return written
+
+
+def rated(file: Path, settings: RatingSettings = QUICK, **options: Any) -> RatedTable:
+    return rate_table(file, settings, TableOptions(**options))
+
+
+def ratings_of(table: RatedTable) -> dict[str, float]:
+    return {row.agent: row.bt for row in table.ratings.agents}
+
+
+def refusal(file: Path, settings: RatingSettings = QUICK, **options: Any) -> str:
+    with pytest.raises(InputError) as raised:
+        rated(file, settings, **options)
+    return str(raised.value)
+
+
+def turned(lines: Lines) -> Lines:
+    """The same games with the agents in each other's column."""
+    other = {"A": "B", "B": "A", "TIE": "TIE", "ab": "ba", "ba": "ab"}
+    return [(q, b, a, other[v], j, other[o], wb, wa, t) for q, a, b, v, j, o, wa, wb, t in lines]
+
+
+def test_a_planted_taste_for_length_is_found_and_taken_off(write: Callable[..., Path]) -> None:
+    lines = [line for line in planted(queries=2000) if line[4] == "d"]
+    settings = RatingSettings(tournaments=1, bootstrap=0, fragility="none", position=True)
+    controlled = rated(write(lines), settings, covariates=("log:words",)).controlled
+    assert controlled is not None
+    (effect,) = controlled.effects
+    spread = float(np.log([words for line in lines for words in line[6:8]]).std())
+    assert effect.name == "log:words"
+    assert effect.sd is not None
+    assert effect.points == pytest.approx(POINTS * TASTE_FOR_LENGTH * spread, abs=4 * effect.sd)
+    assert effect.sd < 0.1 * effect.points
+    assert controlled.position_effect == pytest.approx(POINTS * TASTE_FOR_FIRST, abs=20)
+    found = dict(zip(controlled.raw.agents, controlled.ratings, strict=True))
+    assert found == pytest.approx({name: 1000 + POINTS * own for name, own in STRENGTHS.items()}, abs=25)
+
+
+def test_it_does_not_matter_in_which_column_an_agent_is(write: Callable[..., Path]) -> None:
+    lines = planted(queries=60)
+    mixed = [turned([line])[0] if place % 3 else line for place, line in enumerate(lines)]
+    settings = RatingSettings(tournaments=5, bootstrap=50, fragility="none", position=True)
+    one, other = (rated(write(own), settings, covariates=("log:words", "words_a:words_b")) for own in (lines, mixed))
+    assert other.ratings == one.ratings
+    assert one.controlled is not None
+    assert other.controlled is not None
+    np.testing.assert_allclose(other.controlled.ratings, one.controlled.ratings, atol=1e-6)
+    for ours, theirs in zip(other.controlled.effects, one.controlled.effects, strict=True):
+        assert ours.points == pytest.approx(theirs.points, abs=1e-6)
+
+
+def test_a_covariate_in_columns_of_any_name_is_that_of_the_agents_in_the_same_order(write: Callable[..., Path]) -> None:
+    file = write(planted(queries=60))
+    named, paired, opposite = (
+        rated(file, covariates=(name,)).controlled for name in ("words", "words_a:words_b", "words_b:words_a")
+    )
+    assert named is not None
+    assert paired is not None
+    assert opposite is not None
+    assert paired.effects[0].points == named.effects[0].points
+    assert opposite.effects[0].points == pytest.approx(-named.effects[0].points)
+
+
+def test_a_column_to_cluster_by_widens_intervals_and_errors_but_moves_no_rating(write: Callable[..., Path]) -> None:
+    """Twenty copies of each query under one topic hold no more than one."""
+    once = planted(queries=20)
+    copies = [(f"{line[0]}-{copy}", *line[1:]) for copy in range(20) for line in once]
+    file = write(copies)
+    by_query, by_topic, by_game = (
+        rated(file, cluster=cluster, covariates=("words",)) for cluster in ("qid", "topic", "none")
+    )
+    assert ratings_of(by_query) == ratings_of(by_topic)
+    assert by_topic.cluster_column == "topic"
+    assert by_topic.ratings.convergence.units == 20
+    assert by_query.ratings.convergence.units == 400
+    widths = [np.mean([pair.se for pair in one.ratings.pairs]) for one in (by_query, by_topic)]
+    assert widths[1] > 3 * widths[0]
+    errors = [one.controlled.effects[0].sd for one in (by_query, by_topic) if one.controlled is not None]
+    assert errors[1] is not None
+    assert errors[0] is not None
+    assert errors[1] > 3 * errors[0]
+    settings = RatingSettings(tournaments=5, bootstrap=50, fragility="none", cluster=False)
+    assert rated(file, settings, cluster="none").ratings.convergence.resampled == "game"
+    assert by_game.cluster_column is None
+
+
+def test_each_judge_is_rated_as_its_rows_alone_would_be(write: Callable[..., Path]) -> None:
+    lines = planted(queries=60)
+    both = rated(write(lines), by_judge=True, cluster="topic").by_judge
+    assert list(both) == ["d", "e"]
+    for judge, own in both.items():
+        alone = rated(write([line for line in lines if line[4] == judge]), cluster="topic").ratings
+        assert own.agents == alone.agents
+        assert own.pairs == alone.pairs
+        assert own.judge_health is not None
+        assert alone.judge_health is not None
+        assert own.judge_health.first_effect == alone.judge_health.first_effect
+
+
+def test_columns_of_other_names_are_read_as_ours(write: Callable[..., Path]) -> None:
+    lines = planted(queries=30)
+    header = ("topic", "home", "away", "gold", "rater", "side", "words_a", "words_b", "rest")
+    given = ("qid=topic", "agent_a=home", "agent_b=away", "verdict=gold", "judge=rater", "order=side")
+    assert rated(write(lines, header), columns=given).ratings == rated(write(lines)).ratings
+
+
+def test_places_are_judged_by_the_rows_alone_that_tell_their_order(write: Callable[..., Path]) -> None:
+    lines = planted(queries=100)
+    hidden = [(*line[:5], "" if place % 2 else line[5], *line[6:]) for place, line in enumerate(lines)]
+    known = rated(write([line for line in hidden if line[5]]), by_judge=True)
+    file = write(hidden)
+    every = rated(file, by_judge=True)
+    pairs = [(known.by_judge[judge], every.by_judge[judge]) for judge in "de"]
+    for one, other in [(known.ratings, every.ratings), *pairs]:
+        assert one.judge_health is not None
+        assert other.judge_health is not None
+        assert other.judge_health.n > one.judge_health.n
+        for name in ("first_share", "first_effect", "first_effect_low", "both_orders", "order_agreement"):
+            assert getattr(other.judge_health, name) == getattr(one.judge_health, name), name
+    assert every.rows["order_unknown"] == 150
+    none = rated(write([(*line[:5], "", *line[6:]) for line in lines])).ratings.judge_health
+    assert none is not None
+    assert none.first_share is none.first_effect is none.order_agreement is None
+    position = RatingSettings(tournaments=5, bootstrap=50, position=True)
+    assert refusal(write(hidden), position).startswith(f"{file}:3: --position needs the order of every row")
+
+
+LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "said"),
+    [
+        (LINE, {"covariates": ("length",)}, ": no further column 'length_a'; there are: topic, words_a, words_b"),
+        (LINE, {"cluster": "theme"}, ": no further column 'theme'; there are: topic, words_a, words_b"),
+        (("q2", *LINE[1:6], "many", 9, "t1"), {"covariates": ("words",)}, ":3: 'words_a' is to be controlled"),
+        (("q2", *LINE[1:6], 5, "", "t1"), {"covariates": ("words",)}, ":3: 'words_b' is to be controlled"),
+        (("q2", *LINE[1:6], -5, 9, "t1"), {"covariates": ("log:words",)}, ":3: 'words_a' is negative"),
+        (("q1", *LINE[1:8], "t2"), {"cluster": "topic"}, ":3: --cluster topic: query 'q1' has the value 't1' above"),
+        (("q2", *LINE[1:8], ""), {"cluster": "topic"}, ":3: --cluster topic: this row has no value"),
+        (("q2", *LINE[1:4], "", *LINE[5:]), {"by_judge": True}, ":3: --by judge needs a judge in every row"),
+        (LINE, {"columns": ("verdict",)}, "--column: NAME=COLUMN, as in verdict=gold, not 'verdict'"),
+        (LINE, {"columns": ("qid=topic", "qid=judge")}, "--column: 'qid' is given as 'topic' and as 'judge'"),
+        (LINE, {"columns": ("winner=topic",)}, "no such column to map"),
+        (("q2", "NaN", *LINE[2:]), {}, ":3: 'agent_a' is a missing value"),
+        (("q2", "nan", "nan", *LINE[3:]), {"skip_self_play": True}, ":3: 'agent_a' is a missing value"),
+        (("q2", "bob", *LINE[2:]), {}, ":3: an agent plays against itself"),
+        (("q2", *LINE[1:3], "ann wins", *LINE[4:]), {}, ":3: 'verdict' must be A, B, TIE"),
+        (("q2", *LINE[1:3], "", *LINE[4:]), {}, ":3: no verdict in 'verdict'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_place(
+    write: Callable[..., Path], line: tuple[Any, ...], options: dict[str, Any], said: str
+) -> None:
+    file = write([LINE, line])
+    assert said in refusal(file, **options)
+    if said.startswith(":"):
+        assert refusal(file, **options).startswith(f"{file}{said}")
+
+
+def test_what_the_whole_table_lacks_is_refused(write: Callable[..., Path]) -> None:
+    bare = write([LINE[1:4]], HEADER[1:4])
+    assert "--by judge needs a judge" in refusal(bare, by_judge=True)
+    assert "--column qid=COLUMN" in refusal(write([LINE[1:]], HEADER[1:]), cluster="topic")
+    assert "no row is left" in refusal(write([(*LINE[:3], "", *LINE[4:])]), skip_empty=True)
+    same = write([(*LINE[:6], 7, 7, "t1")])
+    assert "the same for both answers" in refusal(same, covariates=("words",))
+
+
+def test_an_anchor_is_held_and_an_unknown_one_refused(write: Callable[..., Path]) -> None:
+    file = write(planted(queries=30))
+    settings = RatingSettings(tournaments=5, bootstrap=50, anchor="bob")
+    held = rated(file, settings, covariates=("words",))
+    assert held.controlled is not None
+    assert ratings_of(held)["bob"] == pytest.approx(1000)
+    assert held.controlled.ratings[held.controlled.raw.agents.index("bob")] == pytest.approx(1000)
+    nobody = RatingSettings(tournaments=5, bootstrap=50, anchor="dan")
+    assert "'dan' has no games; choose one of ann, bob, cat" in refusal(file, nobody)
+    lines = [*planted(queries=30), ("q0", "ann", "cat", "A", "f", "ab", 5, 9, "t0")]
+    assert "judge 'f': " in refusal(write(lines), settings, by_judge=True)
+
+
+def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Path]) -> None:
+    extra = [
+        LINE,
+        LINE,
+        (*LINE[:3], "B", *LINE[4:]),
+        ("q9", "bob", "bob", *LINE[3:]),
+        ("q9", *LINE[1:3], "error", *LINE[4:]),
+    ]
+    table = rated(write(extra), skip_empty=True, skip_self_play=True)
+    assert table.rows == {
+        "rows": 5,
+        "verdicts": 3,
+        "skipped": 1,
+        "self_play": 1,
+        "duplicates": 1,
+        "conflicts": 1,
+        "order_unknown": 0,
+    }
+
+
+RECORDED = [
+    # file, options, verdicts (counted with other tools), who leads, whether any game has both orders
+    ("mtbench_multijudge/verdicts.csv", ["--skip-empty"], 14365, "EXAONE-3.5-7.8B-Instruct", True),
+    ("llmfao/crowd_votes.csv", [], 4866, "GPT 4", False),
+    ("llmfao/gpt4_verdicts.csv", [], 1165, "Airoboros L2 70B", False),
+    ("llmfao/gpt3_verdicts.csv", [], 1165, "ReMM SLERP L2 13B", False),
+    ("alpaca_eval2/verdicts_dev.csv.gz", ["--skip-empty", "--skip-self-play"], 53098, "NullModel", False),
+    ("mtbench_human/human_votes.csv", [], 877, "gpt-4", False),
+    ("mtbench_human/gpt4_verdicts.csv", [], 628, "gpt-4", False),
+    ("crowdrag25/human_votes.csv.gz", [], 24150, "llm-bullet", True),
+    ("crowdrag25/human_gold.csv.gz", ["--column", "verdict=gold"], 4830, "llm-bullet", True),
+    ("crowdrag25/llm_verdicts.csv.gz", ["--skip-empty"], 8464, None, True),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "verdicts", "leader", "both_orders"), RECORDED, ids=lambda v: str(v)[:24])
+def test_recorded_tables_are_rated_with_their_judge_health(
+    cli: Any, shared: Path, name: str, options: list[str], verdicts: int, leader: str | None, both_orders: bool
+) -> None:
+    more = [*options, "--bootstrap", "100", "--tournaments", "20", "--json"]
+    ended = cli("rate", shared / "data" / name, *more)
+    assert ended.status == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["rows"]["verdicts"] == told["judge_health"]["n"] == verdicts
+    assert told["convergence"]["converged"]
+    health = told["judge_health"]
+    assert 0 <= health["tie_rate"] < 0.5
+    assert 0 < health["coverage"] <= 1
+    assert (health["both_orders"] > 0) is both_orders
+    assert health["first_effect_low"] <= health["first_effect"] <= health["first_effect_high"]
+    first = told["agents"][0]
+    if leader is not None:
+        assert first["agent"] == leader
+    assert first["rank"] == first["rank_low"] == 1
+    assert len(told["pairs"]) == len(told["agents"]) * (len(told["agents"]) - 1) / 2
+
+
+def test_length_explains_part_of_alpaca_eval_and_empty_orders_say_nothing(shared: Path) -> None:
+    table = rated(
+        shared / "data/alpaca_eval2/verdicts_dev.csv.gz",
+        RatingSettings(tournaments=1, bootstrap=0, fragility="none"),
+        covariates=("log:len_baseline:len_model",),
+        skip_empty=True,
+        skip_self_play=True,
+    )
+    assert table.controlled is not None
+    (effect,) = table.controlled.effects
+    assert effect.sd is not None
+    assert effect.points > 5 * effect.sd
+    moved = dict(zip(table.controlled.raw.agents, table.controlled.ratings - table.controlled.raw.ratings, strict=True))
+    # Models told to be concise gain when length is held equal, as on AlpacaEval's own length-controlled board.
+    concise = [name for name in moved if name.endswith("_concise")]
+    assert len(concise) == 3
+    assert all(moved[name] > 50 for name in concise)
+    assert table.rows["order_unknown"] == 28226
+
+
+def flat(out: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(out)))
+
+
+def test_csv_has_judges_and_controlled_ratings_where_they_are_asked_for(cli: Any, write: Callable[..., Path]) -> None:
+    file = write(planted(queries=40))
+    quick = ["--bootstrap", "50", "--tournaments", "5"]
+    plain = flat(cli("rate", file, *quick, "--format", "csv").out)
+    more = ["--covariate", "log:words", "--by", "judge"]
+    full = flat(cli("rate", file, *quick, *more, "--format", "csv").out)
+    told = json.loads(cli("rate", file, *quick, *more, "--format", "json").out)
+    assert [row["judge"] for row in full] == [""] * 3 + ["d"] * 3 + ["e"] * 3
+    assert list(full[0]) == ["judge", *plain[0], "bt_controlled"]
+    assert [{name: row[name] for name in plain[0]} for row in full[:3]] == plain
+    assert {row["agent"]: float(row["bt_controlled"]) for row in full[:3]} == told["controlled"]["agents"]
+    assert [row["bt_controlled"] for row in full[3:]] == [""] * 6
+    for judge in "de":
+        rows = [(row["agent"], float(row["bt"])) for row in full if row["judge"] == judge]
+        assert rows == [(row["agent"], row["bt"]) for row in told["by_judge"][judge]["agents"]]
+
+
+def test_json_has_everything_that_was_asked_for(cli: Any, write: Callable[..., Path]) -> None:
+    file = write(planted(queries=40))
+    options = ["--covariate", "log:words", "--by", "judge", "--cluster", "topic", "--position", "--bootstrap", "50"]
+    told = json.loads(cli("rate", file, *options, "--ties", "rao-kupper", "--json").out)
+    assert told["cluster_column"] == "topic"
+    assert told["settings"]["ties"] == "rao-kupper"
+    assert told["position_effect"] > 0
+    assert told["judges"]["judges"] == ["d", "e"]
+    assert {"p", "p_holm", "se", "low", "high", "separable", "queries_needed"} <= set(told["pairs"][0])
+    assert {"unit", "count", "units", "queries", "behind"} <= set(told["fragility"][0])
+    controlled = told["controlled"]
+    assert controlled["agents"].keys() == controlled["raw"].keys() == controlled["standard_errors"].keys()
+    assert controlled["position_effect"] > 0
+    assert controlled["converged"]
+    assert controlled["effects"][0]["name"] == "log:words"
+    plain = json.loads(cli("rate", file, "--bootstrap", "0", "--json").out)
+    assert plain["controlled"] is plain["cluster_column"] is None
+    assert plain["by_judge"] == {}
