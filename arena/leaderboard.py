@@ -12,6 +12,7 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
+from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
@@ -55,6 +56,7 @@ class Leaderboard:
         causes: how many wants failed for which cause.
         settings: what decided the results, as stored with the tournament.
         adaptive: how far an adaptive schedule has come, ``None`` with any other.
+        panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         complete: whether every want has a judgment.
     """
 
@@ -66,6 +68,7 @@ class Leaderboard:
     causes: Mapping[str, int]
     settings: Mapping[str, Any]
     adaptive: AdaptiveState | None = None
+    panel: PanelRatings | None = None
 
     @property
     def complete(self) -> bool:
@@ -100,6 +103,7 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
         _causes(outcomes.values()),
         settings,
         _adaptive(settings, data, outcomes.get(Task.PAIRWISE, ()), games),
+        panel_ratings(games) if several else None,
     )
 
 

@@ -15,6 +15,7 @@ from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
 from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import Coefficient
+from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 from judges.types import Task
@@ -81,6 +82,8 @@ def _print_board(board: Leaderboard) -> None:
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
             output.print(printable(f"judge {judge} alone: {order}"))
+        if board.panel is not None:
+            _print_panel(board.panel)
         output.print()
     elif Task.PAIRWISE in board.coverage:
         output.print("no game has a verdict yet\n")
@@ -88,6 +91,14 @@ def _print_board(board: Leaderboard) -> None:
         _print_criteria(board)
         output.print()
     _print_coverage(board)
+
+
+def _print_panel(panel: PanelRatings) -> None:
+    """What the order is once each judge counts as much as it tells agents apart."""
+    rated = sorted(zip(panel.agents, panel.ratings, strict=True), key=lambda entry: -entry[1])
+    output.print(printable("panel, judges weighed: " + ", ".join(f"{agent} {points:.0f}" for agent, points in rated)))
+    weights = (f"{judge.judge} {judge.discrimination:.2f}" for judge in panel.judges)
+    output.print(printable("discrimination (1 average, 0 a coin, below 0 the wrong way): " + ", ".join(weights)))
 
 
 def _print_coverage(board: Leaderboard) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
+from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 
@@ -40,6 +41,7 @@ def board_json(board: Leaderboard) -> Row:
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "failures": dict(board.causes),
             "complete": board.complete,
+            "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "notes": list(ratings.notes) if ratings else [],
             "settings": dict(board.settings),
@@ -132,6 +134,17 @@ def flat_rows(board: Leaderboard) -> list[Row]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+
+
+def _panel_json(panel: PanelRatings | None) -> Row | None:
+    if panel is None:
+        return None
+    return {
+        "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
+        "judges": [asdict(weight) for weight in panel.judges],
+        "problems": [problem.message for problem in panel.problems],
+        "converged": panel.converged,
+    }
 
 
 def _agreement_json(ratings: Ratings | None) -> Row | None:
