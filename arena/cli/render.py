@@ -17,7 +17,7 @@ from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import Coefficient
 from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
-from arena.ratings.results import AgentRating
+from arena.ratings.results import AgentRating, Fragility
 from judges.types import Task
 
 _MOST_PAIRS = 15
@@ -237,6 +237,8 @@ def _print_doubts(ratings: Ratings) -> None:
             units = {"game": "games", "query": "queries"}[found.unit]
             line = f"fragility: without {found.count} of {found.units} {units} {found.behind} would lead"
             output.print(printable(line))
+    if pairs := _neighbour_flips(ratings.fragility):
+        output.print(printable("neighbours would change places without: " + ", ".join(pairs)))
     for pair in ratings.neighbours[:1]:
         if pair.queries_needed:
             more = f"{pair.queries_needed:,} more {'games' if ratings.convergence.resampled == 'game' else 'queries'}"
@@ -253,6 +255,18 @@ def _print_doubts(ratings: Ratings) -> None:
         left = sum(two.games > 0 for two in agreed.pairs) - len(common[:_MOST_PAIRS])
         if left:
             output.print(f"... and {left} more {'pair' if left == 1 else 'pairs'} of judges, all in --json")
+
+
+def _neighbour_flips(fragility: Sequence[Fragility]) -> list[str]:
+    """For each two neighbours below the lead the fewest games and queries, as ``a over b 3 games or 2 queries``."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for found in fragility:
+        if found.change == "neighbours":
+            number = f"more than {found.tried}" if found.count is None else str(found.count)
+            unit = "query" if found.unit == "query" else "game"
+            plural = "" if found.count == 1 else {"query": "queries", "game": "games"}[unit]
+            told.setdefault((found.ahead, found.behind), []).append(f"{number} {plural or unit}")
+    return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in list(told.items())[1:]]
 
 
 def _coefficient(found: Coefficient) -> str:

@@ -22,6 +22,9 @@ from arena.ratings.ranks import competition_ranks, groups, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, Fragility, PairDifference
 from judges.errors import InputError
 
+_FEW_AGENTS, _FEW_GAMES = 12, 20_000
+"""Up to here the fragility of all neighbours takes no more than a second or two."""
+
 
 @dataclass(frozen=True, slots=True)
 class RatingSettings:
@@ -41,7 +44,8 @@ class RatingSettings:
         bootstrap: samples; 0 for no intervals.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
-        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``.
+        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
+            adds the neighbours up to 12 agents and 20,000 games.
     """
 
     k: float = 32.0
@@ -58,7 +62,7 @@ class RatingSettings:
     bootstrap: int = 1000
     level: float = 0.95
     seed: int = 0
-    fragility: Literal["none", "leader", "neighbours"] = "leader"
+    fragility: Literal["none", "leader", "neighbours", "auto"] = "auto"
 
     def __post_init__(self) -> None:
         if not (self.k > 0 and self.scale > 0 and self.tournaments >= 1):
@@ -69,8 +73,8 @@ class RatingSettings:
             raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
-        if self.fragility not in ("none", "leader", "neighbours"):
-            raise InputError(f"ratings: fragility must be 'none', 'leader' or 'neighbours', not {self.fragility!r}")
+        if self.fragility not in ("none", "leader", "neighbours", "auto"):
+            raise InputError(f"ratings: fragility must be none, leader, neighbours or auto, not {self.fragility!r}")
         if self.reconcile and self.position:
             raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
 
@@ -289,7 +293,9 @@ def _fragility(
 ) -> tuple[Fragility, ...]:
     if settings.fragility == "none":
         return ()
-    neighbours = itertools.pairwise(row.agent for row in rows) if settings.fragility == "neighbours" else ()
+    few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
+    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
+    neighbours = itertools.pairwise(row.agent for row in rows) if all_pairs else ()
     return fragilities(games, fitted, neighbours, by_query=settings.cluster, queries=queries)
 
 
