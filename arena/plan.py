@@ -11,7 +11,7 @@ from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
 from arena.tournament import load_data
 from judges.errors import RETRIED_NEXT_RUN, InputError
 from judges.identity import judgment_id
-from judges.pricing import price_of
+from judges.pricing import FREE, list_checked, price_of
 from judges.providers import Provider, open_provider
 from judges.types import JudgeFailure, Prompt, Task
 
@@ -181,4 +181,8 @@ def _price(row: PlannedCalls, config: Config, notes: list[str]) -> None:
         if note not in notes:
             notes.append(note)
         return
+    if spec.price is None and price != FREE:
+        note = f"prices are list prices as of {list_checked()}; declare 'price' where they have changed"
+        if note not in notes:
+            notes.append(note)
     row.cost_usd = (row.input_tokens * price.input + row.output_tokens * price.output) / 1e6
