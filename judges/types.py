@@ -129,6 +129,8 @@ class Prompt:
     contract: ReplyContract
     inputs: Inputs
     turns: tuple[Turn, ...] = ()
+    sample: int = 0
+    """Which of several repetitions this is, where a judge is asked more than once; a provider adds it to the seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,16 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a server says is left of its rate limits: requests and tokens, and seconds until there are more."""
+
+    requests: int | None = None
+    requests_reset_s: float | None = None
+    tokens: int | None = None
+    tokens_reset_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One reply, whole. ``model`` is the name the server gave, which may be more exact than the one asked."""
 
@@ -171,6 +183,7 @@ class Completion:
     model: str
     finish: Finish = Finish.STOP
     usage: Usage = Usage()
+    allowance: Allowance | None = None
 
 
 @dataclass(frozen=True, slots=True)
