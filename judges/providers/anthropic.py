@@ -7,7 +7,7 @@ from typing import Any
 
 from judges.errors import InputError
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.endpoint import Endpoint, api_key, limits, timeout, token_count
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
@@ -25,7 +25,7 @@ _FINISHES = {
 
 
 class AnthropicProvider:
-    """Asks through the anthropic SDK; its own retries are off, since the runtime retries.
+    """Asks with the anthropic SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
 
     The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
     where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
@@ -46,15 +46,9 @@ class AnthropicProvider:
             raise InputError(f"model {spec.model!r}: provider 'anthropic' takes no 'seed'; remove it")
         self._spec = spec
         key = api_key(spec, KEY_VARIABLE)
-        client = anthropic.AsyncAnthropic(
-            api_key=key,
-            base_url=spec.base_url or ANTHROPIC_URL,
-            max_retries=0,
-            timeout=timeout(spec),
-            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits(spec)),
-        )
-        errors = SDKErrors(anthropic.APITimeoutError, anthropic.APIConnectionError, anthropic.APIStatusError)
-        self._endpoint = Endpoint(client, "/v1/messages", errors, spec.model, key)
+        http = anthropic.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
+        sdk = anthropic.AsyncAnthropic(api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=http)
+        self._endpoint = Endpoint(sdk, http, "/v1/messages", spec.model, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "anthropic",
             "model": spec.model,

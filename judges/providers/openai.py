@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.endpoint import Endpoint, api_key, limits, timeout, token_count
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
@@ -18,7 +18,7 @@ _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Fin
 
 
 class OpenAIProvider:
-    """Asks through the openai SDK; its own retries are off, since the runtime retries.
+    """Asks with the openai SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
 
     The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
     and ``max_tokens`` behind a ``base_url``, where many servers do not know the new one; ``token_limit_field`` in the
@@ -39,15 +39,9 @@ class OpenAIProvider:
         self._spec = spec
         self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
         key = api_key(spec, KEY_VARIABLE)
-        client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=spec.base_url or OPENAI_URL,
-            max_retries=0,
-            timeout=timeout(spec),
-            http_client=openai.DefaultAsyncHttpxClient(limits=limits(spec)),
-        )
-        errors = SDKErrors(openai.APITimeoutError, openai.APIConnectionError, openai.APIStatusError)
-        self._endpoint = Endpoint(client, "/chat/completions", errors, spec.model, key)
+        http = openai.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=http)
+        self._endpoint = Endpoint(sdk, http, "/chat/completions", spec.model, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "openai",
             "model": spec.model,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import socket
 import time
@@ -164,6 +165,26 @@ async def test_a_server_that_is_not_there_is_a_lost_connection(sdk: str) -> None
         unused.bind(("127.0.0.1", 0))
         error = await failure_at(sdk, f"http://127.0.0.1:{unused.getsockname()[1]}")
     assert (type(error), error.cause) == (TransientError, "connection")
+
+
+async def test_a_server_that_speaks_no_http_is_a_lost_connection(sdk: str) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        error = await failure_at(sdk, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert (type(error), error.cause) == (TransientError, "connection")
+
+
+async def test_calls_go_through_the_proxy_that_the_environment_names(sdk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LLMServer([Reply("from behind the proxy", status=400)]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        error = await failure_at(sdk, "http://judge.invalid/v1")
+        (call,) = proxy.calls
+    assert "from behind the proxy" in str(error)
+    assert call.path.startswith("http://judge.invalid/v1/")
 
 
 @pytest.mark.parametrize("status", [200, 401])
