@@ -35,9 +35,16 @@ class JudgeSpec(Section):
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
     ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
+    samples: Count = 1
+    """How often each thing is judged; the repetitions become one outcome by ``combine``."""
+    combine: Literal["majority", "mean"] = "majority"
     concurrency: Count = 16
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
     timeout_s: Positive = 120.0
     max_attempts: Count = 6
+    max_retry_s: Positive = 600.0
+    """Longest time spent on attempts at one reply, and longest wait that a server may ask for."""
     max_cost_usd: Positive | None = None
     price: Price | None = None
     path: RelativePath | None = None

@@ -232,3 +232,31 @@ class JudgeFailure:
     latency_s: float = 0.0
     cost_usd: float | None = None
     rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallTrace:
+    """One call to a judge, without what was said.
+
+    Attributes:
+        at: when it ended, in seconds since 1970.
+        call: which call of its judgment, counting from 1.
+        reask: how many replies to the same prompt had been refused before.
+        finish: why the model stopped writing, ``None`` if there was no reply.
+        cause: of the error, one of ``judges.errors.CAUSES``, ``None`` if there was a reply.
+        allowed: calls at once that the judge allowed itself then.
+    """
+
+    at: float
+    judge: str
+    model: str
+    task: Task
+    judgment_id: str
+    call: int
+    reask: int
+    latency_s: float
+    finish: str | None
+    cause: str | None
+    usage: Usage
+    cost_usd: float | None
+    allowed: int

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.stages import Kind
+    from arena.ledger import Kind
 
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""

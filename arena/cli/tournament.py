@@ -13,7 +13,7 @@ from judges.types import JudgeFailure, Task
 
 if TYPE_CHECKING:
     from arena.config import Config
-    from arena.stages import RunSummary
+    from arena.ledger import RunSummary
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
