@@ -105,4 +105,5 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     for task, template in prompting.templates.items():
         settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
+        settings[sections[task]]["prompt_digest"] = template.digest
     return settings

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, func, inspect, text
+from sqlalchemy import Connection, Engine, TextClause, bindparam, func, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlmodel import SQLModel, delete, insert, select, update
 
@@ -117,13 +117,12 @@ class Store:
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
         """Put a tournament's settings, data and wants in place of its earlier ones, in one transaction.
 
-        No judgment is touched; the wants find theirs again through ``assign``.
+        No judgment is touched. Where neither settings nor data changed, wants keep theirs, so that whoever reads
+        meanwhile sees no gap; else they find them again through ``assign``.
         """
         digest = data.digest()
         with self._write() as connection:
-            row = connection.execute(
-                select(TournamentRow.tournament_id, TournamentRow.data_digest).where(TournamentRow.name == name)
-            ).first()
+            row = connection.execute(select(table(TournamentRow)).where(TournamentRow.name == name)).first()
             values = {"name": name, "settings": encoded(settings), "data_digest": digest}
             if row is None:
                 connection.execute(insert(TournamentRow), values)
@@ -133,27 +132,19 @@ class Store:
             number = _tournament_id(connection, name)
             if row is None or row.data_digest != digest:
                 _replace_data(connection, number, data)
-            connection.execute(delete(WantedRow).where(table(WantedRow).c.tournament_id == number))
-            rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
-            for chunk in chunks(rows, _CHUNK):
-                connection.execute(insert(WantedRow), chunk)
+            same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
+            _replace_wants(connection, number, wanted, keep_judgments=same)
 
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
         here = table(WantedRow)
-        names = [column.name for column in here.columns]
-        columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
-        statement = text(
-            f"INSERT INTO wanted ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
-            "ON CONFLICT DO NOTHING"
-        )
         with self._write() as connection:
             number = _tournament_id(connection, name)
             last = connection.execute(select(func.max(here.c.position)).where(here.c.tournament_id == number)).scalar()
             start = 0 if last is None else last + 1
             rows = (wanted_values(number, position, want) for position, want in enumerate(wanted, start))
             for chunk in chunks(rows, _CHUNK):
-                connection.execute(statement, chunk)
+                connection.execute(_insert_wants("DO NOTHING"), chunk)
 
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Note which judgment answers each want."""
@@ -339,6 +330,26 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def _replace_wants(connection: Connection, number: int, wanted: Iterable[Wanted], *, keep_judgments: bool) -> None:
+    here = table(WantedRow)
+    mine = here.c.tournament_id == number
+    if keep_judgments:
+        connection.execute(update(here).where(mine).values(position=-1 - here.c.position))
+    else:
+        connection.execute(delete(here).where(mine))
+    rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
+    for chunk in chunks(rows, _CHUNK):
+        connection.execute(_insert_wants("DO UPDATE SET position = excluded.position"), chunk)
+    connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
+
+
+def _insert_wants(if_there: str) -> TextClause:
+    names = [column.name for column in table(WantedRow).columns]
+    columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
+    keys = ", ".join(f'"{column.name}"' for column in table(WantedRow).primary_key)
+    return text(f"INSERT INTO wanted ({columns}) VALUES ({values}) ON CONFLICT ({keys}) {if_there}")  # noqa: S608
 
 
 def _assign(connection: Connection, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:

@@ -38,10 +38,10 @@ def beat(connection: Connection, runner: Runner) -> None:
     if not connection.execute(there).rowcount:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": now}
         connection.execute(insert(RunnerRow), row)
-    dead = [row.runner_id for row in connection.execute(select(runners)) if not _alive(row, runner, now)]
-    if dead:
-        connection.execute(delete(LeaseRow).where(leases.c.runner_id.in_(dead)))
-        connection.execute(delete(RunnerRow).where(runners.c.runner_id.in_(dead)))
+    others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
+    dead = [row.runner_id for row in others if not _alive(row, runner, now)]
+    connection.execute(delete(RunnerRow).where(runners.c.runner_id.in_(dead)))
+    connection.execute(delete(LeaseRow).where(leases.c.runner_id.not_in(select(runners.c.runner_id))))
 
 
 def leave(connection: Connection, runner: Runner) -> None:

@@ -104,6 +104,11 @@ class PromptTemplate(Section):
             raise ValueError("reply.choices: the values of verdicts are A, B and TIE")
         return self
 
+    @property
+    def digest(self) -> str:
+        """Tells apart files of one name and version whose words differ."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+
     def render(self, inputs: Inputs, *, contract: ReplyContract | None = None, **options: Any) -> Prompt:
         """Fill the templates.
 
