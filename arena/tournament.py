@@ -97,7 +97,18 @@ def _first(group: BaseException) -> BaseException:
 
 def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
-    deciding = {"provider", "model", "temperature", "seed", "max_tokens", "structured_output", "samples", "combine"}
+    deciding = {
+        "provider",
+        "model",
+        "temperature",
+        "seed",
+        "max_tokens",
+        "structured_output",
+        "system_role",
+        "extra_body",
+        "samples",
+        "combine",
+    }
     settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "ratings"})
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()

@@ -135,17 +135,24 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say."""
+    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say.
+
+    ``input_tokens`` are all that were sent, among them those that came from the server's prompt cache
+    (``cached_input_tokens``) and those that it took in (``cache_write_tokens``: only Anthropic counts them and asks
+    more for them; the store keeps what they cost, not their number).
+    """
 
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.cached_input_tokens, other.cached_input_tokens),
             _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 

@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from judges.errors import InputError, ProviderError, TransientError
 from judges.providers.http_errors import error_in_body, error_of_answer
+from judges.providers.rate_headers import allowance_of
 from judges.providers.texts import one_line
 from judges.spec import JudgeSpec
+from judges.types import Allowance
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -26,6 +29,14 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 _NO_KEY = "no-key-needed"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """The JSON object of an answer with status 200, and what its headers say is left of the rate limits."""
+
+    body: dict[str, Any]
+    allowance: Allowance | None
 
 
 class Endpoint:
@@ -55,7 +66,7 @@ class Endpoint:
         self._extensions = {"timeout": http.timeout.as_dict()}
         self._lost_errors = (httpx2.RequestError, aiohttp.ClientError, OSError)
 
-    async def post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask once and decode the answer."""
         answer = await self._send(body)
         # Raised here and not while the client's exception is handled: that one carries the request with the key.
@@ -63,7 +74,7 @@ class Endpoint:
             raise answer
         return answer
 
-    async def _send(self, body: Mapping[str, Any]) -> dict[str, Any] | ProviderError:
+    async def _send(self, body: Mapping[str, Any]) -> HttpAnswer | ProviderError:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         request = httpx2.Request("POST", self._url, headers=self._headers, content=content, extensions=self._extensions)
         try:
@@ -71,15 +82,17 @@ class Endpoint:
         except self._lost_errors as error:
             return self._lost(error)
         try:
-            answer = json.loads(response.content)
+            said = json.loads(response.content)
         except (ValueError, RecursionError):
-            answer = None
+            said = None
+        allowance = allowance_of(response.headers)
         if not response.is_success:
-            said = response.text if answer is None else answer
-            return error_of_answer(response.status_code, response.headers, said, self._model, self._key)
-        if answer is None:
-            return self.no_reply("the answer is not JSON")
-        return answer if isinstance(answer, dict) else self.no_reply("the answer is not a JSON object")
+            told = response.text if said is None else said
+            status, headers = response.status_code, response.headers
+            return error_of_answer(status, headers, told, self._model, secret=self._key, allowance=allowance)
+        if not isinstance(said, dict):
+            return self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
+        return HttpAnswer(said, allowance)
 
     def _lost(self, error: Exception) -> TransientError:
         """The cause decides what it was: openai's transport calls every lost connection a timeout while connecting."""
@@ -128,3 +141,20 @@ def timeout(spec: JudgeSpec) -> httpx2.Timeout:
 def limits(spec: JudgeSpec) -> httpx2.Limits:
     """A connection for each concurrent call, all kept: the SDKs keep 100 and would reopen the rest."""
     return httpx2.Limits(max_connections=spec.concurrency, max_keepalive_connections=spec.concurrency)
+
+
+def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the declared further fields; where both hold an object, these are joined."""
+    joined = dict(body)
+    for name, value in extras.items():
+        own = joined.get(name)
+        if isinstance(own, Mapping) and isinstance(value, Mapping):
+            joined[name] = with_extras(own, value)
+        else:
+            joined[name] = value
+    return joined
+
+
+def declared_extras(spec: JudgeSpec) -> dict[str, str]:
+    """``extra_body`` as a part of a provider's identity, since it decides the reply; nothing where it is empty."""
+    return {"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}

@@ -14,6 +14,7 @@ from judges.errors import CAUSES, JudgeStoppedError, ProviderError, RejectedErro
 from judges.providers import open_provider
 from judges.providers.http_errors import error_of_answer, retry_after_s
 from judges.spec import JudgeSpec
+from judges.types import Allowance
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import pairwise
 
@@ -118,6 +119,13 @@ async def test_the_wait_that_a_server_asks_for_is_passed_on(
     sdk: str, headers: Mapping[str, str], seconds: float | None
 ) -> None:
     assert (await failure(sdk, Reply("slow down", status=429, headers=headers))).retry_after_s == seconds
+
+
+@pytest.mark.parametrize(("status", "told"), [(429, True), (503, True), (400, False)])
+async def test_a_refusal_for_now_says_what_is_left_of_the_rate_limits(sdk: str, status: int, told: bool) -> None:
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
+    error = await failure(sdk, Reply("slow down", status=status, headers=headers))
+    assert error.allowance == (Allowance(requests=0, requests_reset_s=2.0) if told else None)
 
 
 async def test_a_date_in_retry_after_becomes_seconds_from_now(sdk: str) -> None:
