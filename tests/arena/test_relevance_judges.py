@@ -95,7 +95,7 @@ def sample(tmp_path: Path) -> Callable[..., Config]:
     """One query and nine passages, judged by ``search_quality``."""
     rows = [{"qid": "q", "query": "bike-share scheme rankings", "time": QUERY_TIME}]
     documents = [
-        {"qid": "q", "did": f"d{number}", "document": text, "title": title, "website": site, "publish_time": time}
+        {"qid": "q", "did": f"d{number}", "document": text, "title": title, "website": site, "publish_time": int(time)}
         for number, (site, time, title, text) in enumerate(PASSAGES)
     ]
     for name, table in (("queries", rows), ("documents", documents)):
