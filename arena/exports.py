@@ -6,6 +6,7 @@ from pathlib import Path
 
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
+from arena.samples import outcomes
 from arena.store import Store
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
@@ -17,9 +18,9 @@ from judges.types import Judgment, Task
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """Every verdict as judged, one row per order shown; returns the number of rows."""
-    outcomes = store.outcomes(tournament, Task.PAIRWISE)
-    verdicts = list(game_verdicts(outcomes))
-    reasons = [result.reason for _, result in outcomes if isinstance(result, Judgment)]
+    judged = outcomes(store, tournament, Task.PAIRWISE)
+    verdicts = list(game_verdicts(judged))
+    reasons = [result.reason for _, result in judged if isinstance(result, Judgment)]
     write_verdicts(out, verdicts, {"reason": reasons})
     return len(verdicts)
 
@@ -34,7 +35,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     """
     judged = [
         (want.query_id, want.item, result)
-        for want, result in store.outcomes(tournament, Task.RELEVANCE)
+        for want, result in outcomes(store, tournament, Task.RELEVANCE)
         if isinstance(result, Judgment)
     ]
     if out.suffix == ".qrels":
@@ -64,7 +65,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
-    for want, result in store.outcomes(tournament, Task.CRITERIA):
+    for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
             graded = grades(result, settings)
             names |= dict.fromkeys(graded)

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from arena.store import Result, Store, Wanted
-from judges.types import Judgment, Outcome, Task, Verdict
+from judges.types import LABEL, Judgment, Outcome, Task, Verdict
 
 Combine: TypeAlias = Literal["majority", "mean"]
 
@@ -67,9 +67,14 @@ def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
         return None
     if 2 * len(judged) < len(samples):
         return next(sample for sample in samples if not isinstance(sample, Judgment))
-    outcome = _outcome([judgment.outcome for judgment in judged], how)
-    spokesman = next((judgment for judgment in judged if judgment.outcome == outcome), judged[0])
-    return replace(spokesman, outcome=outcome)
+    spokesman = _closest(judged, how)
+    return replace(spokesman, outcome=_outcome([judgment.outcome for judgment in judged], how, spokesman.outcome))
+
+
+def _closest(judged: Sequence[Judgment], how: Combine) -> Judgment:
+    """The first sample whose choices are those of all together, else the first."""
+    whole = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
+    return next((judgment for judgment in judged if _choices(judgment.outcome) == whole), judged[0])
 
 
 def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Consistency]:
@@ -78,7 +83,7 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
     pairs: Counter[str] = Counter()
     repeated: Counter[str] = Counter()
     for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
-        said = Counter(_key(result.outcome) for _, result in group if isinstance(result, Judgment))
+        said = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
         if (number := said.total()) > 1:
             repeated[want.judge] += 1
             pairs[want.judge] += math.comb(number, 2)
@@ -86,12 +91,23 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
     return {judge: Consistency(equal[judge] / pairs[judge], repeated[judge]) for judge in repeated}
 
 
-def _outcome(outcomes: Sequence[Outcome], how: Combine) -> Outcome:
-    if isinstance(outcomes[0], Mapping):
-        fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
-        return {name: _value([values[name] for values in fields], how, whole=False) for name in outcomes[0]}
-    value: int | str = _value([plain for plain in outcomes if not isinstance(plain, Mapping)], how, whole=True)
-    return value
+def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outcome:
+    """All choices by ``how``; a field of free text cannot be counted and is that of ``texts``."""
+    if not isinstance(texts, Mapping):
+        plain: int | str = _value([each for each in outcomes if not isinstance(each, Mapping)], how, whole=True)
+        return plain
+    fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
+    return {
+        name: text if isinstance(text, str) else _value([each[name] for each in fields], how, whole=name == LABEL)
+        for name, text in texts.items()
+    }
+
+
+def _choices(outcome: Outcome) -> object:
+    """What can be compared of an outcome."""
+    if not isinstance(outcome, Mapping):
+        return outcome
+    return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))
 
 
 def _value(values: Sequence[int | float | str], how: Combine, *, whole: bool) -> Any:
@@ -112,7 +128,3 @@ def _verdict(verdicts: Sequence[str], how: Combine) -> str:
     counts = Counter(verdicts)
     most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
     return most[0] if len(most) == 1 else Verdict.TIE.value
-
-
-def _key(outcome: Outcome) -> object:
-    return tuple(sorted(outcome.items())) if isinstance(outcome, Mapping) else outcome

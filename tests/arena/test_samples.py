@@ -85,7 +85,7 @@ def test_a_judge_is_asked_as_often_as_it_says_and_its_consistency_is_reported(tm
     def script(call: Any) -> Reply:
         user = call.body["messages"][1]["content"]
         seen[user] = seen.get(user, -1) + 1
-        return Reply(f'{{"reason": "r", "verdict": "{"AAB"[seen[user]]}"}}')
+        return Reply(f'{{"explanation": "r", "verdict": "{"AAB"[seen[user]]}"}}')
 
     with LLMServer(script) as server:
         config = configured(tmp_path, server.openai_url, retrieval=None, criteria=None, judge={"samples": 3, "seed": 5})
