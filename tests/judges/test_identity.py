@@ -70,8 +70,8 @@ def test_another_judge_or_parameter_is_another_judgment(change: dict[str, str | 
 
 
 def test_every_sample_is_a_judgment_of_its_own() -> None:
-    assert len({ident(relevance(), sample=sample) for sample in range(5)}) == 5
-    assert ident(relevance(), sample=0) == ident(relevance())
+    assert len({ident(replace(relevance(), sample=sample)) for sample in range(5)}) == 5
+    assert ident(replace(relevance(), sample=0)) == ident(relevance())
 
 
 def test_the_providers_parameters_enter_and_its_limits_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
