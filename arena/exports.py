@@ -31,7 +31,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
 
     Raises:
-        DataError: the file cannot be written, qrels cannot hold a name, or a field is called like another column.
+        DataError: the file cannot be written, or qrels cannot hold a name.
     """
     judged = [
         (want.query_id, want.item, result)
@@ -50,8 +50,6 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         names |= dict.fromkeys(details)
         label = {"label": str(label_of(result.outcome)), "reason": result.reason}
         rows.append({**details, "qid": query_id, "did": doc_id, **label})
-    if taken := names.keys() & {"qid", "did", "label", "reason"}:
-        raise DataError(out, "a field of the prompt has the name of one of the table's own columns", value=min(taken))
     write_rows(out, ("qid", "did", "label", *names, "reason"), rows)
     return len(rows)
 
