@@ -68,6 +68,7 @@ class Task(StrEnum):
     RELEVANCE = "relevance"
     PAIRWISE = "pairwise"
     CRITERIA = "criteria"
+    EXTRACTION = "extraction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,13 @@ class ReplyContract:
         choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
-            the published pairwise prompts.
+            the published pairwise prompts; ``text`` is an answer in the judge's own words, and the single field of
+            ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text).
     """
 
     reason: str
     choices: Mapping[str, Mapping[str | int, int | str]]
-    form: Literal["json", "brackets"] = "json"
+    form: Literal["json", "brackets", "text"] = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +186,18 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One reply, whole. ``model`` is the name the server gave, which may be more exact than the one asked."""
+    """One reply, whole.
+
+    ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
+    the model itself, where it computes one.
+    """
 
     text: str
     model: str
     finish: Finish = Finish.STOP
     usage: Usage = Usage()
     allowance: Allowance | None = None
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

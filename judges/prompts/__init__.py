@@ -64,7 +64,7 @@ def _words(given: object) -> Words:
 class ReplySection(Section):
     """The ``reply`` section of a prompt file."""
 
-    form: Literal["json", "brackets"] = "json"
+    form: Literal["json", "brackets", "text"] = "json"
     reason: str = "reason"
     choices: dict[str, Annotated[Words, PlainValidator(_words)]] = Field(default_factory=dict)
     typical_tokens: Annotated[int, Field(ge=1)] = 150
@@ -88,6 +88,8 @@ class PromptTemplate(Section):
     @model_validator(mode="after")
     def _reply_fits_task(self) -> PromptTemplate:
         reply = self.reply
+        if (self.task is Task.EXTRACTION) is not (reply.form == "text"):
+            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
         if self.task is Task.CRITERIA:
             if reply.choices or reply.form != "json":
                 raise ValueError(
@@ -98,6 +100,8 @@ class PromptTemplate(Section):
             raise ValueError(f"reply.choices: a {self.task.value} prompt asks for one choice besides the reason")
         (words,) = reply.choices.values()
         values = set(words.values())
+        if self.task is Task.EXTRACTION and any(not isinstance(value, str) for value in values):
+            raise ValueError("reply.choices: the words of an extraction prompt stand for texts")
         if self.task is Task.RELEVANCE and any(isinstance(value, str) for value in values):
             raise ValueError("reply.choices: the values of relevance labels are whole numbers")
         if self.task is Task.PAIRWISE and not {"A", "B"} <= values <= set(Verdict):
@@ -187,6 +191,9 @@ def _reply_rule(contract: ReplyContract) -> str:
     if contract.form == "brackets":
         (allowed,) = contract.choices.values()
         return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."
+    if contract.form == "text":
+        (special,) = contract.choices.values()
+        return f"Reply with the answer and nothing else, or with {' or '.join(map(str, special))} if there is none."
     fields = "; ".join(
         f'"{name}", one of {", ".join(_json_word(word) for word in allowed)}'
         for name, allowed in contract.choices.items()
