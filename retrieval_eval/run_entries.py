@@ -74,10 +74,8 @@ class RankOddities:
     def notes(self) -> Iterator[Note]:
         """What was found, in words."""
         if self._tied:
-            text = (
-                f"{self._tied} documents of {self._tied_queries} queries tie with another one (equal in 32 bits): ordered"
-                " by descending doc_id, as trec_eval does"
-            )
+            where = f"{self._tied} documents of {self._tied_queries} queries have the score of another one (in 32 bits)"
+            text = f"{where}: ordered by descending doc_id, as by trec_eval"
             yield Note("ties", self._tied, text)
         if self._contrary:
             text = f"the ranks of {self._contrary} queries contradict the scores: the scores count, as for trec_eval"
