@@ -227,7 +227,7 @@ class _Faults:
     @property
     def example(self) -> str:
         """The first of them, to be said where nothing else is left."""
-        return f"; line {self._lines[0].line}: {self._lines[0].problem}" if self._lines else ""
+        return f"; {self._lines[0]}" if self._lines else ""
 
 
 @lru_cache(maxsize=1024)
