@@ -74,15 +74,14 @@ class RankOddities:
     def notes(self) -> Iterator[Note]:
         """What was found, in words."""
         if self._tied:
-            where = f"{self._tied} documents of {self._tied_queries} queries have the score of another one (in 32 bits)"
-            text = f"{where}: ordered by descending doc_id, as by trec_eval"
-            yield Note("ties", self._tied, text)
+            text = f"{self._tied} documents tie (same score in 32 bits; queries affected: {self._tied_queries})"
+            yield Note("ties", self._tied, f"{text}: ordered by descending doc_id, as by trec_eval")
         if self._contrary:
-            text = f"the ranks of {self._contrary} queries contradict the scores: the scores count, as for trec_eval"
-            yield Note("rank_order", self._contrary, text)
+            text = f"ranks contradict the scores (queries affected: {self._contrary})"
+            yield Note("rank_order", self._contrary, f"{text}: the scores count, as for trec_eval")
         if self._gaps:
-            text = f"the ranks of {self._gaps} queries do not count up one by one: ranks are ignored, as by trec_eval"
-            yield Note("rank_gaps", self._gaps, text)
+            text = f"ranks do not count up one by one (queries affected: {self._gaps})"
+            yield Note("rank_gaps", self._gaps, f"{text}: ranks are ignored, as by trec_eval")
 
 
 def _contradict(entries: RunEntries) -> bool:

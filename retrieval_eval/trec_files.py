@@ -159,7 +159,9 @@ def _tag_notes(tags: Counter[str]) -> tuple[Note, ...]:
 
 
 def _repeated_note(count: int) -> tuple[Note, ...]:
-    return (Note("repeated", count, f"{count} lines repeat an earlier pair with the same label"),) if count else ()
+    return (
+        (Note("repeated", count, f"lines that repeat an earlier pair with the same label: {count}"),) if count else ()
+    )
 
 
 def _stem(path: Path) -> str:

@@ -90,14 +90,14 @@ def test_the_scores_count_and_neither_the_ranks_nor_the_order_of_the_lines(tmp_p
     run = read_run(put(tmp_path, "1 Q0 low 1 0.5 x\n2 Q0 z 1 7 x\n1 Q0 high 2 0.9 x\n"))
     assert run.rankings["1"] == Ranking(("high", "low"), (0.9, 0.5))
     assert kinds(run) == {"rank_order": 1}
-    assert "ranks of 1 queries contradict the scores" in run.notes[0].text
+    assert "ranks contradict the scores (queries affected: 1)" in run.notes[0].text
 
 
 def test_equal_scores_go_by_descending_document_and_that_is_said(tmp_path: Path) -> None:
     run = read_run(put(tmp_path, "1 Q0 a 1 2 x\n1 Q0 c 2 2 x\n1 Q0 b 3 1 x\n2 Q0 a 1 1 x\n2 Q0 b 2 0 x\n"))
     assert run.rankings["1"].doc_ids == ("c", "a", "b")
     assert kinds(run) == {"ties": 2}
-    assert "2 documents of 1 queries" in run.notes[0].text
+    assert "2 documents tie (same score in 32 bits; queries affected: 1)" in run.notes[0].text
 
 
 def test_scores_that_are_equal_in_32_bits_tie(tmp_path: Path) -> None:
