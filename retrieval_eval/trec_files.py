@@ -159,9 +159,8 @@ def _tag_notes(tags: Counter[str]) -> tuple[Note, ...]:
 
 
 def _repeated_note(count: int) -> tuple[Note, ...]:
-    return (
-        (Note("repeated", count, f"lines that repeat an earlier pair with the same label: {count}"),) if count else ()
-    )
+    text = f"lines that repeat an earlier pair with the same label: {count}"
+    return (Note("repeated", count, text),) if count else ()
 
 
 def _stem(path: Path) -> str:
