@@ -10,29 +10,14 @@ from typing import Any
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
+from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
-from arena.store import IDENTICAL, Result, Store, Wanted
+from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
-
-    wanted: int
-    judged: int
-    failed: int
-    left: int
-    identical: int
-
-    @property
-    def share(self) -> float:
-        """Judged divided by wanted."""
-        return self.judged / self.wanted if self.wanted else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +34,8 @@ class Leaderboard:
     """What a tournament has shown so far.
 
     Attributes:
-        ratings: over all judges' games; ``None`` where no game has a verdict.
+        ratings: over all judges' games; ``None`` where no game has a verdict, or too few have and nobody asked for
+            ratings all the same.
         by_judge: each judge's own ratings, where there are several.
         criteria: per agent and criterion.
         coverage: per stage.
@@ -57,6 +43,7 @@ class Leaderboard:
         settings: what decided the results, as stored with the tournament.
         adaptive: how far an adaptive schedule has come, ``None`` with any other.
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
+        shortfall: what is too little judged to rate on, ``None`` where there is enough.
         complete: whether every want has a judgment.
     """
 
@@ -69,19 +56,26 @@ class Leaderboard:
     settings: Mapping[str, Any]
     adaptive: AdaptiveState | None = None
     panel: PanelRatings | None = None
+    shortfall: Shortfall | None = None
 
     @property
     def complete(self) -> bool:
         """Whether every want has a judgment."""
         return all(stage.judged == stage.wanted for stage in self.coverage.values())
 
+    @property
+    def withheld(self) -> bool:
+        """Whether there are no ratings because too little is judged."""
+        return self.shortfall is not None and self.ratings is None
 
-def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
+
+def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: bool = False) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
 
     Args:
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
+        below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
 
     Raises:
         InputError: no such tournament, or several and none named.
@@ -89,7 +83,10 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
     name = tournament or only_tournament(store)
     settings = store.settings(name)
     outcomes = {task: found for task in Task if (found := store.outcomes(name, task))}
-    games = list(game_verdicts(outcomes.get(Task.PAIRWISE, ())))
+    wanted_games = outcomes.get(Task.PAIRWISE, ())
+    verdicts = list(game_verdicts(wanted_games))
+    lacking = shortfall(wanted_games, RatingsSection.model_validate(settings["ratings"]).min_coverage)
+    games = verdicts if lacking is None or below_coverage else []
     data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = _rating_settings(settings)
@@ -99,11 +96,12 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
         rate(games, how, lengths=lengths) if games else None,
         rate_by_judge(games, how, lengths=lengths) if several else {},
         _criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        {task: _coverage(found) for task, found in outcomes.items()},
+        {task: coverage(found) for task, found in outcomes.items()},
         _causes(outcomes.values()),
         settings,
-        _adaptive(settings, data, outcomes.get(Task.PAIRWISE, ()), games),
+        _adaptive(settings, data, wanted_games, verdicts),
         panel_ratings(games) if several else None,
+        lacking,
     )
 
 
@@ -159,13 +157,6 @@ def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
         win_and_tie=pairwise.get("win_and_tie", "tie"),
         seed=section.seed,
     )
-
-
-def _coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
-    judged = sum(isinstance(result, Judgment) for _, result in outcomes)
-    failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
-    identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
-    return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
 
 
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[str, int]:

@@ -12,7 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.stages import Kind
+    from arena.ledger import Kind
+
+INCOMPLETE = 3
+"""Exit status: done as far as possible, but something is missing or failed."""
 
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""

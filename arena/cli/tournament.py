@@ -1,4 +1,4 @@
-"""``demo``, ``init``, ``plan``, ``run`` and ``failures``: from a configuration to judgments in a store."""
+"""``demo``, ``init``, ``plan`` and ``run``: from a configuration to judgments in a store."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
-from judges.types import JudgeFailure, Task
+from judges.types import Task
 
 if TYPE_CHECKING:
     from arena.config import Config
-    from arena.stages import RunSummary
+    from arena.ledger import RunSummary
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
-
-INCOMPLETE = 3
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +26,6 @@ def register(app: typer.Typer) -> None:
     app.command("init")(init)
     app.command("plan")(plan)
     app.command("run")(run)
-    app.command("failures")(failures)
 
 
 def demo(
@@ -135,39 +133,3 @@ def _print_board(config: Config, *, as_json: bool) -> None:
     board = leaderboard(store, config.name)
     store.close()
     print_leaderboard(board, "json" if as_json else "table")
-
-
-def failures(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
-    as_json: Json = False,
-) -> None:
-    """List what failed and why, with the last reply."""
-    from arena.cli.console import output, print_json, printable
-    from arena.cli.sources import open_tournament
-
-    store, name = open_tournament(source, tournament)
-    found = [
-        {
-            "task": task.value,
-            "judge": want.judge,
-            "qid": want.query_id,
-            "item": " / ".join(filter(None, (want.item, want.other, want.order))),
-            "cause": result.cause,
-            "message": result.message,
-            "reply": result.reply,
-        }
-        for task in Task
-        for want, result in store.outcomes(name, task)
-        if isinstance(result, JudgeFailure)
-    ]
-    store.close()
-    if as_json:
-        print_json(found)
-        return
-    for entry in found:
-        place = f"{entry['task']} {entry['judge']} {entry['qid']} {entry['item']}"
-        output.print(printable(f"{place}: {entry['cause']}: {entry['message']}"))
-        if entry["reply"]:
-            output.print(f"    reply: {entry['reply'][:200]!r}")
-    output.print(f"{len(found)} failed")
