@@ -29,9 +29,13 @@ class RunEntries:
         """One line; an empty rank is none."""
         self.doc_ids.append(doc_id)
         self.scores.append(score)
-        self.ranks.append(_rank(rank))
-        self.ranked |= rank != ""
         self._lines.append(line)
+        try:
+            self.ranks.append(int(rank))
+        except (ValueError, OverflowError):
+            self.ranks.append(_NO_RANK)
+        if rank:
+            self.ranked = True
 
     def drop_repeated(self) -> list[tuple[int, str]]:
         """Leave out every line on a document that stands further up; its number and the doc_id."""
@@ -96,10 +100,3 @@ def _contradict(entries: RunEntries) -> bool:
 
 def _in_32_bits(scores: array[float]) -> NDArray[np.float32]:
     return np.frombuffer(array("f", scores), dtype=np.float32)
-
-
-def _rank(text: str) -> int:
-    try:
-        return max(_NO_RANK, min(int(text), 2**31))
-    except ValueError:
-        return _NO_RANK

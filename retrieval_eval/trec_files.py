@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     queries: dict[str, RunEntries] = {}
-    tags: Counter[str] = Counter()
+    tags: dict[str, None] = {}
     for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
         if (score := finite(given)) is None:
             faults.add(line, "the score is not a finite number", given)
@@ -47,7 +47,7 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
         if entries is None:
             entries = queries[query_id] = RunEntries()
         entries.add(line, sys.intern(doc_id), rank, score)
-        tags[tag] += 1
+        tags[tag] = None
     if not queries:
         raise DataError(path, f"holds no usable line of a run{faults.example}")
     for query_id, entries in queries.items():
@@ -151,10 +151,10 @@ def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def _tag_notes(tags: Counter[str]) -> tuple[Note, ...]:
+def _tag_notes(tags: Collection[str]) -> tuple[Note, ...]:
     if len(tags) < 2:
         return ()
-    shown = ", ".join(repr(tag) for tag, _ in tags.most_common(3))
+    shown = ", ".join(map(repr, list(tags)[:3]))
     return (Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"),)
 
 
