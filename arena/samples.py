@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,10 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from arena.store import Result, Store, Wanted
-from judges.types import Judgment, Outcome, Task, Verdict
+from judges.types import LABEL, Judgment, Outcome, Task, Verdict
+from retrieval_eval.relevance import majority, mean, median
 
-Combine: TypeAlias = Literal["majority", "mean"]
+Combine: TypeAlias = Literal["majority", "median", "mean"]
 
 _POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
 
@@ -59,17 +61,23 @@ def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
     """One result of several: the outcome by ``how``, with the words of a sample that says so where there is one.
 
     Majority: the outcome that most samples have. Where several have as many, verdicts are a tie and labels and grades
-    the lowest of them, so that a judge who cannot make up its mind claims less. Mean: labels and grades are averaged
-    (a label to the nearest whole number, a half downwards), verdicts are counted as 1, 0 and -1 and the sign decides.
+    the lowest of them, so that a judge who cannot make up its mind claims less. Median: the lower one of labels and
+    grades. Mean: labels and grades are averaged, a label to the nearest whole number (a half downwards). Median and
+    mean count verdicts as 1, 0 and -1, and the sign decides.
     """
     judged = [sample for sample in samples if isinstance(sample, Judgment)]
     if None in samples:
         return None
     if 2 * len(judged) < len(samples):
         return next(sample for sample in samples if not isinstance(sample, Judgment))
-    outcome = _outcome([judgment.outcome for judgment in judged], how)
-    spokesman = next((judgment for judgment in judged if judgment.outcome == outcome), judged[0])
-    return replace(spokesman, outcome=outcome)
+    spokesman = _closest(judged, how)
+    return replace(spokesman, outcome=_outcome([judgment.outcome for judgment in judged], how, spokesman.outcome))
+
+
+def _closest(judged: Sequence[Judgment], how: Combine) -> Judgment:
+    """The first sample whose choices are those of all together, else the first."""
+    whole = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
+    return next((judgment for judgment in judged if _choices(judgment.outcome) == whole), judged[0])
 
 
 def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Consistency]:
@@ -78,7 +86,7 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
     pairs: Counter[str] = Counter()
     repeated: Counter[str] = Counter()
     for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
-        said = Counter(_key(result.outcome) for _, result in group if isinstance(result, Judgment))
+        said = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
         if (number := said.total()) > 1:
             repeated[want.judge] += 1
             pairs[want.judge] += math.comb(number, 2)
@@ -86,33 +94,38 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
     return {judge: Consistency(equal[judge] / pairs[judge], repeated[judge]) for judge in repeated}
 
 
-def _outcome(outcomes: Sequence[Outcome], how: Combine) -> Outcome:
-    if isinstance(outcomes[0], Mapping):
-        fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
-        return {name: _value([values[name] for values in fields], how, whole=False) for name in outcomes[0]}
-    value: int | str = _value([plain for plain in outcomes if not isinstance(plain, Mapping)], how, whole=True)
-    return value
+def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outcome:
+    """All choices by ``how``; a field of free text cannot be counted and is that of ``texts``."""
+    if not isinstance(texts, Mapping):
+        plain: int | str = _value([each for each in outcomes if not isinstance(each, Mapping)], how, whole=True)
+        return plain
+    fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
+    return {
+        name: text if isinstance(text, str) else _value([each[name] for each in fields], how, whole=name == LABEL)
+        for name, text in texts.items()
+    }
 
 
-def _value(values: Sequence[int | float | str], how: Combine, *, whole: bool) -> Any:
+def _choices(outcome: Outcome) -> object:
+    """What can be compared of an outcome."""
+    if not isinstance(outcome, Mapping):
+        return outcome
+    return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))
+
+
+def _value(values: Sequence[float | str], how: Combine, *, whole: bool) -> Any:
     if isinstance(values[0], str):
         return _verdict([str(value) for value in values], how)
     numbers = [value for value in values if not isinstance(value, str)]
-    if how == "mean":
-        mean = sum(numbers) / len(numbers)
-        return math.ceil(mean - 0.5) if whole else mean
-    counts = Counter(numbers)
-    return min(value for value, times in counts.items() if times == max(counts.values()))
+    combined = {"majority": majority, "median": median, "mean": mean}[how](numbers)
+    return math.ceil(combined - 0.5) if whole else combined
 
 
 def _verdict(verdicts: Sequence[str], how: Combine) -> str:
-    if how == "mean":
-        points = sum(_POINTS[verdict] for verdict in verdicts)
-        return (Verdict.A if points > 0 else Verdict.B if points < 0 else Verdict.TIE).value
-    counts = Counter(verdicts)
-    most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
-    return most[0] if len(most) == 1 else Verdict.TIE.value
-
-
-def _key(outcome: Outcome) -> object:
-    return tuple(sorted(outcome.items())) if isinstance(outcome, Mapping) else outcome
+    if how == "majority":
+        counts = Counter(verdicts)
+        most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
+        return most[0] if len(most) == 1 else Verdict.TIE.value
+    points = [_POINTS[verdict] for verdict in verdicts]
+    middle = sum(points) if how == "mean" else statistics.median(points)
+    return (Verdict.A if middle > 0 else Verdict.B if middle < 0 else Verdict.TIE).value

@@ -118,8 +118,8 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
     }
+    settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     for task, template in prompting.templates.items():
         settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
-        settings[sections[task]]["prompt_digest"] = template.digest
     return settings

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-Outcome: TypeAlias = int | str | Mapping[str, int | str]
-"""What counts in a reply: a label, a verdict, or one value per criterion. A relevance prompt that asks for more than
-its label gives a mapping, with the label under ``LABEL`` and the other fields under their names."""
+Outcome: TypeAlias = int | str | Mapping[str, float | str]
+"""What counts in a reply: a label, a verdict, or one value per criterion (a fraction as the mean of several samples).
+A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and the other
+fields under their names."""
 
 LABEL = "label"
 """Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""

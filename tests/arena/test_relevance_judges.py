@@ -13,10 +13,11 @@ import pytest
 
 from arena.config import Config
 from arena.exports import export_labels
+from arena.plan import plan
 from arena.prompting import Prompting
 from arena.store import Store
 from arena.tournament import load_data
-from judges.errors import DataError, InputError
+from judges.errors import InputError
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment, Task
 from retrieval_eval.relevance import label_distribution, mean_label
@@ -307,19 +308,6 @@ def test_an_exported_table_of_labels_can_be_replayed(sample: Callable[..., Confi
     assert mean_label(results(again, Task.RELEVANCE).values()).mean == pytest.approx(13 / 9)
 
 
-def test_a_field_that_would_hide_a_column_of_the_table_is_named(tmp_path: Path) -> None:
-    write_data(tmp_path, ["q1"])
-    (tmp_path / "own.yaml").write_text(OWN.replace("quote", "did"))
-    fields = {"why": "Because.", "did": "so", "kind": "opinion", "grade": 3}
-    with LLMServer(lambda call: Reply(json.dumps(fields))) as server:
-        config = relevance_only(tmp_path, server.openai_url, str(tmp_path / "own.yaml"))
-        assert run(config).complete
-    store = Store.open(config.store)
-    with pytest.raises(DataError, match=r"labels\.csv: a field of the prompt has the name .*'did'"):
-        export_labels(store, config.name, tmp_path / "labels.csv")
-    store.close()
-
-
 @pytest.mark.parametrize(("stage", "judges"), [("pairwise", {"judges": ["judge"]}), ("criteria", {"judge": "judge"})])
 def test_a_threshold_that_no_label_reaches_is_refused_before_anything_is_sent(
     tmp_path: Path, stage: str, judges: dict[str, Any]
@@ -336,6 +324,8 @@ def test_a_threshold_that_no_label_reaches_is_refused_before_anything_is_sent(
         prompting(threshold=2).check()
     prompting(threshold=1).check()
     prompting(threshold=2, include=False).check()
+    with pytest.raises(InputError, match="above 1"):
+        plan(configured(tmp_path, retrieval=retrieval, **others | {stage: judges}))
 
 
 def test_the_offline_judge_gives_whole_labels_to_every_packaged_prompt(tmp_path: Path) -> None:
