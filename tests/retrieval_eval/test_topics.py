@@ -108,6 +108,7 @@ FAULTS = {
     "a.csv": ("qid,query\n1,\n", ":2: the text of query '1' is empty"),
     "b.csv": ("qid,query\n1,a\n1,b\n", ":3: query '1' has another text further up ('b')"),
     "c.tsv": ("1\t001\twhat\n", ":1: without a header, a line is 'qid<TAB>query'; this one has 3 fields"),
+    "k.tsv": ("quid\tquery\n1\ta\n", ":1: column 'qid' is missing (is it 'quid'?)"),
     "d.txt": ("\n", ": holds no topic"),
     "e.xml": ("<topics></topics>", ": holds no topic"),
     "f.xml": ("<topics>\n<topic>\n</topics>", ":3: neither TREC's SGML topics (<num> without an end) nor XML"),
