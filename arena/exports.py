@@ -10,10 +10,10 @@ from arena.samples import outcomes
 from arena.store import Store
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
-from judges.files import open_replacing
 from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
+from retrieval_eval.trec_files import write_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
@@ -39,10 +39,11 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         if isinstance(result, Judgment)
     ]
     if out.suffix == ".qrels":
-        lines = [_qrels_line(out, query_id, doc_id, label_of(result.outcome)) for query_id, doc_id, result in judged]
-        with open_replacing(out) as file:
-            file.write("".join(lines).encode())
-        return len(lines)
+        labels: dict[str, dict[str, int]] = {}
+        for query_id, doc_id, result in judged:
+            labels.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
+        write_qrels(out, labels)
+        return len(judged)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
     for query_id, doc_id, result in judged:
@@ -82,10 +83,3 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     except OSError as error:
         raise DataError(out, f"cannot be made a folder: {error.strerror}") from error
     return len(data.answers)
-
-
-def _qrels_line(out: Path, query_id: str, doc_id: str, label: int) -> str:
-    for name in (query_id, doc_id):
-        if name.split() != [name]:
-            raise DataError(out, "qrels have no place for a name with white space; write a .csv file", value=name)
-    return f"{query_id} 0 {doc_id} {label}\n"
