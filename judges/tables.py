@@ -70,7 +70,7 @@ class Row:
 
     @property
     def _counts_rows(self) -> bool:
-        return table_format(self.path) == "parquet"
+        return known_format(self.path) == "parquet"
 
     def error(self, problem: str, value: str | None = None) -> DataError:
         """The error that says what is wrong here, for the caller to raise."""
@@ -94,11 +94,14 @@ def table_format(path: Path | str) -> str:
     Raises:
         DataError: the file's extension is none of a table.
     """
-    name = Path(path).name.lower().removesuffix(".gz")
-    suffix = Path(name).suffix
-    if suffix not in FORMATS:
+    if (kind := known_format(path)) is None:
         raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
-    return FORMATS[suffix]
+    return kind
+
+
+def known_format(path: Path | str) -> str | None:
+    """The same, or ``None`` where the extension is none of a table."""
+    return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def read_rows(
