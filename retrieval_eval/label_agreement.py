@@ -42,7 +42,7 @@ class LabelAgreement:
         n: (query, document) pairs that both labelled; all figures are of these.
         queries: queries they belong to.
         first_only, second_only: pairs that only one of the sets has.
-        labels: the scale: every whole number from the lowest to the highest label of these pairs.
+        scale: every whole number from the lowest to the highest label of these pairs.
         confusion: how often the first gave the row's label while the second gave the column's.
         agreement: share of pairs with the same label.
         kappa, kappa_linear, kappa_quadratic: Cohen's; disagreements all alike, by distance, by its square.
@@ -54,7 +54,7 @@ class LabelAgreement:
     queries: int
     first_only: int
     second_only: int
-    labels: tuple[int, ...]
+    scale: tuple[int, ...]
     confusion: tuple[tuple[int, ...], ...]
     agreement: Estimate
     kappa: Estimate
@@ -100,7 +100,7 @@ def label_agreement(first: Labels, second: Labels, *, samples: int = 1000, seed:
         queries=len(tables),
         first_only=_size(first) - n,
         second_only=_size(second) - n,
-        labels=tuple(scale),
+        scale=tuple(scale),
         confusion=tuple(tuple(int(count) for count in row) for row in whole),
         agreement=same,
         kappa=kappa,

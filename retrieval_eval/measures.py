@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable
 from typing import Any, TypeAlias
@@ -84,12 +85,10 @@ def _hint(name: str) -> str:
     import ir_measures
     from pytrec_eval import supported_nicknames
 
-    try:
-        meant = (
-            [] if name in supported_nicknames else [str(measure) for measure in ir_measures.parse_trec_measure(name)]
-        )
-    except ValueError:
-        meant = []
+    meant: list[str] = []
+    if name not in supported_nicknames:  # the library would print what it skips of these
+        with contextlib.suppress(ValueError):
+            meant = [str(measure) for measure in ir_measures.parse_trec_measure(name)]
     base = name.partition("@")[0].partition("(")[0]
     folded = {measure.casefold(): measure for measure in reversed(ir_measures.measures.registry)}
     near = difflib.get_close_matches(base.casefold(), folded, n=3)

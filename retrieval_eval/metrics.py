@@ -86,11 +86,12 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
 
     Args:
         labels: relevance labels; a query without any is not of the topic set.
-        runs: scores by the run's name; documents of equal score are ordered as ir_measures does.
+        runs: scores by the run's name. Of documents with the same score the measures of trec_eval take the higher doc_id
+            first, as trec_eval does; ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
 
     Raises:
-        InputError: no labels, or a measure is unknown or has no value for some query.
+        InputError: no labels, or a measure is unknown.
     """
     topics = tuple(query_id for query_id, own in labels.items() if own)
     if not topics:
@@ -102,11 +103,10 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
     tables, coverage = [], {}
     for run, scores in runs.items():
         scored = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
-        table = np.full((len(topics), len(columns)), np.nan)
+        table = np.zeros((len(topics), len(columns)))
         rows = {query_id: row for row, query_id in enumerate(topics)}
         for metric in evaluator.iter_calc(scored):
             table[rows[metric.query_id], columns[metric.measure]] = metric.value
-        _require_values(table, topics, list(columns))
         tables.append(table.T[[columns[measure] for measure in measures.values()]])
         coverage[run] = RunCoverage(
             missing=tuple(query_id for query_id in topics if query_id not in scored),
@@ -128,15 +128,6 @@ def _evaluator(labels: Labels, topics: tuple[str, ...], measures: Mapping[str, M
     import ir_measures
 
     return ir_measures.evaluator(set(measures.values()), {query_id: dict(labels[query_id]) for query_id in topics})
-
-
-def _require_values(table: Floats, topics: tuple[str, ...], measures: list[Measure]) -> None:
-    """Runs are compared query by query, so a measure that passes over a query is of no use."""
-    if (gaps := np.argwhere(np.isnan(table))).size:
-        row, column = gaps[0]
-        raise InputError(
-            f"{measures[column]}: has no value for query {topics[row]!r}, so runs cannot be compared by it"
-        )
 
 
 def _is_total(measure: Measure) -> bool:
