@@ -10,6 +10,7 @@ from arena.store import Store
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
 from judges.files import open_replacing
+from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
 
@@ -26,8 +27,10 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
 def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Relevance labels; trec_eval's ``qid 0 docid label`` where the file ends in ``.qrels``.
 
+    What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
+
     Raises:
-        DataError: the file cannot be written, or qrels cannot hold a name.
+        DataError: the file cannot be written, qrels cannot hold a name, or a field is called like another column.
     """
     judged = [
         (want.query_id, want.item, result)
@@ -35,15 +38,20 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         if isinstance(result, Judgment)
     ]
     if out.suffix == ".qrels":
-        lines = [_qrels_line(out, query_id, doc_id, result.outcome) for query_id, doc_id, result in judged]
+        lines = [_qrels_line(out, query_id, doc_id, label_of(result.outcome)) for query_id, doc_id, result in judged]
         with open_replacing(out) as file:
             file.write("".join(lines).encode())
         return len(lines)
-    rows: list[dict[str, Cell]] = [
-        {"qid": query_id, "did": doc_id, "label": str(result.outcome), "reason": result.reason}
-        for query_id, doc_id, result in judged
-    ]
-    write_rows(out, ("qid", "did", "label", "reason"), rows)
+    rows: list[dict[str, Cell]] = []
+    names: dict[str, None] = {}
+    for query_id, doc_id, result in judged:
+        details = details_of(result.outcome)
+        names |= dict.fromkeys(details)
+        label = {"label": str(label_of(result.outcome)), "reason": result.reason}
+        rows.append({**details, "qid": query_id, "did": doc_id, **label})
+    if taken := names.keys() & {"qid", "did", "label", "reason"}:
+        raise DataError(out, "a field of the prompt has the name of one of the table's own columns", value=min(taken))
+    write_rows(out, ("qid", "did", "label", *names, "reason"), rows)
     return len(rows)
 
 
@@ -77,7 +85,7 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     return len(data.answers)
 
 
-def _qrels_line(out: Path, query_id: str, doc_id: str, label: object) -> str:
+def _qrels_line(out: Path, query_id: str, doc_id: str, label: int) -> str:
     for name in (query_id, doc_id):
         if name.split() != [name]:
             raise DataError(out, "qrels have no place for a name with white space; write a .csv file", value=name)

@@ -12,9 +12,9 @@ from arena.dataset import SHARED, Dataset
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
-from judges.errors import RETRIED_NEXT_RUN
+from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
-from judges.pointwise import relevance_prompt
+from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
 from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
 
@@ -97,10 +97,25 @@ class Prompting:
 
         Raises:
             PromptError: a prompt file cannot be used.
+            ConfigError: no label of the relevance prompt reaches the threshold of an answer judge's documents.
         """
+        self._check_thresholds()
         trial = replace(self, assume_relevant=True)
         for want in {want.task: want for want in self.wants()}.values():
             trial.prompt(want)
+
+    def _check_thresholds(self) -> None:
+        """An answer judge whose threshold no label can reach would be shown no document, and nobody would notice."""
+        if self.config.retrieval is None:
+            return
+        template = self.templates[Task.RELEVANCE]
+        highest = template.reply.highest_label()
+        for name, section in (("pairwise", self.config.pairwise), ("criteria", self.config.criteria)):
+            if section is not None and section.documents.include and section.documents.threshold > highest:
+                raise ConfigError(
+                    f"{name}.documents.threshold: {section.documents.threshold} is above {highest}, the highest label "
+                    f"of the relevance prompt {template.name!r}"
+                )
 
     @cached_property
     def templates(self) -> dict[Task, PromptTemplate]:
@@ -171,8 +186,7 @@ class Prompting:
         for document in pool:
             result = self.labels.get((query_id, document.doc_id))
             if isinstance(result, Judgment):
-                assert isinstance(result.outcome, int)
-                annotated.append(AnnotatedDocument(document, result.outcome, result.reason))
+                annotated.append(AnnotatedDocument(document, label_of(result.outcome), result.reason))
             elif result is None or result.cause in RETRIED_NEXT_RUN:
                 if not self.assume_relevant:
                     return None

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from judges.types import Prompt
+from judges.types import Prompt, ReplyContract
 
 
 def judgment_id(
@@ -27,13 +27,19 @@ def judgment_id(
         "prompt": [prompt.name, prompt.version],
         "system": prompt.system,
         "user": prompt.user,
-        "reply": [prompt.contract.form, prompt.contract.reason, _listed(prompt.contract.choices)],
+        "reply": _listed_contract(prompt.contract),
         "judge": dict(identity),
         "sample": sample,
         "names": _names(prompt) if by_name else None,
     }
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(encoded.encode("ascii")).hexdigest()[:32]
+
+
+def _listed_contract(contract: ReplyContract) -> list[object]:
+    """Fields that a contract does not have are left out, so that ids made before there were such fields stand."""
+    listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
+    return [*listed, list(contract.texts), contract.label] if contract.label is not None else listed
 
 
 def _listed(choices: Mapping[str, Mapping[str | int, int | str]]) -> list[list[object]]:

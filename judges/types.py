@@ -8,7 +8,11 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 Outcome: TypeAlias = int | str | Mapping[str, int | str]
-"""What counts in a reply: a label, a verdict, or one value per criterion."""
+"""What counts in a reply: a label, a verdict, or one value per criterion. A relevance prompt that asks for more than
+its label gives a mapping, with the label under ``LABEL`` and the other fields under their names."""
+
+LABEL = "label"
+"""Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +83,25 @@ class ReplyContract:
         choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
-            the published pairwise prompts.
+            the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
+            published yes/no prompts.
+        texts: further text fields, kept in the outcome.
+        label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
     """
 
     reason: str
     choices: Mapping[str, Mapping[str | int, int | str]]
-    form: Literal["json", "brackets"] = "json"
+    form: Literal["json", "brackets", "word"] = "json"
+    texts: tuple[str, ...] = ()
+    label: str | None = None
+
+
+def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
+    """The first word for each value of a choice: what a judge is told to say, where others are understood as well."""
+    first: dict[int | str, str | int] = {}
+    for word, value in words.items():
+        first.setdefault(value, word)
+    return list(first.values())
 
 
 @dataclass(frozen=True, slots=True)

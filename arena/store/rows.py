@@ -185,7 +185,9 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
 
 
 def _plain(outcome: Any) -> Any:
-    return dict(outcome) if isinstance(outcome, Mapping) else outcome
+    if not isinstance(outcome, Mapping):
+        return outcome
+    return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
 
 
 def result_of(row: Any) -> Result:
