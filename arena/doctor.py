@@ -22,6 +22,7 @@ _EXTRAS = {
     "postgres": ("psycopg",),
     "ray": ("ray",),
     "dense": ("sentence_transformers",),
+    "ir-datasets": ("ir_datasets",),
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 

@@ -1,8 +1,8 @@
 """The pool: per query, the documents that any of several runs has among its first ``depth``.
 
-Judging the pool and nothing else is the way of TREC since Spärck Jones and van Rijsbergen (1975): what no run ranks high
-is not looked at, and measures say so (Judged@k). Compact, since pools have millions of pairs: per query the ids and one
-array of ranks.
+TREC judges the pool and nothing else (Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval,
+2005, chapter 2): what no run ranks high is not looked at, and Judged@k shows how much that is. Pools have millions of
+pairs, so a query is its ids and one array of ranks.
 """
 
 from __future__ import annotations

@@ -28,6 +28,10 @@ class FaultyLine:
     problem: str
     value: str | None = None
 
+    def __str__(self) -> str:
+        """One line for people."""
+        return f"line {self.line}: {self.problem}" + ("" if self.value is None else f" ({self.value!r})")
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

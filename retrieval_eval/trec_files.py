@@ -17,6 +17,7 @@ from judges.errors import DataError
 from judges.files import open_replacing, read_lines
 from judges.tables import Row, known_format, read_rows
 from judges.trec_lines import QRELS_FIELDS, RUN_FIELDS, read_trec_lines
+from retrieval_eval import irds
 from retrieval_eval.run_entries import RankOddities, RunEntries
 from retrieval_eval.trec import Faulty, FaultyLine, Note, Qrels, Run
 
@@ -92,7 +93,7 @@ def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list
 
 
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
-    """Read relevance labels: ``query 0 document label``, or a table ``qid, did, label``.
+    """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
     A line that repeats an earlier one with the same label changes nothing and is noted.
 
@@ -169,6 +170,10 @@ def _run_fields(path: Path, faults: _Faults) -> Iterator[tuple[int, tuple[str, s
 
 def _qrels_fields(path: Path, faults: _Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
     """Line, query_id, doc_id and label."""
+    if (name := irds.dataset_name(path)) is not None:
+        for row in irds.qrels_rows(name, ALIASES):
+            yield row.line, (row.identifier("qid"), row.identifier("did"), row.text("label"))
+        return
     if _is_table(path, QRELS_FIELDS):
         for row, (query_id, doc_id) in _named_rows(path, "label", faults):
             yield row.line, (query_id, doc_id, row.text("label"))
@@ -222,7 +227,7 @@ class _Faults:
     @property
     def example(self) -> str:
         """The first of them, to be said where nothing else is left."""
-        return f"; line {self._lines[0].line}: {self._lines[0].problem}" if self._lines else ""
+        return f"; {self._lines[0]}" if self._lines else ""
 
 
 @lru_cache(maxsize=1024)

@@ -15,6 +15,9 @@ from judges.types import Task
 if TYPE_CHECKING:
     from arena.stages import Kind
 
+INCOMPLETE = 3
+"""Exit status: done as far as possible, but something is missing or failed."""
+
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
-
-
-INCOMPLETE = 3
-"""Exit status where labels are faulty or missing: what is printed is of the others."""
 
 
 def register(app: typer.Typer) -> None:

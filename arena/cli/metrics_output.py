@@ -142,7 +142,14 @@ def _difference(run: str, other: str, pair: Comparison) -> list[str]:
 
 def _print_rankings(scores: RunScores) -> None:
     rows = [
-        [other, measure, _value(own.kendall_tau), _interval(own.kendall_tau), _value(own.spearman), _interval(own.spearman)]
+        [
+            other,
+            measure,
+            _value(own.kendall_tau),
+            _interval(own.kendall_tau),
+            _value(own.spearman),
+            _interval(own.spearman),
+        ]
         + [str(len(own.swapped)), str(own.topics)]
         for other, by_measure in scores.rankings.items()
         for measure, own in by_measure.items()
@@ -183,7 +190,14 @@ def _print_coefficients(agreements: Mapping[str, LabelAgreement]) -> None:
 
 def _print_binarised(agreements: Mapping[str, LabelAgreement]) -> None:
     rows = [
-        [name, f">= {one.threshold}", f"{one.both:,}", f"{one.first_only:,}", f"{one.second_only:,}", f"{one.neither:,}"]
+        [
+            name,
+            f">= {one.threshold}",
+            f"{one.both:,}",
+            f"{one.first_only:,}",
+            f"{one.second_only:,}",
+            f"{one.neither:,}",
+        ]
         + [_value(one.kappa), _interval(one.kappa)]
         for name, own in agreements.items()
         for one in own.binarised
@@ -197,7 +211,9 @@ def _print_binarised(agreements: Mapping[str, LabelAgreement]) -> None:
 def _print_confusion(own: LabelAgreement) -> None:
     if own.scale:
         output.print("\nrows: labels of the first; columns: of the second")
-        rows = [[str(label), *(f"{count:,}" for count in row)] for label, row in zip(own.scale, own.confusion, strict=True)]
+        rows = [
+            [str(label), *(f"{count:,}" for count in row)] for label, row in zip(own.scale, own.confusion, strict=True)
+        ]
         print_table([""], [str(label) for label in own.scale], rows)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.metrics import INCOMPLETE, Format, read_label_sets
+from arena.cli.console import INCOMPLETE, output, printable
+from arena.cli.metrics import Format, read_label_sets
 
 group = typer.Typer(
     name="qrels",
@@ -61,9 +62,8 @@ def export(
 
     A failed judgment is no label: it is left out and counted, and the exit status is then 3.
     """
-    from arena.cli.console import output, printable
     from arena.cli.sources import open_tournament
-    from arena.exports import export_qrels
+    from arena.qrels import export_qrels
 
     store, name = open_tournament(source, tournament)
     exported = export_qrels(store, name, out, judge)
