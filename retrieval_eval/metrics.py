@@ -86,8 +86,8 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
 
     Args:
         labels: relevance labels; a query without any is not of the topic set.
-        runs: scores by the run's name. Of documents with the same score the measures of trec_eval take the higher doc_id
-            first, as trec_eval does; ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
+        runs: scores by the run's name. Of documents with the same score trec_eval's measures take the higher doc_id
+            first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
 
     Raises:

@@ -25,6 +25,10 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
+    def negated(self) -> Estimate:
+        """The estimate of the figure with the other sign."""
+        return Estimate(*(None if bound is None else -bound for bound in (self.value, self.high, self.low)))
+
 
 def query_weights(queries: int, samples: int, seed: int) -> Floats:
     """How often each query is drawn in each sample, shape (samples, queries); rows add up to ``queries``."""

@@ -8,7 +8,7 @@ queries or a few large differences are why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -54,6 +54,17 @@ class Comparison:
     p_permutation: float
     p_t_holm: float | None
     p_permutation_holm: float
+
+    def turned(self) -> Comparison:
+        """The same with the two runs exchanged."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=self.difference.negated(),
+            wins=self.losses,
+            losses=self.wins,
+        )
 
 
 def compare(

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from retrieval_eval.trec import Qrels
+    from retrieval_eval.trec import Faulty, Qrels
 
 
 class Format(StrEnum):
@@ -30,14 +29,20 @@ def register(app: typer.Typer) -> None:
 
 def metrics(
     qrels: Annotated[
-        list[Path], typer.Option(help="relevance labels; may be repeated, the first are what others are held against")
+        list[str],
+        typer.Option(
+            metavar="FILE|irds:NAME", help="TREC qrels, or a table qid, did, label; repeat, the first are the reference"
+        ),
     ],
-    run: Annotated[list[Path], typer.Option(help="what a system retrieved; may be repeated")],
+    run: Annotated[list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; repeat")],
     measure: Annotated[
         list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5; may be repeated")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
     baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,
+    skip_faulty: Annotated[
+        bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
+    ] = False,
     samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
     form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
@@ -45,7 +50,7 @@ def metrics(
 ) -> None:
     """Score runs by relevance labels: no store, no configuration.
 
-    Runs and labels are TREC files or tables (qid, did, score or label). A query that a run lacks scores 0. Without
+    A query that a run lacks scores 0. Without
     --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
     """
     from arena.cli.metrics_output import print_scores
@@ -54,8 +59,9 @@ def metrics(
     from retrieval_eval.trec_files import read_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
-    labels = read_label_sets(qrels)
-    runs = {one.name: one for one in read_runs(run)}
+    faulty: Faulty = "skip" if skip_faulty else "refuse"
+    labels = read_label_sets(qrels, faulty)
+    runs = {one.name: one for one in read_runs(run, faulty=faulty)}
     scores = score_runs(
         {name: one.labels for name, one in labels.items()},
         {name: one.scores() for name, one in runs.items()},
@@ -63,21 +69,19 @@ def metrics(
         ScoreSettings(baseline, samples, seed),
     )
     print_scores(scores, labels, runs, "json" if as_json else form.value, per_query=per_query)
-    if any(one.faulty for one in labels.values()):
-        raise typer.Exit(INCOMPLETE)
 
 
-def read_label_sets(paths: list[Path]) -> dict[str, Qrels]:
-    """Labels by the file's name, by its path where two have the same; faulty lines are left out and listed.
+def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
+    """Labels by the file's name, by its path where two have the same.
 
     Raises:
         InputError: a file cannot be read, holds no labels, or is given twice.
     """
     from retrieval_eval.trec_files import read_qrels
 
-    read = [(path, read_qrels(path, faulty="skip")) for path in paths]
+    read = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [one.name for _, one in read]
-    named = {str(path) if stems.count(one.name) > 1 else one.name: one for path, one in read}
+    named = {source if stems.count(one.name) > 1 else one.name: one for source, one in read}
     if len(named) < len(read):
-        raise InputError(f"{max(paths, key=paths.count)}: these labels are given twice")
+        raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
     return named

@@ -1,4 +1,4 @@
-"""Scores of runs and agreement of labels as plain values: the JSON that other programs rely on, and flat rows."""
+"""Scores of runs as plain values: the JSON that other programs rely on, and flat rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from arena.cli.console import rounded
-from retrieval_eval.label_agreement import LabelAgreement
-from retrieval_eval.resampling import Estimate
 from retrieval_eval.run_scores import QrelsScores, RunScores
 from retrieval_eval.trec import Qrels, Run
 
 Row: TypeAlias = dict[str, Any]
-
-_NESTED = {"scale", "confusion", "binarised"}
-"""Fields of an agreement that are no single figures."""
 
 _DECIMALS = 12
 """Digits kept of measures, which are compared with those of other tools."""
@@ -53,44 +48,6 @@ def read_json(qrels: Qrels) -> Row:
         "faulty": [asdict(line) for line in qrels.faulty],
         "notes": [note.text for note in qrels.notes],
     }
-
-
-def agreement_json(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str, Qrels], settings: Row) -> Row:
-    """The shape of ``qrels agreement --json``."""
-    reference = next(iter(qrels))
-    shape: Row = rounded(
-        {
-            "reference": {"name": reference, **read_json(qrels[reference])},
-            "sets": {
-                name: {
-                    **_flattened(agreement),
-                    "coverage": coverage(agreement),
-                    "binarised": [_flattened(one) for one in agreement.binarised],
-                    **read_json(qrels[name]),
-                }
-                for name, agreement in agreements.items()
-            },
-            "settings": settings,
-        }
-    )
-    return shape
-
-
-def agreement_rows(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str, Qrels]) -> list[Row]:
-    """One flat row per set of labels."""
-    thresholds = sorted({one.threshold for agreement in agreements.values() for one in agreement.binarised})
-    return [
-        rounded(
-            {
-                "qrels": name,
-                "coverage": coverage(own),
-                "faulty": len(qrels[name].faulty),
-                **{key: value for key, value in _flattened(own).items() if key not in _NESTED},
-                **_kappas_at(own, thresholds),
-            }
-        )
-        for name, own in agreements.items()
-    ]
 
 
 def score_rows(scores: RunScores, *, per_query: bool) -> list[Row]:
@@ -154,26 +111,3 @@ def _query_rows(own: QrelsScores) -> Iterator[Row]:
                 **dict(zip(metrics.measures, values, strict=True)),
                 "missing": int(query_id in missing),
             }
-
-
-def _flattened(record: Any) -> Row:
-    """A record's fields, where an estimate becomes its value, ``..._low`` and ``..._high``."""
-    fields: Row = {}
-    for name in record.__dataclass_fields__:
-        value = getattr(record, name)
-        if isinstance(value, Estimate):
-            fields |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-        else:
-            fields[name] = value
-    return fields
-
-
-def coverage(own: LabelAgreement) -> float | None:
-    """Share of the reference's pairs that the other set labels as well."""
-    known = own.n + own.first_only
-    return own.n / known if known else None
-
-
-def _kappas_at(own: LabelAgreement, thresholds: list[int]) -> Row:
-    kappas = {one.threshold: one.kappa.value for one in own.binarised}
-    return {f"kappa_at_{threshold}": kappas.get(threshold) for threshold in thresholds}

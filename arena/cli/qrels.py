@@ -25,8 +25,8 @@ def register(app: typer.Typer) -> None:
 
 @group.command("agreement")
 def agreement(
-    reference: Annotated[Path, typer.Argument(metavar="HUMAN", help="the labels that others are held against")],
-    others: Annotated[list[Path], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
+    reference: Annotated[str, typer.Argument(metavar="HUMAN", help="the labels that others are held against")],
+    others: Annotated[list[str], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
     samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
@@ -37,10 +37,10 @@ def agreement(
     Kappa (plain, linear, quadratic), Krippendorff's alpha, confusion, and agreement at each threshold; intervals by
     bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
     """
-    from arena.cli.metrics_output import print_agreement
+    from arena.cli.agreement_output import print_agreement
     from retrieval_eval.label_agreement import label_agreement
 
-    labels = read_label_sets([reference, *others])
+    labels = read_label_sets([reference, *others], "skip")
     first, *rest = labels
     agreements = {
         name: label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed) for name in rest

@@ -1,0 +1,41 @@
+"""Estimates and what was read of label files, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from arena.cli.console import output, printable
+from retrieval_eval.resampling import Estimate
+from retrieval_eval.trec import FaultyLine, Note
+
+_MOST_ALIKE = 3
+"""Faulty lines of one file that are printed."""
+
+
+def value(estimate: Estimate) -> str:
+    """The figure; ``-`` where it is not defined."""
+    return "-" if estimate.value is None else f"{estimate.value:.2f}"
+
+
+def interval(estimate: Estimate, decimals: int = 2) -> str:
+    """Its interval; ``-`` where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return "-"
+    return f"{estimate.low:.{decimals}f} .. {estimate.high:.{decimals}f}"
+
+
+def say(text: str) -> None:
+    """Print a line that holds names; a line break in front of it stays one."""
+    output.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
+
+
+def print_read(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> None:
+    """What is odd about a file, and which lines were left out."""
+    for note in notes:
+        say(f"{name}: {note.text}")
+    if faulty:
+        say(f"{name}: {len(faulty):,} faulty lines left out")
+        for fault in faulty[:_MOST_ALIKE]:
+            say(f"  {fault}")
+        if len(faulty) > _MOST_ALIKE:
+            say(f"  ... and {len(faulty) - _MOST_ALIKE:,} more (--json: all)")
