@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from subprocess import CalledProcessError
 from typing import TypeAlias
 
 import numpy as np
@@ -91,7 +92,7 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
 
     Raises:
-        InputError: no labels, or a measure is unknown.
+        InputError: no labels, or a measure is unknown or cannot be computed on a run.
     """
     topics = tuple(query_id for query_id, own in labels.items() if own)
     if not topics:
@@ -99,19 +100,15 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
     evaluator = _evaluator(labels, topics, every)
-    columns = {measure: place for place, measure in enumerate(every.values())}
     tables, coverage = [], {}
     for run, scores in runs.items():
-        scored = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
-        table = np.zeros((len(topics), len(columns)))
-        rows = {query_id: row for row, query_id in enumerate(topics)}
-        for metric in evaluator.iter_calc(scored):
-            table[rows[metric.query_id], columns[metric.measure]] = metric.value
-        tables.append(table.T[[columns[measure] for measure in measures.values()]])
+        answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
+        values = _values(evaluator, answered, topics, every, run)
+        tables.append([values[name] for name in measures])
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id in topics if query_id not in scored),
-            unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in rows),
-            judged={name: float(table[:, columns[m]].mean()) for name, m in every.items() if is_judged(m)},
+            missing=tuple(query_id for query_id in topics if query_id not in answered),
+            unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
+            judged={name: float(values[name].mean()) for name, measure in every.items() if is_judged(measure)},
         )
     return Metrics(
         topics=topics,
@@ -128,6 +125,20 @@ def _evaluator(labels: Labels, topics: tuple[str, ...], measures: Mapping[str, M
     import ir_measures
 
     return ir_measures.evaluator(set(measures.values()), {query_id: dict(labels[query_id]) for query_id in topics})
+
+
+def _values(
+    evaluator: Measure, answered: Scores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
+) -> dict[str, Floats]:
+    """Of each measure by name, shape (topics,)."""
+    places = {query_id: place for place, query_id in enumerate(topics)}
+    found = {measure: np.zeros(len(topics)) for measure in measures.values()}
+    try:
+        for metric in evaluator.iter_calc(answered):
+            found[metric.measure][places[metric.query_id]] = metric.value
+    except (ArithmeticError, CalledProcessError) as error:  # ERR@k is gdeval's, which takes numbered queries only
+        raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
+    return {name: found[measure] for name, measure in measures.items()}
 
 
 def _is_total(measure: Measure) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rich.console import Console
+
 from arena.cli.agreement_shapes import agreement_json, agreement_rows, coverage
-from arena.cli.console import output, print_json
+from arena.cli.console import errors, output, print_json
 from arena.cli.figures import interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.tables import print_table
@@ -22,17 +24,23 @@ def print_agreement(
         return
     if form == "csv":
         print_csv(agreement_rows(agreements, qrels))
+        _print_notes(agreements, qrels, errors)
         return
     _print_coefficients(agreements)
     _print_binarised(agreements)
     if len(agreements) == 1:
         _print_confusion(*agreements.values())
+    output.print()
+    _print_notes(agreements, qrels, output)
+
+
+def _print_notes(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str, Qrels], console: Console) -> None:
     reference = next(iter(qrels))
-    say(f"\nagainst {reference}: {len(qrels[reference]):,} labels; figures are of the pairs that both have")
+    say(f"against {reference}: {len(qrels[reference]):,} labels; figures are of the pairs that both have", console)
     for name, one in qrels.items():
         if (own := agreements.get(name)) is not None and own.first_only + own.second_only:
-            say(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others")
-        print_read(name, one.notes, one.faulty)
+            say(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others", console)
+        print_read(name, one.notes, one.faulty, console)
 
 
 def _print_coefficients(agreements: Mapping[str, LabelAgreement]) -> None:

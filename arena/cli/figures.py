@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from rich.console import Console
+
 from arena.cli.console import output, printable
 from retrieval_eval.resampling import Estimate
 from retrieval_eval.trec import FaultyLine, Note
@@ -24,18 +26,18 @@ def interval(estimate: Estimate, decimals: int = 2) -> str:
     return f"{estimate.low:.{decimals}f} .. {estimate.high:.{decimals}f}"
 
 
-def say(text: str) -> None:
+def say(text: str, console: Console = output) -> None:
     """Print a line that holds names; a line break in front of it stays one."""
-    output.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
+    console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
 
 
-def print_read(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> None:
+def print_read(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine], console: Console = output) -> None:
     """What is odd about a file, and which lines were left out."""
     for note in notes:
-        say(f"{name}: {note.text}")
+        say(f"{name}: {note.text}", console)
     if faulty:
-        say(f"{name}: {len(faulty):,} faulty lines left out")
+        say(f"{name}: {len(faulty):,} faulty lines left out", console)
         for fault in faulty[:_MOST_ALIKE]:
-            say(f"  {fault}")
+            say(f"  {fault}", console)
         if len(faulty) > _MOST_ALIKE:
-            say(f"  ... and {len(faulty) - _MOST_ALIKE:,} more (--json: all)")
+            say(f"  ... and {len(faulty) - _MOST_ALIKE:,} more (--json: all)", console)

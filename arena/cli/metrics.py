@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.options import ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,19 +25,22 @@ class Format(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
-    app.command("metrics")(metrics)
+    app.command("metrics", cls=ManyValues)(metrics)
 
 
 def metrics(
     qrels: Annotated[
         list[str],
         typer.Option(
-            metavar="FILE|irds:NAME", help="TREC qrels, or a table qid, did, label; repeat, the first are the reference"
+            metavar="FILE|irds:NAME",
+            help="TREC qrels, or a table qid, did, label; others are held against the first",
         ),
     ],
-    run: Annotated[list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; repeat")],
+    run: Annotated[
+        list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; one or more")
+    ],
     measure: Annotated[
-        list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5; may be repeated")
+        list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5; one or more")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
     baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,
@@ -50,8 +54,7 @@ def metrics(
 ) -> None:
     """Score runs by relevance labels: no store, no configuration.
 
-    A query that a run lacks scores 0. Without
-    --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
+    A query that a run lacks scores 0. Without --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
     """
     from arena.cli.metrics_output import print_scores
     from retrieval_eval.measures import DEFAULT_MEASURES, parse_measures

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from arena.cli.console import output, print_json
+from rich.console import Console
+
+from arena.cli.console import errors, output, print_json
 from arena.cli.figures import interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.metrics_shapes import score_rows, scores_json
@@ -16,7 +18,7 @@ from retrieval_eval.significance import Comparison
 from retrieval_eval.trec import Note, Qrels, Run
 
 _MOST_ALIKE = 3
-"""Queries that are named, and faulty lines of a run that are printed."""
+"""Queries that are named."""
 
 
 def print_scores(
@@ -27,6 +29,7 @@ def print_scores(
         print_json(scores_json(scores, qrels, runs, per_query=per_query))
     elif form == "csv":
         print_csv(score_rows(scores, per_query=per_query))
+        _print_notes(scores, qrels, runs, errors)
     else:
         order = _best_first(scores)
         _print_runs(scores, order)
@@ -35,12 +38,17 @@ def print_scores(
         _print_differences(scores, order)
         _print_rankings(scores)
         output.print()
-        for name, own in scores.by_qrels.items():
-            say(f"{name}: {len(own.metrics.topics):,} queries, {len(qrels[name]):,} labels")
-            _print_coverage(name, own)
-            print_read(name, qrels[name].notes, qrels[name].faulty)
-        for run in runs.values():
-            print_read(run.name, [_said_of_ties(note) for note in run.notes], run.faulty)
+        _print_notes(scores, qrels, runs, output)
+
+
+def _print_notes(scores: RunScores, qrels: Mapping[str, Qrels], runs: Mapping[str, Run], console: Console) -> None:
+    for name, own in scores.by_qrels.items():
+        say(f"{name}: {len(own.metrics.topics):,} queries, {len(qrels[name]):,} labels", console)
+        for line in _coverage_lines(name, own):
+            say(line, console)
+        print_read(name, qrels[name].notes, qrels[name].faulty, console)
+    for run in runs.values():
+        print_read(run.name, [_said_of_ties(note) for note in run.notes], run.faulty, console)
 
 
 def _best_first(scores: RunScores) -> list[str]:
@@ -124,16 +132,16 @@ def _print_rankings(scores: RunScores) -> None:
         print_table(["qrels", "measure"], ["Kendall\ntau", "Spearman", "swapped\npairs", "queries"], rows)
 
 
-def _print_coverage(name: str, own: QrelsScores) -> None:
+def _coverage_lines(name: str, own: QrelsScores) -> Iterator[str]:
     metrics = own.metrics
     if metrics.without_relevant:
-        say(f"{name}: {_queries(metrics.without_relevant)} without a label above 0, where every run scores 0")
+        yield f"{name}: {_queries(metrics.without_relevant)} without a label above 0, where every run scores 0"
     for run in metrics.runs:
         coverage = metrics.coverage[run]
         if coverage.missing:
-            say(f"{run}: lacks {_queries(coverage.missing)} of {name}, which count as 0")
+            yield f"{run}: lacks {_queries(coverage.missing)} of {name}, which count as 0"
         if coverage.unlabelled:
-            say(f"{run}: {_queries(coverage.unlabelled)} without labels in {name}, left out")
+            yield f"{run}: {_queries(coverage.unlabelled)} without labels in {name}, left out"
 
 
 def _queries(query_ids: Sequence[str]) -> str:
