@@ -10,6 +10,9 @@ from arena.cli.console import output, printable
 from retrieval_eval.resampling import Estimate
 from retrieval_eval.trec import FaultyLine, Note
 
+FEW_QUERIES = 10
+"""With fewer queries a bootstrap over them has too little to draw from."""
+
 _MOST_ALIKE = 3
 """Faulty lines of one file that are printed."""
 

@@ -36,11 +36,9 @@ def metrics(
             help="TREC qrels, or a table qid, did, label; others are held against the first",
         ),
     ],
-    run: Annotated[
-        list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; one or more")
-    ],
+    run: Annotated[list[Path], typer.Option(metavar="FILE", help="TREC runs, or tables qid, did, score")],
     measure: Annotated[
-        list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5; one or more")
+        list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
     baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,

@@ -8,7 +8,7 @@ from itertools import pairwise
 from rich.console import Console
 
 from arena.cli.console import errors, output, print_json
-from arena.cli.figures import interval, print_read, say, value
+from arena.cli.figures import FEW_QUERIES, interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.metrics_shapes import score_rows, scores_json
 from arena.cli.tables import print_table
@@ -107,7 +107,8 @@ def _print_differences(scores: RunScores, order: Sequence[str]) -> None:
         pair = found[run, other] if (run, other) in found else found[other, run].turned()
         rows.append([run, other, *_difference(pair)])
     what = "of neighbours" if baseline is None else "to the baseline"
-    say(f"\ndifferences {what} by {main}; p-values corrected for {len(found)} pairs; --json has all, by each measure")
+    pairs = f"{len(found)} pair{'s' if len(found) > 1 else ''}"
+    say(f"\ndifferences {what} by {main}; p-values corrected for {pairs}; --json has all, by each measure")
     print_table(["run", "against"], ["difference", "95 %\ninterval", "W/T/L", "p\n(t)", "p\n(flips)"], rows)
 
 
@@ -134,6 +135,8 @@ def _print_rankings(scores: RunScores) -> None:
 
 def _coverage_lines(name: str, own: QrelsScores) -> Iterator[str]:
     metrics = own.metrics
+    if len(metrics.topics) < FEW_QUERIES:
+        yield f"{name}: fewer than {FEW_QUERIES} queries, so intervals are rough"
     if metrics.without_relevant:
         yield f"{name}: {_queries(metrics.without_relevant)} without a label above 0, where every run scores 0"
     for run in metrics.runs:
