@@ -160,6 +160,8 @@ class RatingsSection(Section):
     elo: EloSection = EloSection()
     bradley_terry: BradleyTerrySection = BradleyTerrySection()
     bootstrap: BootstrapSection = BootstrapSection()
+    min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Share of the wanted verdicts of every judge and of every agent that ratings need."""
     seed: int = 0
 
 

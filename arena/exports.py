@@ -6,6 +6,7 @@ from pathlib import Path
 
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
+from arena.samples import outcomes
 from arena.store import Store
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
@@ -16,9 +17,9 @@ from judges.types import Judgment, Task
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """Every verdict as judged, one row per order shown; returns the number of rows."""
-    outcomes = store.outcomes(tournament, Task.PAIRWISE)
-    verdicts = list(game_verdicts(outcomes))
-    reasons = [result.reason for _, result in outcomes if isinstance(result, Judgment)]
+    judged = outcomes(store, tournament, Task.PAIRWISE)
+    verdicts = list(game_verdicts(judged))
+    reasons = [result.reason for _, result in judged if isinstance(result, Judgment)]
     write_verdicts(out, verdicts, {"reason": reasons})
     return len(verdicts)
 
@@ -29,13 +30,13 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
 
     Raises:
-        DataError: the file cannot be written, or a field is called like another column.
+        DataError: the file cannot be written.
     """
     if out.name.removesuffix(".gz").endswith(".qrels"):
-        raise DataError(out, "labels as a table; 'ragarena qrels export' writes qrels")
+        raise DataError(out, "not a table; 'ragarena qrels export' writes qrels")
     judged = [
         (want.query_id, want.item, result)
-        for want, result in store.outcomes(tournament, Task.RELEVANCE)
+        for want, result in outcomes(store, tournament, Task.RELEVANCE)
         if isinstance(result, Judgment)
     ]
     rows: list[dict[str, Cell]] = []
@@ -45,8 +46,6 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         names |= dict.fromkeys(details)
         label = {"label": str(label_of(result.outcome)), "reason": result.reason}
         rows.append({**details, "qid": query_id, "did": doc_id, **label})
-    if taken := names.keys() & {"qid", "did", "label", "reason"}:
-        raise DataError(out, "a field of the prompt has the name of one of the table's own columns", value=min(taken))
     write_rows(out, ("qid", "did", "label", *names, "reason"), rows)
     return len(rows)
 
@@ -60,7 +59,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
-    for want, result in store.outcomes(tournament, Task.CRITERIA):
+    for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
             graded = grades(result, settings)
             names |= dict.fromkeys(graded)

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
+from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
-from arena.store import IDENTICAL, Result, Store, Wanted
+from arena.samples import Consistency, combinations, combined, consistency
+from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
-
-    wanted: int
-    judged: int
-    failed: int
-    left: int
-    identical: int
-
-    @property
-    def share(self) -> float:
-        """Judged divided by wanted."""
-        return self.judged / self.wanted if self.wanted else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +35,8 @@ class Leaderboard:
     """What a tournament has shown so far.
 
     Attributes:
-        ratings: over all judges' games; ``None`` where no game has a verdict.
+        ratings: over all judges' games; ``None`` where no game has a verdict, or too few have and nobody asked for
+            ratings all the same.
         by_judge: each judge's own ratings, where there are several.
         criteria: per agent and criterion.
         coverage: per stage.
@@ -57,6 +44,8 @@ class Leaderboard:
         settings: what decided the results, as stored with the tournament.
         adaptive: how far an adaptive schedule has come, ``None`` with any other.
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
+        shortfall: what is too little judged to rate on, ``None`` where there is enough.
+        consistency: per stage and judge that was asked several times, how far its samples agree.
         complete: whether every want has a judgment.
     """
 
@@ -69,27 +58,39 @@ class Leaderboard:
     settings: Mapping[str, Any]
     adaptive: AdaptiveState | None = None
     panel: PanelRatings | None = None
+    shortfall: Shortfall | None = None
+    consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
         """Whether every want has a judgment."""
         return all(stage.judged == stage.wanted for stage in self.coverage.values())
 
+    @property
+    def withheld(self) -> bool:
+        """Whether there are no ratings because too little is judged."""
+        return self.shortfall is not None and self.ratings is None
 
-def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
+
+def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: bool = False) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
 
     Args:
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
+        below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
 
     Raises:
         InputError: no such tournament, or several and none named.
     """
     name = tournament or only_tournament(store)
     settings = store.settings(name)
-    outcomes = {task: found for task in Task if (found := store.outcomes(name, task))}
-    games = list(game_verdicts(outcomes.get(Task.PAIRWISE, ())))
+    samples = {task: found for task in Task if (found := store.outcomes(name, task))}
+    outcomes = {task: combined(found, combinations(settings)) for task, found in samples.items()}
+    wanted_games = outcomes.get(Task.PAIRWISE, ())
+    verdicts = list(game_verdicts(wanted_games))
+    lacking = shortfall(wanted_games, RatingsSection.model_validate(settings["ratings"]).min_coverage)
+    games = verdicts if lacking is None or below_coverage else []
     data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = _rating_settings(settings)
@@ -99,11 +100,13 @@ def leaderboard(store: Store, tournament: str | None = None) -> Leaderboard:
         rate(games, how, lengths=lengths) if games else None,
         rate_by_judge(games, how, lengths=lengths) if several else {},
         _criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        {task: _coverage(found) for task, found in outcomes.items()},
+        {task: coverage(found) for task, found in outcomes.items()},
         _causes(outcomes.values()),
         settings,
-        _adaptive(settings, data, outcomes.get(Task.PAIRWISE, ()), games),
+        _adaptive(settings, data, wanted_games, verdicts),
         panel_ratings(games) if several else None,
+        lacking,
+        {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
     )
 
 
@@ -161,30 +164,23 @@ def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
     )
 
 
-def _coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
-    judged = sum(isinstance(result, Judgment) for _, result in outcomes)
-    failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
-    identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
-    return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
-
-
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[str, int]:
     causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
     return dict(sorted(causes.items()))
 
 
-def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, int]:
+def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
     """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
     if isinstance(judgment.outcome, Mapping):
-        return {name: int(grade) for name, grade in judgment.outcome.items()}
+        return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = settings["criteria"]["names"]
-    return {name: int(judgment.outcome)}
+    return {name: float(judgment.outcome)}
 
 
 def _criteria(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, CriterionMean]]:
-    given: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    given: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     wanted: Counter[str] = Counter()
     for want, result in outcomes:
         wanted[want.item] += 1

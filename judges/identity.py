@@ -9,17 +9,14 @@ from collections.abc import Mapping
 from judges.types import Prompt, ReplyContract
 
 
-def judgment_id(
-    prompt: Prompt, identity: Mapping[str, str | int | float | None], *, sample: int = 0, by_name: bool = False
-) -> str:
+def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None], *, by_name: bool = False) -> str:
     """Thirty-two hexadecimal digits over texts, prompt name and version, judge model and parameters.
 
     Names of queries, documents and agents do not enter: a renamed agent is the same judgment, an edited answer another.
 
     Args:
-        prompt: as rendered; its texts hold everything the judge sees.
+        prompt: as rendered; its texts hold everything the judge sees, and each repetition is a judgment of its own.
         identity: the provider's own parameters (``Provider.identity``).
-        sample: number of the repetition, where a judge is asked several times.
         by_name: also count the names, for replayed verdicts, which are recorded by name and not by text.
     """
     content = {
@@ -29,7 +26,7 @@ def judgment_id(
         "user": prompt.user,
         "reply": _listed_contract(prompt.contract),
         "judge": dict(identity),
-        "sample": sample,
+        "sample": prompt.sample,
         "names": _names(prompt) if by_name else None,
     }
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -25,7 +25,7 @@ def label_of(outcome: Outcome) -> int:
     return label
 
 
-def details_of(outcome: Outcome) -> dict[str, int | str]:
+def details_of(outcome: Outcome) -> dict[str, float | str]:
     """What a relevance judgment says besides its label, by field; nothing where the prompt asked for the label only."""
     if not isinstance(outcome, Mapping):
         return {}

@@ -28,6 +28,9 @@ class Conclusion:
 def conclude(board: Leaderboard) -> Conclusion:
     """What a leaderboard allows to be said. A missing interval or test never makes a winner."""
     ratings = board.ratings
+    if board.shortfall is not None and board.shortfall.rated and ratings is None:
+        sentence = f"{board.shortfall.message}: {board.shortfall.remedy}."
+        return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
     if ratings is None:
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
     if doubt := _doubt(ratings):

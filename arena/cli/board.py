@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,16 +60,24 @@ def leaderboard(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
     form: Annotated[Format, typer.Option("--format", help="table, json, csv, md or html")] = Format.TABLE,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    below_coverage: Annotated[
+        bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
+    ] = False,
 ) -> None:
-    """Print the leaderboard of what has been judged so far."""
+    """Print the leaderboard of what has been judged so far.
+
+    Exit status 3: too little is judged to rate on, and the output says what is missing.
+    """
     from arena.cli.render import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
 
     store, name = open_tournament(source, tournament)
-    board = make_leaderboard(store, name)
+    board = make_leaderboard(store, name, below_coverage=below_coverage)
     store.close()
     print_leaderboard(board, form.value)
+    if board.withheld:
+        raise typer.Exit(INCOMPLETE)
 
 
 def rate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
-from arena.cli.console import dollars, output, print_json, printable
+from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
 from arena.cli.tables import print_table
@@ -37,6 +37,8 @@ def print_leaderboard(board: Leaderboard, form: str) -> None:
     elif form == "table":
         _print_board(board)
     else:
+        if board.withheld:
+            errors.print(_refusal(board))
         {"csv": print_csv, "md": print_markdown, "html": print_html}[form](flat_rows(board))
 
 
@@ -85,12 +87,20 @@ def _print_board(board: Leaderboard) -> None:
         if board.panel is not None:
             _print_panel(board.panel)
         output.print()
+    elif board.withheld:
+        output.print(f"{_refusal(board)}\n")
     elif Task.PAIRWISE in board.coverage:
         output.print("no game has a verdict yet\n")
     if board.criteria:
         _print_criteria(board)
         output.print()
     _print_coverage(board)
+
+
+def _refusal(board: Leaderboard) -> str:
+    """In place of the ratings, why there are none."""
+    assert board.shortfall is not None
+    return printable(f"no ratings: {board.shortfall.message}; {board.shortfall.remedy}")
 
 
 def _print_panel(panel: PanelRatings) -> None:
@@ -110,9 +120,15 @@ def _print_coverage(board: Leaderboard) -> None:
         line += f", {stage.left} left" if stage.left else ""
         line += f", {stage.identical} ties between equal answers without a call" if stage.identical else ""
         output.print(line)
+    for task, judges in board.consistency.items():
+        for judge, found in judges.items():
+            agreed = f"{_percent(found.agreement)} of two samples agree, {found.repeated} things judged several times"
+            output.print(printable(f"{task.value}: self-consistency of {judge}: {agreed}"))
     if board.causes:
         causes = ", ".join(f"{cause} {count}" for cause, count in board.causes.items())
         output.print(f"failed because of: {causes} ('ragarena failures' lists them)")
+    if board.shortfall is not None and not board.withheld:
+        output.print(printable(f"note: below ratings.min_coverage: {board.shortfall.message}"))
     for name, judge in board.settings.get("judges", {}).items():
         if judge["provider"] == "lexical":
             output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))

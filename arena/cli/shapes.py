@@ -36,6 +36,11 @@ def board_json(board: Leaderboard) -> Row:
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
+            "self_consistency": {
+                task.value: {judge: asdict(found) for judge, found in judges.items()}
+                for task, judges in board.consistency.items()
+            },
+            "shortfall": _shortfall_json(board),
             "failures": dict(board.causes),
             "complete": board.complete,
             "panel": _panel_json(board.panel),
@@ -131,6 +136,13 @@ def flat_rows(board: Leaderboard) -> list[Row]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+
+
+def _shortfall_json(board: Leaderboard) -> Row | None:
+    lacking = board.shortfall
+    if lacking is None:
+        return None
+    return {**asdict(lacking), "share": lacking.share, "message": lacking.message, "withheld": board.withheld}
 
 
 def _panel_json(panel: PanelRatings | None) -> Row | None:

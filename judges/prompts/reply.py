@@ -13,6 +13,8 @@ from judges.types import LABEL, ReplyContract, Task, Verdict, word_per_value
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
 
+_COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
+
 
 class Scale(Section):
     """Whole numbers from ``min`` to ``max``."""
@@ -82,6 +84,8 @@ class ReplySection(Section):
         names = [self.reason, *self.texts, *self.choices]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"reply: two fields are called {twice!r}")
+        if any(not name or name != name.strip() for name in names):
+            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
         if task is Task.PAIRWISE:
             self._check_verdict()
         else:
@@ -108,8 +112,9 @@ class ReplySection(Section):
         label = self.label or next(iter(self.choices))
         if any(isinstance(value, str) for value in self.choices[label].values()):
             raise ValueError("reply.choices: the values of relevance labels are whole numbers")
-        if label != LABEL and LABEL in (*self.texts, *self.choices):
-            raise ValueError(f"reply: {LABEL!r} is what {label!r} is stored as; name the other field otherwise")
+        others = {*self.texts, *self.choices} - {label}
+        if taken := others & _COLUMNS_OF_LABELS:
+            raise ValueError(f"reply: every table of labels has a column {min(taken)!r}; name the field otherwise")
 
     def _check_bare_words(self) -> None:
         if "reason" in self.model_fields_set:

@@ -1,0 +1,102 @@
+"""How much of what was wanted is judged, and whether that is enough to rate on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from arena.store import IDENTICAL, Result, Wanted
+from judges.types import JudgeFailure, Judgment
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
+
+    wanted: int
+    judged: int
+    failed: int
+    left: int
+    identical: int
+
+    @property
+    def share(self) -> float:
+        """Judged divided by wanted."""
+        return self.judged / self.wanted if self.wanted else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Whose verdicts are too few to rate on.
+
+    Attributes:
+        kind: ``judge`` or ``agent``.
+        name: of the judge or agent that has the smallest share of its verdicts.
+        judged: its wanted verdicts that are there; each order of a game is one.
+        wanted: all of them.
+        min_coverage: the share that ``ratings.min_coverage`` asks for.
+        rated: whether any game has a verdict, so that there is something to show all the same.
+    """
+
+    kind: str
+    name: str
+    judged: int
+    wanted: int
+    min_coverage: float
+    rated: bool
+
+    @property
+    def share(self) -> float:
+        """Judged divided by wanted."""
+        return self.judged / self.wanted
+
+    @property
+    def message(self) -> str:
+        """What is there and what is needed, on one line."""
+        there = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({_percent(self.share)})"
+        return f"{there}, and ratings need {_percent(self.min_coverage)} of every judge's and agent's"
+
+    @property
+    def remedy(self) -> str:
+        """How to see the ratings, if there are any."""
+        more = "run again to judge the rest"
+        return f"{more}, or see them with 'ragarena leaderboard --below-coverage'" if self.rated else more
+
+
+Outcomes = Sequence[tuple[Wanted, Result | None]]
+
+
+def coverage(outcomes: Outcomes) -> Coverage:
+    """Of one stage."""
+    judged = sum(isinstance(result, Judgment) for _, result in outcomes)
+    failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
+    identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
+    return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
+
+
+def shortfall(games: Outcomes, min_coverage: float) -> Shortfall | None:
+    """The judge, or if all have enough the agent, furthest below the least share of verdicts; ``None`` if nobody is.
+
+    The share of all games together is a weighted mean of the judges' shares, so where each judge has enough, the whole
+    has too. It may hide a judge that stopped early, or an agent whose answers a judge would not read: what is missing
+    then is no random part of the games, and ratings of the rest are of something else.
+
+    Args:
+        games: every pairwise want with its result. Of an adaptive schedule these are the games that were chosen.
+        min_coverage: from 0 to 1.
+    """
+    judged_of: dict[str, dict[str, list[bool]]] = {"judge": {}, "agent": {}}
+    for want, result in games:
+        for kind, name in (("judge", want.judge), ("agent", want.item), ("agent", want.other)):
+            judged_of[kind].setdefault(name, []).append(isinstance(result, Judgment))
+    for kind, by_name in judged_of.items():
+        for name, judged in sorted(by_name.items(), key=lambda entry: sum(entry[1]) / len(entry[1])):
+            if sum(judged) < min_coverage * len(judged) - 1e-9:
+                rated = any(map(any, by_name.values()))
+                return Shortfall(kind, name, sum(judged), len(judged), min_coverage, rated)
+    return None
+
+
+def _percent(share: float) -> str:
+    """To a tenth, rounded down: what is below the bar never looks as if it were on it."""
+    return f"{int(1000 * share + 1e-9) / 10:g}%"
