@@ -8,7 +8,7 @@ from rich.console import Console
 
 from arena.cli.agreement_shapes import agreement_json, agreement_rows, coverage
 from arena.cli.console import errors, output, print_json
-from arena.cli.figures import FEW_QUERIES, interval, print_read, say, value
+from arena.cli.figures import FEW_QUERIES, counted, interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.tables import print_table
 from retrieval_eval.label_agreement import LabelAgreement
@@ -42,7 +42,8 @@ def _print_notes(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str, Q
         if own is not None and own.first_only + own.second_only:
             say(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others", console)
         if own is not None and own.queries < FEW_QUERIES:
-            say(f"{name}: {own.queries} queries in common, so intervals are rough", console)
+            common = counted(own.queries, "query", "queries")
+            say(f"{name}: {common} in common, so intervals are rough", console)
         print_read(name, one.notes, one.faulty, console)
 
 

@@ -29,6 +29,11 @@ def interval(estimate: Estimate, decimals: int = 2) -> str:
     return f"{estimate.low:.{decimals}f} .. {estimate.high:.{decimals}f}"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def say(text: str, console: Console = output) -> None:
     """Print a line that holds names; a line break in front of it stays one."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
@@ -39,7 +44,7 @@ def print_read(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine], c
     for note in notes:
         say(f"{name}: {note.text}", console)
     if faulty:
-        say(f"{name}: {len(faulty):,} faulty lines left out", console)
+        say(f"{name}: {counted(len(faulty), 'faulty line', 'faulty lines')} left out", console)
         for fault in faulty[:_MOST_ALIKE]:
             say(f"  {fault}", console)
         if len(faulty) > _MOST_ALIKE:

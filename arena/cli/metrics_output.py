@@ -8,7 +8,7 @@ from itertools import pairwise
 from rich.console import Console
 
 from arena.cli.console import errors, output, print_json
-from arena.cli.figures import FEW_QUERIES, interval, print_read, say, value
+from arena.cli.figures import FEW_QUERIES, counted, interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.metrics_shapes import score_rows, scores_json
 from arena.cli.tables import print_table
@@ -107,7 +107,7 @@ def _print_differences(scores: RunScores, order: Sequence[str]) -> None:
         pair = found[run, other] if (run, other) in found else found[other, run].turned()
         rows.append([run, other, *_difference(pair)])
     what = "of neighbours" if baseline is None else "to the baseline"
-    pairs = f"{len(found)} pair{'s' if len(found) > 1 else ''}"
+    pairs = counted(len(found), "pair", "pairs")
     say(f"\ndifferences {what} by {main}; p-values corrected for {pairs}; --json has all, by each measure")
     print_table(["run", "against"], ["difference", "95 %\ninterval", "W/T/L", "p\n(t)", "p\n(flips)"], rows)
 
@@ -149,7 +149,7 @@ def _coverage_lines(name: str, own: QrelsScores) -> Iterator[str]:
 
 def _queries(query_ids: Sequence[str]) -> str:
     shown = ", ".join(query_ids[:_MOST_ALIKE]) + (", ..." if len(query_ids) > _MOST_ALIKE else "")
-    return f"{len(query_ids):,} {'query' if len(query_ids) == 1 else 'queries'} ({shown})"
+    return f"{counted(len(query_ids), 'query', 'queries')} ({shown})"
 
 
 def _said_of_ties(note: Note) -> Note:

@@ -9,6 +9,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE, output, printable
 from arena.cli.metrics import Format, read_label_sets
+from judges.errors import InputError
 
 group = typer.Typer(
     name="qrels",
@@ -42,9 +43,12 @@ def agreement(
 
     labels = read_label_sets([reference, *others], "skip")
     first, *rest = labels
-    agreements = {
-        name: label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed) for name in rest
-    }
+    agreements = {}
+    for name in rest:
+        try:
+            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed)
+        except InputError as error:
+            raise InputError(f"{first} and {name}: {error}") from error
     settings = {"samples": samples, "seed": seed}
     print_agreement(agreements, labels, settings, "json" if as_json else form.value)
     if any(one.faulty for one in labels.values()):

@@ -135,6 +135,20 @@ def test_labels_agree_with_themselves(cli: Any, files: Path) -> None:
     assert (ended.status, told["kappa"], told["alpha_ordinal"], told["coverage"]) == (0, 1, 1, 1)
 
 
+def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
+    (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
+    ended = cli("qrels", "agreement", "human.qrels", "ids.qrels")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
+
+
+def test_names_from_files_cannot_command_the_terminal(cli: Any, files: Path) -> None:
+    (files / "evil.run").write_text("q1 Q0 d1 1 2.0 \x1b[31mevil\n", encoding="utf-8")
+    ended = cli("metrics", "--qrels", "human.qrels", "--run", "evil.run")
+    assert "\x1b" not in ended.out
+    assert "\\x1b[31mevil" in ended.out
+
+
 def test_nothing_in_common_is_shown_without_figures(cli: Any, files: Path) -> None:
     (files / "other.qrels").write_text("q7 0 d1 1\n", encoding="utf-8")
     ended = cli("qrels", "agreement", "human.qrels", "other.qrels")
