@@ -26,12 +26,12 @@ class LineFilter:
     def learn(self, keys: Iterable[str]) -> None:
         """The names under which the records seen so far have the column."""
         names = "|".join(re.escape(json.dumps(key)) for key in keys)
-        self._key = re.compile(rf'(?:{names})\s*:\s*"?([^"\\,}}\s]+)["\s,}}]')
+        self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
 
     def passes_over(self, line: str) -> bool:
         """Whether the line ends as a record does and says, wherever it has the key, that it is not wanted.
 
         A quote within a JSON string is escaped, so that no text of a document looks like the key.
         """
-        found = self._key.findall(line) if self._key is not None else []
+        found = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(found) and self._values.isdisjoint(found) and line.rstrip().endswith("}")

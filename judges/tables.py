@@ -266,7 +266,7 @@ def _read_parquet(
             renamed = _renamed(path, None, table.schema_arrow.names, required, aliases)
             for batch in table.iter_batches(batch_size=4096):
                 wanted = _wanted_places(batch, renamed, only)
-                for place, record in zip(wanted, batch.take(wanted).to_pylist(), strict=True):
+                for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
                     row = Row(path, before + place + 1, {renamed[name]: _plain(cell) for name, cell in record.items()})
                     if (problem := _unstorable(row.values)) is not None:
                         raise row.error(problem)

@@ -66,7 +66,7 @@ def _rows(source: Path | str, wanted: Set[str]) -> Iterator[Row]:
         return irds.document_rows(name, wanted, ALIASES)
     path = Path(source)
     kind = known_format(path)
-    if kind is None or (kind == "tsv" and not has_header(path, ("did", *ALIASES["did"]))):
+    if kind is None or (kind == "tsv" and not has_header(path, ALIASES)):
         return (row for row in read_pairs(path, "did", "document") if row.values["did"] in wanted)
     return read_rows(path, ("did", "document"), ALIASES, Only("did", wanted))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judges.errors import DataError
@@ -10,8 +10,9 @@ from judges.files import read_lines
 from judges.tables import Row
 
 
-def has_header(path: Path, names: Collection[str]) -> bool:
-    """Whether the first line of a tab-separated file holds one of the names a column of ids can have."""
+def has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the first line of a tab-separated file holds the name of a column, in any spelling of it."""
+    names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
     first = next((line for _, line in read_lines(path)), "")
     return any(field.strip() in names for field in first.split("\t"))
 

@@ -29,9 +29,13 @@ class RunEntries:
         """One line; an empty rank is none."""
         self.doc_ids.append(doc_id)
         self.scores.append(score)
-        self.ranks.append(_rank(rank))
-        self.ranked |= rank != ""
         self._lines.append(line)
+        try:
+            self.ranks.append(int(rank))
+        except (ValueError, OverflowError):
+            self.ranks.append(_NO_RANK)
+        if rank:
+            self.ranked = True
 
     def drop_repeated(self) -> list[tuple[int, str]]:
         """Leave out every line on a document that stands further up; its number and the doc_id."""
@@ -74,15 +78,14 @@ class RankOddities:
     def notes(self) -> Iterator[Note]:
         """What was found, in words."""
         if self._tied:
-            where = f"{self._tied} documents of {self._tied_queries} queries have the score of another one (in 32 bits)"
-            text = f"{where}: ordered by descending doc_id, as by trec_eval"
-            yield Note("ties", self._tied, text)
+            text = f"{self._tied} documents tie (same score in 32 bits; queries affected: {self._tied_queries})"
+            yield Note("ties", self._tied, f"{text}: ordered by descending doc_id, as by trec_eval")
         if self._contrary:
-            text = f"the ranks of {self._contrary} queries contradict the scores: the scores count, as for trec_eval"
-            yield Note("rank_order", self._contrary, text)
+            text = f"ranks contradict the scores (queries affected: {self._contrary})"
+            yield Note("rank_order", self._contrary, f"{text}: the scores count, as for trec_eval")
         if self._gaps:
-            text = f"the ranks of {self._gaps} queries do not count up one by one: ranks are ignored, as by trec_eval"
-            yield Note("rank_gaps", self._gaps, text)
+            text = f"ranks do not count up one by one (queries affected: {self._gaps})"
+            yield Note("rank_gaps", self._gaps, f"{text}: ranks are ignored, as by trec_eval")
 
 
 def _contradict(entries: RunEntries) -> bool:
@@ -97,10 +100,3 @@ def _contradict(entries: RunEntries) -> bool:
 
 def _in_32_bits(scores: array[float]) -> NDArray[np.float32]:
     return np.frombuffer(array("f", scores), dtype=np.float32)
-
-
-def _rank(text: str) -> int:
-    try:
-        return max(_NO_RANK, min(int(text), 2**31))
-    except ValueError:
-        return _NO_RANK

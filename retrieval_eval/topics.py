@@ -36,7 +36,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         MissingExtraError: ir_datasets is named and not installed.
     """
     topics: dict[str, Query] = {}
-    for row in _rows(source):
+    for row in topic_rows(source):
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
@@ -46,9 +46,17 @@ def read_topics(source: Path | str) -> dict[str, Query]:
             raise row.error(f"query {query_id!r} has another text further up", text)
         if known.metadata != metadata:
             topics[query_id] = Query(query_id, text, dict(known.metadata.items() & metadata.items()))
-    if not topics:
-        raise DataError(source, "holds no topic")
     return topics
+
+
+def topic_rows(source: Path | str) -> Iterator[Row]:
+    """The records with ``qid`` and ``query``, at least one, otherwise as they stand there; see ``read_topics``."""
+    rows = _rows(source)
+    first = next(rows, None)
+    if first is None:
+        raise DataError(source, "holds no topic")
+    yield first
+    yield from rows
 
 
 def _rows(source: Path | str) -> Iterator[Row]:
@@ -59,7 +67,7 @@ def _rows(source: Path | str) -> Iterator[Row]:
     if kind is None:
         marked_up = next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<")
         return read_markup(path) if marked_up else read_pairs(path, "qid", "query")
-    if kind == "tsv" and not has_header(path, ("qid", *ALIASES["qid"])):
+    if kind == "tsv" and not has_header(path, ALIASES):
         return read_pairs(path, "qid", "query")
     return read_rows(path, ("qid", "query"), ALIASES)
 

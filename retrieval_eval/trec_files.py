@@ -5,30 +5,18 @@ What trec_eval reads without a word and what changes figures is said: as an erro
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import open_replacing, read_lines
-from judges.tables import Row, known_format, read_rows
-from judges.trec_lines import QRELS_FIELDS, RUN_FIELDS, read_trec_lines
-from retrieval_eval import irds
+from judges.files import open_replacing
 from retrieval_eval.run_entries import RankOddities, RunEntries
-from retrieval_eval.trec import Faulty, FaultyLine, Note, Qrels, Run
-
-ALIASES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id", "query-id", "question_id", "topic_id"),
-    "did": ("doc_id", "docid", "document_id", "corpus-id", "pid"),
-    "label": ("relevance", "rel", "grade", "score"),
-    "score": ("sim", "similarity"),
-    "tag": ("run", "run_id", "agent", "system"),
-}
-"""Other spellings of the columns in tables; ``query-id``, ``corpus-id`` and ``score`` are those of BEIR's qrels."""
+from retrieval_eval.trec import Faulty, Note, Qrels, Run
+from retrieval_eval.trec_fields import Faults, finite, qrels_fields, run_fields
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
@@ -48,18 +36,18 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
         DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
             fields, a score that is no finite number, or a document that was retrieved twice for one query.
     """
-    path, faults = Path(path), _Faults(Path(path), faulty)
+    path, faults = Path(path), Faults(Path(path), faulty)
     queries: dict[str, RunEntries] = {}
-    tags: Counter[str] = Counter()
-    for line, (query_id, doc_id, rank, given, tag) in _run_fields(path, faults):
-        if (score := _finite(given)) is None:
+    tags: dict[str, None] = {}
+    for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
+        if (score := finite(given)) is None:
             faults.add(line, "the score is not a finite number", given)
             continue
         entries = queries.get(query_id)
         if entries is None:
             entries = queries[query_id] = RunEntries()
         entries.add(line, sys.intern(doc_id), rank, score)
-        tags[tag] += 1
+        tags[tag] = None
     if not queries:
         raise DataError(path, f"holds no usable line of a run{faults.example}")
     for query_id, entries in queries.items():
@@ -105,10 +93,10 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
             fields, a label that is no whole number, or a second, different label of a pair.
     """
-    path, faults = Path(path), _Faults(Path(path), faulty)
+    path, faults = Path(path), Faults(Path(path), faulty)
     labels: dict[str, dict[str, int]] = {}
     repeated = 0
-    for line, (query_id, doc_id, given) in _qrels_fields(path, faults):
+    for line, (query_id, doc_id, given) in qrels_fields(path, faults):
         label = _whole(given)
         if label is None:
             faults.add(line, "the label is not a whole number", given)
@@ -158,100 +146,21 @@ def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> No
     )
 
 
-def _run_fields(path: Path, faults: _Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
-    """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
-    if _is_table(path, RUN_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(path, "score", faults):
-            yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
-        return
-    for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
-        yield line, (query_id, doc_id, rank, score, tag)
-
-
-def _qrels_fields(path: Path, faults: _Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
-    """Line, query_id, doc_id and label."""
-    if (name := irds.dataset_name(path)) is not None:
-        for row in irds.qrels_rows(name, ALIASES):
-            yield row.line, (row.identifier("qid"), row.identifier("did"), row.text("label"))
-        return
-    if _is_table(path, QRELS_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(path, "label", faults):
-            yield row.line, (query_id, doc_id, row.text("label"))
-        return
-    for line, (query_id, _, doc_id, label) in read_trec_lines(path, QRELS_FIELDS, faults.take):
-        yield line, (query_id, doc_id, label)
-
-
-def _named_rows(path: Path, value: str, faults: _Faults) -> Iterator[tuple[Row, tuple[str, str]]]:
-    for row in read_rows(path, ("qid", "did", value), ALIASES):
-        try:
-            names = row.identifier("qid"), row.identifier("did")
-        except DataError as error:
-            faults.take(error, row.line)
-            continue
-        yield row, names
-
-
-def _is_table(path: Path, form: Sequence[str]) -> bool:
-    """Whether the name is a table's; not so a ``.tsv`` without a header, as MS MARCO has its qrels."""
-    kind = known_format(path)
-    if kind != "tsv":
-        return kind is not None
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "").split()
-    number = form.index("label" if "label" in form else "score")
-    return len(first) != len(form) or _finite(first[number]) is None
-
-
-class _Faults:
-    """What is wrong with a file: raised at once, or gathered."""
-
-    def __init__(self, path: Path, faulty: Faulty) -> None:
-        self._path, self._refuse = path, faulty == "refuse"
-        self._lines: list[FaultyLine] = []
-
-    def add(self, line: int, problem: str, value: str) -> None:
-        """A line is wrong."""
-        self.take(Row(self._path, line, {}).error(problem, value), line, problem)
-
-    def take(self, error: DataError, line: int | None = None, problem: str | None = None) -> None:
-        """A line is wrong, as an error says."""
-        if self._refuse:
-            raise error
-        self._lines.append(FaultyLine(error.line or line or 0, problem or error.problem, error.value))
-
-    @property
-    def lines(self) -> tuple[FaultyLine, ...]:
-        """In the order of the file."""
-        return tuple(sorted(self._lines, key=lambda fault: fault.line))
-
-    @property
-    def example(self) -> str:
-        """The first of them, to be said where nothing else is left."""
-        return f"; {self._lines[0]}" if self._lines else ""
-
-
 @lru_cache(maxsize=1024)
 def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
-
-
-def _tag_notes(tags: Counter[str]) -> tuple[Note, ...]:
+def _tag_notes(tags: Collection[str]) -> tuple[Note, ...]:
     if len(tags) < 2:
         return ()
-    shown = ", ".join(repr(tag) for tag, _ in tags.most_common(3))
+    shown = ", ".join(map(repr, list(tags)[:3]))
     return (Note("tags", len(tags), f"{len(tags)} run tags in one file, read as one run: {shown}"),)
 
 
 def _repeated_note(count: int) -> tuple[Note, ...]:
-    return (Note("repeated", count, f"{count} lines repeat an earlier pair with the same label"),) if count else ()
+    text = f"lines that repeat an earlier pair with the same label: {count}"
+    return (Note("repeated", count, text),) if count else ()
 
 
 def _stem(path: Path) -> str:
@@ -264,7 +173,5 @@ def _write_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
         for fields in lines:
             for field in fields:
                 if field.encode().split() != [field.encode()]:
-                    raise DataError(
-                        path, "TREC files have no place for a name with white space; rename it", value=field
-                    )
+                    raise DataError(path, "TREC files hold no name that is empty or has white space", value=field)
             file.write((" ".join(fields) + "\n").encode())

@@ -124,7 +124,7 @@ def _notes(sources: Sequence[Run | Qrels], pooled: Pool, labels: Qrels | None) -
         if len(source.faulty) > _SHOWN:
             notes.append(f"left out: {source.name}: {len(source.faulty)} lines in all")
     if labels is not None and (unknown := [query_id for query_id in pooled.queries if query_id not in labels.labels]):
-        notes.append(f"note: {len(unknown)} queries of the pool have no label at all, such as {unknown[0]!r}")
+        notes.append(f"note: queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
     return notes
 
 

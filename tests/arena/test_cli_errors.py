@@ -76,7 +76,7 @@ def test_a_bad_table_is_named_with_line_and_value(cli: Any, folder: Path) -> Non
 
 
 def test_a_missing_column_is_named(cli: Any, folder: Path) -> None:
-    replaced(folder / "queries.csv", "qid,query", "qid,text")
+    replaced(folder / "queries.csv", "qid,query", "qid,wording")
     assert "queries.csv:1: column 'query' is missing" in refused(cli, "plan", folder / "tournament.yaml")
 
 
