@@ -212,7 +212,7 @@ def test_labels_of_several_judges_are_not_mixed(cli: Any, tmp_path: Path) -> Non
     ("wants", "said"),
     [
         ([("one", "q1", "a", None)], "no document has a label yet"),
-        ([("one", "q1", "a b", 1)], "no place for a name with white space"),
+        ([("one", "q1", "a b", 1)], "name that is empty or has white space"),
     ],
 )
 def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: Any, said: str) -> None:
