@@ -13,7 +13,6 @@ from judges.errors import DataError
 from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
-from retrieval_eval.trec_files import write_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
@@ -26,24 +25,20 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:
-    """Relevance labels; trec_eval's ``qid 0 docid label`` where the file ends in ``.qrels``.
+    """Relevance labels with their reasons; ``arena.qrels`` writes them as qrels.
 
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
 
     Raises:
-        DataError: the file cannot be written, or qrels cannot hold a name.
+        DataError: the file cannot be written.
     """
+    if out.name.removesuffix(".gz").endswith(".qrels"):
+        raise DataError(out, "not a table; 'ragarena qrels export' writes qrels")
     judged = [
         (want.query_id, want.item, result)
         for want, result in outcomes(store, tournament, Task.RELEVANCE)
         if isinstance(result, Judgment)
     ]
-    if out.suffix == ".qrels":
-        labels: dict[str, dict[str, int]] = {}
-        for query_id, doc_id, result in judged:
-            labels.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
-        write_qrels(out, labels)
-        return len(judged)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
     for query_id, doc_id, result in judged:
