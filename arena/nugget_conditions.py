@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError, InputError
 from judges.files import read_lines
-from judges.tables import Row, read_columns, read_rows
+from judges.tables import Row, read_columns, read_rows, table_format
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, Floats, score_table
 from retrieval_eval.nuggets.types import Assignment
@@ -92,8 +92,8 @@ def read_condition(path: Path, column: str) -> Condition:
         InputError: the file cannot be read, lacks the column, or a score is not a number; names file, line and value.
     """
     if path.name.lower().removesuffix(".gz").endswith(".json"):
-        return _of_runs(path, column, _json_rows(path))
-    if "nuggets" in read_columns(path):
+        return _of_runs(path, column, _json_rows(path, (column, "length")))
+    if table_format(path) == "jsonl" and "nuggets" in read_columns(path):
         return _of_assignments(path, column)
     return _of_table(path, column)
 
@@ -144,7 +144,7 @@ def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
     return Condition(path, runs, None, scores, answered, None if np.isnan(lengths).any() else lengths)
 
 
-def _json_rows(path: Path) -> list[Row]:
+def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     """The runs of ``nuggets score --format json``."""
     text = "".join(line for _, line in read_lines(path))
     try:
@@ -154,6 +154,12 @@ def _json_rows(path: Path) -> list[Row]:
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(own, Mapping) for own in runs.values()):
         raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")
+    for run, own in runs.items():
+        for name in numbers:
+            if not isinstance(own.get(name), int | float | None):
+                raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(own[name]))
+    if all(own.get(numbers[0]) is None for own in runs.values()):
+        raise DataError(path, f"no run has a score {numbers[0]!r}")
     return [Row(path, 1, {**own, "run": run}) for run, own in runs.items()]
 
 

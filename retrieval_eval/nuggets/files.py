@@ -29,7 +29,7 @@ _IMPORTANCE: Mapping[Any, Importance | None] = {
     None: None,
 }
 _OF_BANK = frozenset({"query", "qid", "nuggets"})
-_OF_ASSIGNMENT = _OF_BANK | {"run_id", "answer_text", "response_length"}
+_OF_ASSIGNMENT = _OF_BANK | {"run_id", "answer_text"}
 _OF_NUGGET = frozenset({"text", "importance"})
 _OF_LABEL = _OF_NUGGET | {"assignment"}
 
@@ -67,7 +67,8 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
     """The assignments of one or several files, in their order; runs are told apart by ``run_id``.
 
-    A file without ``run_id`` is one run named like the file. ``failed`` and an empty label are failures.
+    A file without ``run_id`` is one run named like the file. ``failed`` and an empty label are failures. An answer's
+    length is counted in its text, and ``response_length`` is believed where that is not there.
 
     Raises:
         DataError: a file cannot be read, an answer stands there twice, or a nugget or label is malformed; names file,
@@ -104,15 +105,19 @@ class _AssignmentReader:
         self._places[run, query_id] = row.path, row.line
         given = _nugget_records(row)
         answer = _answer(row)
+        words = _words(row, answer)
+        details = _rest(row.values, _OF_ASSIGNMENT)
+        if details.get("response_length") == words:
+            del details["response_length"]  # only a length that the answer does not have is worth keeping
         return Assignment(
             query_id,
             run,
             self._shared_nuggets(row, query_id, given),
             _labels(row, given),
-            _words(row, answer),
+            words,
             answer,
             row.text("query"),
-            _rest(row.values, _OF_ASSIGNMENT),
+            details,
             () if all(own.keys() <= _OF_LABEL for own in given) else tuple(_rest(own, _OF_LABEL) for own in given),
         )
 

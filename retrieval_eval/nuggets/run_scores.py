@@ -46,7 +46,7 @@ class RunScores:
         missing: topics without an assignment of this run; they count 0.
         failed: topics with a label that failed; they are in no mean.
         empty: topics whose assignment has no nuggets; they are in no mean.
-        nuggets: labels wanted, over the topics answered.
+        labels: labels wanted, over the topics answered.
         assigned: labels that did not fail.
     """
 
@@ -57,13 +57,13 @@ class RunScores:
     missing: int
     failed: int
     empty: int
-    nuggets: int
+    labels: int
     assigned: int
 
     @property
     def coverage(self) -> float:
         """Share of the labels wanted that did not fail."""
-        return self.assigned / self.nuggets if self.nuggets else 1.0
+        return self.assigned / self.labels if self.labels else 1.0
 
 
 def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[RunScores]:
@@ -98,7 +98,7 @@ def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[Ru
                 missing=int((~answered).sum()),
                 failed=int(table.failed[at].sum()),
                 empty=int((answered & (counts.sum(axis=(1, 2)) == 0)).sum()),
-                nuggets=int(counts.sum()),
+                labels=int(counts.sum()),
                 assigned=int(counts[..., :3].sum()),
             )
         )
