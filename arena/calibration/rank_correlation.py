@@ -118,6 +118,9 @@ def correlate_topics(
     sums = pair_sums(a[used], b[used], np.nonzero(used)[1], topics)
     taus = _ratio(*(np.diagonal(part) for part in sums))
     defined = ~np.isnan(taus)
+    of_one = weights[:0]  # a single topic says nothing of others
+    by_pairs = weights if used.any(axis=0).sum() > 1 else of_one
+    by_taus = weights if defined.sum() > 1 else of_one
     mean = float(taus[defined].mean()) if defined.any() else np.nan
     return RankCorrelation(
         len(own[0]),
@@ -125,9 +128,9 @@ def correlate_topics(
         _coefficient(_spearmans(*own), _spearmans(x, y), _spearman_p(*own)),
         "topic",
         int(used.sum()),
-        _coefficient(_weighted(sums, once)[0], _weighted(sums, weights), np.nan),
+        _coefficient(_weighted(sums, once)[0], _weighted(sums, by_pairs), np.nan),
         int(defined.sum()),
-        _coefficient(mean, _means(taus[np.newaxis], weights)[:, 0], _mean_p(taus[defined])),
+        _coefficient(mean, _means(taus[np.newaxis], by_taus)[:, 0], _mean_p(taus[defined])),
         tuple(taus.tolist()),
     )
 

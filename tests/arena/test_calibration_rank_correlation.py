@@ -144,6 +144,14 @@ def test_one_topic_gives_no_interval() -> None:
     assert found.kendall.low is None
 
 
+def test_taus_of_one_topic_alone_have_no_interval() -> None:
+    a, b = noisy(4)
+    b[:, 1:] = 0.5
+    found = correlate_topics(a, b, np.ones(a.shape, np.bool_))
+    assert (found.topics, found.topics_kendall.low) == (1, None)
+    assert found.kendall.low is not None
+
+
 @pytest.mark.parametrize("scores", [np.array([1.0]), np.array([1.0, np.nan])])
 def test_a_correlation_needs_two_scored_runs(scores: np.ndarray) -> None:
     with pytest.raises(ValueError, match="two runs"):
