@@ -162,13 +162,13 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
     Returns:
         Concordant less discordant pairs, pairs not tied in ``x``, pairs not tied in ``y``, each (units, units).
     """
-    x, y = np.round(x, _DECIMALS), np.round(y, _DECIMALS)
+    (x_all, x_at), (y_all, y_at) = (np.unique(np.round(part, _DECIMALS), return_inverse=True) for part in (x, y))
     agreeing, untied_x, untied_y = np.zeros((3, units, units))
     for own in range(units):
         chosen = unit == own
-        x_own, y_own = np.unique(x[chosen]), np.unique(y[chosen])
-        x_low, x_high = (np.searchsorted(x_own, x, side) for side in ("left", "right"))
-        y_low, y_high = (np.searchsorted(y_own, y, side) for side in ("left", "right"))
+        x_own, y_own = x_all[np.unique(x_at[chosen])], y_all[np.unique(y_at[chosen])]
+        x_low, x_high = (np.searchsorted(x_own, x_all, side)[x_at] for side in ("left", "right"))
+        y_low, y_high = (np.searchsorted(y_own, y_all, side)[y_at] for side in ("left", "right"))
         below = np.zeros((x_own.size + 1, y_own.size + 1))  # how many of this unit lie under a place in both scores
         np.add.at(below, (x_high[chosen], y_high[chosen]), 1)
         below = below.cumsum(axis=0).cumsum(axis=1)

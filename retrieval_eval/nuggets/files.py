@@ -79,7 +79,9 @@ def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
 
 
 def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
-    """Write an assignment file that ``read_assignments`` reads back equal; a label that failed is written ``failed``.
+    """Write an assignment file for ``read_assignments``; a label that failed is written ``failed``.
+
+    Everything comes back equal, but for a nugget's own details, which come back as its label's.
 
     Raises:
         DataError: the file cannot be written.
