@@ -27,7 +27,14 @@ from judges.row_filter import LineFilter, Only
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
 """A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
 
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jl": "jsonl",  # as NIST names its files
+    ".parquet": "parquet",
+}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1
 _MISSING_NAMES = frozenset({"nan", "<na>"})
