@@ -117,9 +117,7 @@ def binarised_table(pairs: PairedLabels, *, least_predicted: int, least_judged: 
     counts = np.zeros((2, 2), np.int64)
     for ours, theirs in zip(pairs.predicted, pairs.judged, strict=True):
         counts[int(ours < least_predicted), int(theirs < least_judged)] += 1
-    return table_of_counts(
-        counts, _sides(pairs.predicted, least_predicted), _sides(pairs.judged, least_judged)
-    )
+    return table_of_counts(counts, _sides(pairs.predicted, least_predicted), _sides(pairs.judged, least_judged))
 
 
 def table_of_counts(counts: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> LabelTable:

@@ -9,7 +9,7 @@ without a grade covers nothing here: read the score beside its coverage. A passa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,27 +20,25 @@ DEFAULT_ALPHA = 0.5
 
 
 def alpha_ndcg(
-    grid: Grid, ranking: Sequence[str], *, level: int, k: int, alpha: float = DEFAULT_ALPHA
-) -> float:
-    """The score of one response, 0 to 1; 0 where no passage of the query covers an item.
+    grid: Grid, rankings: Iterable[Sequence[str]], *, level: int, k: int, alpha: float = DEFAULT_ALPHA
+) -> list[float]:
+    """The scores of some responses to one query, 0 to 1; 0 where no passage of the query covers an item.
 
     Args:
         grid: the query's grades.
-        ranking: the response's passages in their order; all must be in the grid.
+        rankings: of each response the passages in their order; all must be in the grid.
         level: the lowest grade that counts as covered.
         k: passages that count.
         alpha: how little it is worth to cover an item once more, 0 to 1.
     """
     covers = grid.grades >= level
-    best = _ideal(covers, k, alpha)
-    if not best.any():
-        return 0.0
-    rows = grid.rows(dict.fromkeys(ranking))[:k]
-    return float(_discounted(_gains(covers[rows], alpha)) / _discounted(best))
+    best = _discounted(_ideal(covers, k, alpha))
+    rows = [grid.rows(dict.fromkeys(ranking))[:k] for ranking in rankings]
+    return [_discounted(_gains(covers[own], alpha)) / best if best else 0.0 for own in rows]
 
 
 def _gains(covers: NDArray[np.bool_], alpha: float) -> NDArray[np.float64]:
-    before = np.cumsum(covers, axis=0) - covers
+    before: NDArray[np.int64] = np.cumsum(covers, axis=0) - covers
     gains: NDArray[np.float64] = (covers * (1.0 - alpha) ** before).sum(axis=1)
     return gains
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from judges.errors import DataError
 from judges.files import open_replacing
@@ -128,7 +128,10 @@ def _records(path: Path) -> Iterator[_Record]:
 
 
 def _at_line(path: Path, line: int) -> Callable[[str, str | None], DataError]:
-    return lambda problem, value=None: DataError(path, problem, line=line, value=value)
+    def error(problem: str, value: str | None) -> DataError:
+        return DataError(path, problem, line=line, value=value)
+
+    return error
 
 
 def _is_yaml(path: Path) -> bool:
@@ -217,7 +220,7 @@ def _text(record: _Record) -> tuple[ItemType, str]:
     text = record.text(named[0] if named else "text")
     if not text:
         raise record.error("the item has no text: give it a 'question' or a 'nugget'", None)
-    return cast(ItemType, said), text
+    return said, text
 
 
 def _kind(record: _Record, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> Kind:
@@ -225,7 +228,7 @@ def _kind(record: _Record, item_type: ItemType, choices: Mapping[str, str], answ
     if said and said not in KINDS:
         raise record.error(f"the kind of an item is one of {', '.join(KINDS)}", said)
     if said:
-        return cast(Kind, said)
+        return said
     return _inferred_kind(item_type, choices, answers)
 
 
@@ -250,7 +253,9 @@ def _fitting(kind: Kind, answer: str, choices: Mapping[str, str]) -> str:
     if kind == "true_false":
         return "true" if word in TRUE_WORDS else "false" if word in FALSE_WORDS else answer
     if kind == "multiple_choice" and answer not in choices:
-        return next((letter for letter, text in choices.items() if word in (letter.casefold(), text.casefold())), answer)
+        return next(
+            (letter for letter, text in choices.items() if word in (letter.casefold(), text.casefold())), answer
+        )
     return answer
 
 
@@ -320,9 +325,9 @@ def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
 
 def _entry(item: Item) -> dict[str, Any]:
     name = item.item_type
-    ours = {"kind": item.kind, "choices": dict(item.choices), "weight": item.weight}
+    ours: dict[str, Any] = {"kind": item.kind, "choices": dict(item.choices), "weight": item.weight}
     ours |= {"secret": item.secret, "retired": item.retired, "replaces": item.replaces}
-    implied = {"kind": _inferred_kind(name, item.choices, item.answers), "choices": {}, "weight": 1.0}
+    implied: dict[str, Any] = {"kind": _inferred_kind(name, item.choices, item.answers), "choices": {}, "weight": 1.0}
     implied |= {"secret": False, "retired": False, "replaces": None}
     return {
         "query_id": item.query_id,

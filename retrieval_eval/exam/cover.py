@@ -2,9 +2,9 @@
 
     cover@k(tau) = weight of {item: some of the first k passages has grade >= tau} / weight of all items
 
-With equal weights these are counts, as in the paper. The normalised score divides by what any graded passage of the query
-covers (Sander and Dietz 2021). A pair without a grade covers nothing that is known, so next to each score stands the
-score that would be reached if all the ungraded pairs covered their items.
+With equal weights these are counts, as in the paper. The normalised score divides by what any graded passage of the
+query covers (Sander and Dietz 2021). A pair without a grade covers nothing that is known, so next to each score stands
+the score that would be reached if all the ungraded pairs covered their items.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def cover_scores(
     """Score every agent in ``rankings``.
 
     Raises:
-        ValueError: ``k`` or a level is less than 1, or a ranked passage is not in the grids.
+        ValueError: ``k`` or a level is less than 1.
+        KeyError: a ranked passage is not in the grids.
     """
     if k < 1 or not levels or min(levels) < 1:
         raise ValueError("k and the levels count from 1")
@@ -87,16 +88,13 @@ def cover_scores(
     uncovered = np.zeros(len(levels), np.int64)
     for at, query_id in enumerate(queries):
         grid = grids.grids[query_id]
-        place = {passage: row for row, passage in enumerate(grid.passages)}
         pool = _weight_covered(grid, grid.grades, levels)
         uncovered += pool == 0
         for number, agent in enumerate(agents):
             passages = rankings.get((query_id, agent))
             if passages is None:
                 continue
-            if strange := [passage for passage in passages[:k] if passage not in place]:
-                raise ValueError(f"the passage {strange[0]!r} of query {query_id!r} is not in its grid")
-            seen = grid.grades[[place[passage] for passage in passages[:k]]]
+            seen = grid.grades[grid.rows(passages[:k])]
             present[number, at] = True
             counts[:, number, at] = seen.size, (seen != UNGRADED).sum()
             covered = _weight_covered(grid, seen, levels)
@@ -104,7 +102,20 @@ def cover_scores(
             scores[0, number, at] = covered / grid.weights.sum()
             scores[1, number, at] = _weight_covered(grid, hopeful, levels) / grid.weights.sum()
             scores[2, number, at] = np.divide(covered, pool, out=np.zeros(len(levels)), where=pool > 0)
-    return CoverScores(agents, queries, levels, k, *scores, present, *counts, empty, uncovered)
+    return CoverScores(
+        agents=agents,
+        queries=queries,
+        levels=levels,
+        k=k,
+        cover=scores[0],
+        possible=scores[1],
+        normalised=scores[2],
+        present=present,
+        pairs=counts[0],
+        graded=counts[1],
+        empty_queries=empty,
+        uncovered_queries=uncovered,
+    )
 
 
 def cover_means(scores: CoverScores, of: Floats, *, own_queries: bool = False) -> dict[tuple[str, int], Mean]:

@@ -83,8 +83,8 @@ def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
     by_query: dict[str, list[tuple[Grader, list[Grade]]]] = {}
     for grader, entries in graded.grades.items():
         own: dict[str, list[Grade]] = {}
-        for entry in entries:
-            own.setdefault(entry.query_id, []).append(entry)
+        for grade in entries:
+            own.setdefault(grade.query_id, []).append(grade)
         for query_id, some in own.items():
             by_query.setdefault(query_id, []).append((grader, some))
     for query_id, passages_ in graded.passages.items():
@@ -202,7 +202,7 @@ class _Reader:
         else:
             found |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
             found |= dict.fromkeys(entry.get("correctAnswered") or (), 1)
-        answers = {item_id: text for item_id, text in entry.get("answers") or ()}
+        answers = dict(entry.get("answers") or ())
         known = self.grades.setdefault(grader, {})
         for item_id in dict.fromkeys([*found, *answers]):
             grade = Grade(query.query_id, passage_id, item_id, found.get(item_id), answers.get(item_id) or "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -84,7 +85,7 @@ class Graded:
         raise InputError(f"{which}: {there}")
 
     def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
-        """Extracted answers by query, passage and item: the grader's own, and where it gave none those of the others."""
+        """Extracted answers by query, passage and item: the grader's own; where it gave none, those of the others."""
         found: dict[tuple[str, str, str], str] = {}
         for own in (grader, *(other for other in self.grades if other != grader)):
             rates = own in self.rated  # its reply is the rating, or a text in place of one
@@ -124,8 +125,11 @@ class Grid:
         Raises:
             KeyError: a passage is not of this grid.
         """
-        place = {passage: at for at, passage in enumerate(self.passages)}
-        return np.array([place[passage] for passage in passages], np.intp)
+        return np.array([self._places[passage] for passage in passages], np.intp)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {passage: at for at, passage in enumerate(self.passages)}
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,8 @@ def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], 
     table = np.full((len(row), len(column)), UNGRADED, np.int8)
     for entry in entries:
         place = row[entry.passage_id], column[entry.item_id]
-        if table[place] not in (UNGRADED, entry.grade):
+        grade = UNGRADED if entry.grade is None else entry.grade
+        if table[place] not in (UNGRADED, grade):
             raise ValueError(f"{entry.passage_id!r} has two grades for {entry.item_id!r}")
-        table[place] = entry.grade
+        table[place] = grade
     return Grid(query_id, passages, tuple(items), table, np.array(list(items.values()), np.float64))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from retrieval_eval.exam.cover import DEFAULT_K, Floats, cover_means, cover_scores
-from retrieval_eval.exam.grades import Grade, Grids, Rankings, make_grids
+from retrieval_eval.exam.grades import Grade, Grid, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, BankDiff, diff
 from retrieval_eval.exam.labels import exam_labels
 from retrieval_eval.exam.leaderboards import correlate, places
@@ -84,7 +84,7 @@ def influences(grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT
     for at, query_id in enumerate(scores.queries):
         grid = grids.grids[query_id]
         size = grid.weights.sum()
-        covers = _covers(grids, rankings, scores.agents, query_id, level, k)
+        covers = _covers(grid, rankings, scores.agents, level=level, k=k)
         for column, item_id in enumerate(grid.items):
             weight, left = grid.weights[column], size - grid.weights[column]
             only = len(grid.items) == 1
@@ -116,7 +116,9 @@ def edit_effect(
     new_grids = make_grids((entry for entry in grades if entry.item_id not in changed), after, rankings)
     means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
     ranks = [places(side) for side in means]
-    moves = [PlaceChange(agent, means[0][agent], means[1][agent], ranks[0][agent], ranks[1][agent]) for agent in means[1]]
+    moves = [
+        PlaceChange(agent, means[0][agent], means[1][agent], ranks[0][agent], ranks[1][agent]) for agent in means[1]
+    ]
     return EditEffect(
         changes,
         tuple(_label_changes(grids, new_grids)),
@@ -141,14 +143,11 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
                 yield LabelChange(query_id, passage, *labels)
 
 
-def _covers(
-    grids: Grids, rankings: Rankings, agents: tuple[str, ...], query_id: str, level: int, k: int
-) -> Floats:
+def _covers(grid: Grid, rankings: Rankings, agents: tuple[str, ...], *, level: int, k: int) -> Floats:
     """Whether the first k passages of each agent cover each item, shape (agents, items)."""
-    grid = grids.grids[query_id]
     found = np.zeros((len(agents), len(grid.items)))
     for number, agent in enumerate(agents):
-        rows = grid.rows(rankings.get((query_id, agent), ())[:k])
+        rows = grid.rows(rankings.get((grid.query_id, agent), ())[:k])
         found[number] = (grid.grades[rows] >= level).any(axis=0)
     return found
 

@@ -12,7 +12,7 @@ MOST_WORDS = 400
 
 _WORD = re.compile(r"\S+")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
-_SENTENCE_END = re.compile(r"[.!?。！？][\"'”’)\]]*$")
+_SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f][\"'\u201d\u2019)\\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Passage:
 def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
     """Cut a response into passages of whole paragraphs, at most ``most_words`` words each, in its order.
 
-    Short paragraphs share a passage, so that a list of one-liners does not use up the first k passages. A paragraph that
-    is too long is cut behind a sentence, and a sentence that is too long between words. An empty response has none.
+    Short paragraphs share a passage, so that a list of one-liners does not use up the first k passages. A paragraph
+    that is too long is cut behind a sentence, a sentence that is too long between words. An empty response has none.
 
     Raises:
         ValueError: ``most_words`` is less than 1.

@@ -74,7 +74,7 @@ def is_answer(reply: str) -> bool:
 
 
 def is_unanswerable(reply: str) -> bool:
-    """Whether a reply is, but for case, punctuation and spacing, one of ``UNANSWERABLE``; not whether it contains one."""
+    """Whether a reply is, but for case, punctuation and spacing, exactly one of ``UNANSWERABLE``."""
     return " ".join(reply.lower().translate(_PUNCTUATION).split()) in UNANSWERABLE
 
 
@@ -87,7 +87,8 @@ def similar(first: str, second: str) -> bool:
     """The workbench's fuzzy match: twice the common characters in order over both lengths, in whole per cent."""
     from rapidfuzz import fuzz
 
-    return round(fuzz.ratio(first, second)) > FUZZY_RATIO
+    ratio: float = fuzz.ratio(first, second)
+    return round(ratio) > FUZZY_RATIO
 
 
 def _workbench_rating(reply: str) -> int:

@@ -55,7 +55,9 @@ def read_rankings(paths: Iterable[Path | str]) -> Rankings:
         for line, (query_id, _, doc_id, _rank, given, agent) in _fields(path, "query Q0 document rank score agent"):
             known = found.setdefault((query_id, agent), {})
             if doc_id in known:
-                raise DataError(path, f"{agent!r} has this document twice for query {query_id!r}", line=line, value=doc_id)
+                raise DataError(
+                    path, f"{agent!r} has this document twice for query {query_id!r}", line=line, value=doc_id
+                )
             known[doc_id] = _finite(path, line, given)
     return {
         key: tuple(sorted(scores, key=lambda doc_id: (scores[doc_id], doc_id), reverse=True))

@@ -13,7 +13,7 @@ from retrieval_eval.exam.replies import Compat, is_answer, similar
 MOST_EDITS = 0.2
 """Of the longer string's characters; as many are too many."""
 
-_CONTRACTED_NOT = re.compile(r"n['’]t\b")
+_CONTRACTED_NOT = re.compile("n['\u2019]t\\b")
 _NEGATIONS = frozenset({"no", "nor", "not"})
 _SPACES = str.maketrans(string.punctuation, " " * len(string.punctuation))
 _NOTHING = str.maketrans("", "", string.punctuation)
@@ -46,9 +46,9 @@ def checked_grade(answer: str, item: Item, *, compat: Compat | None = None) -> i
 def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
     """Whether two answers are the same but for case, punctuation, stopwords, endings and a few typing errors.
 
-    Both are lowered, freed of punctuation and English stopwords, and stemmed (Porter 1980). They match if they are equal
-    or if their edit distance is less than 20 % of the longer one's characters. Negations are not stopwords here, since
-    "rise" does not confirm "does not rise". What consists of stopwords alone must be equal word by word.
+    Both are lowered, freed of punctuation and English stopwords, and stemmed (Porter 1980). They match if they are
+    equal or if their edit distance is less than 20 % of the longer one's characters. Negations are not stopwords here,
+    since "rise" does not confirm "does not rise". What consists of stopwords alone must be equal word by word.
 
     Args:
         answer: the answer found.
@@ -64,7 +64,8 @@ def same_words(answer: str, gold: str, *, compat: Compat | None = None) -> bool:
         return len(normal) >= 4 and similar(normal, right)
     from rapidfuzz.distance import Levenshtein
 
-    return Levenshtein.distance(normal, right) < MOST_EDITS * max(len(normal), len(right))
+    edits: int = Levenshtein.distance(normal, right)
+    return edits < MOST_EDITS * max(len(normal), len(right))
 
 
 def normalised(text: str, *, compat: Compat | None = None) -> str:

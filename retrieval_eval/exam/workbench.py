@@ -64,8 +64,8 @@ def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
     """Stream the queries of a file, plain or ``.gz``. Old files may have several on a line.
 
     Raises:
-        DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or no
-            text. Raised while iterating.
+        DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or
+            no text. Raised while iterating.
     """
     path, count = Path(path), 0
     for number, line in read_lines(path):
