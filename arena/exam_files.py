@@ -74,14 +74,14 @@ def export_workbench(
     if bank is None and not secret:
         raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
     graded = read_graded(file)
-    hidden: set[str] = set()
-    if bank is not None and not secret:
-        hidden = {item.item_id for item in read_bank(bank).items if item.secret}
+    items = read_bank(bank).items if bank is not None else ()
+    hidden = {item.item_id for item in items if item.secret and not secret}
+    nuggets = graded.nuggets | {item.item_id for item in items if item.item_type == "nugget"}
     open_grades = {
         grader: [entry for entry in entries if entry.item_id not in hidden] for grader, entries in graded.grades.items()
     }
     left_out = sum(map(len, graded.grades.values())) - sum(map(len, open_grades.values()))
-    graded = replace(graded, grades=open_grades)
+    graded = replace(graded, grades=open_grades, nuggets=nuggets)
     level = min_grade or USUAL_LEVEL
     if onto is not None:
         return write_workbench(out, _added(graded, onto, level)), left_out
@@ -116,7 +116,7 @@ def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
             if strange := [entry.passage_id for entry in own if entry.passage_id not in there]:
                 raise query.error("there is a grade for a paragraph that the query does not have", strange[0])
             if own:
-                query = query.with_grades(workbench_entries(own, grader, rated=grader in graded.rated, tau=level))
+                query = query.with_grades(workbench_entries(graded, grader, own, tau=level))
         yield query
     if by_query:
         raise DataError(onto, "lacks a query that has grades", value=next(iter(by_query))[0])

@@ -11,60 +11,22 @@ text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError
 from judges.files import open_replacing
-from judges.tables import Cell, cell_text, read_rows, table_format, write_rows
-from retrieval_eval.exam.items import (
-    FALSE_WORDS,
-    ITEM_TYPES,
-    KINDS,
-    TRUE_WORDS,
-    Bank,
-    Item,
-    ItemType,
-    Kind,
-    QueryInfo,
-    stale_id,
-)
+from judges.tables import Cell, read_rows, table_format, write_rows
+from retrieval_eval.exam.bank_records import Record, canonical, inferred_kind, record_items
+from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from retrieval_eval.exam.yaml_records import read_yaml_records
-
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "qid": ("query_id",),
-    "query": ("query_text",),
-    "facet": ("facet_id",),
-    "item": ("item_id", "question_id", "nugget_id"),
-    "question": ("question_text",),
-    "nugget": ("nugget_text",),
-    "answers": ("gold_answers", "answer", "gold", "gold_answer"),
-}
-"""Other spellings of the columns; the second ones are the workbench's."""
 
 COLUMNS = (
     *("qid", "query", "facet", "item", "type", "text", "kind", "answers", "choices"),
     *("weight", "secret", "retired", "replaces", "metadata"),
 )
 """Of a bank as a table."""
-
-_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"", "false", "no", "0"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One record of a file by canonical names, and the error that says where it stands."""
-
-    values: Mapping[str, Any]
-    error: Callable[[str, str | None], DataError]
-
-    def text(self, name: str) -> str:
-        return cell_text(self.values.get(name)).strip()
-
-    def inner(self, values: Mapping[str, Any]) -> _Record:
-        return _Record(_canonical(values), self.error)
 
 
 def read_bank(path: Path | str) -> Bank:
@@ -82,7 +44,7 @@ def read_bank(path: Path | str) -> Bank:
     items: dict[str, Item] = {}
     queries: dict[tuple[str, str | None], QueryInfo] = {}
     for record in _records(path):
-        for item, entry in _items(record, queries):
+        for item, entry in record_items(record, queries):
             if item.item_id in items:
                 raise entry.error("an item with this id stands earlier in the bank", item.item_id)
             items[item.item_id] = item
@@ -118,13 +80,13 @@ def write_bank(path: Path | str, bank: Bank, *, secret: bool = False) -> int:
     return len(bank.items) - len(shown.items)
 
 
-def _records(path: Path) -> Iterator[_Record]:
+def _records(path: Path) -> Iterator[Record]:
     if _is_yaml(path):
         for values, line in read_yaml_records(path):
-            yield _Record(_canonical(values), _at_line(path, line))
+            yield Record(canonical(values), _at_line(path, line))
         return
     for row in read_rows(path):
-        yield _Record(_canonical(row.values), row.error)
+        yield Record(canonical(row.values), row.error)
 
 
 def _at_line(path: Path, line: int) -> Callable[[str, str | None], DataError]:
@@ -136,173 +98,6 @@ def _at_line(path: Path, line: int) -> Callable[[str, str | None], DataError]:
 
 def _is_yaml(path: Path) -> bool:
     return path.name.endswith((".yaml", ".yml"))
-
-
-def _canonical(values: Mapping[str, Any]) -> dict[str, Any]:
-    names = {alias: name for name, spellings in ALIASES.items() for alias in spellings if name not in values}
-    return {names.get(key, key): value for key, value in values.items()}
-
-
-def _items(record: _Record, queries: dict[tuple[str, str | None], QueryInfo]) -> Iterator[tuple[Item, _Record]]:
-    query_id = record.text("qid")
-    if not query_id:
-        raise record.error("the query's id (qid) is missing", None)
-    facet = record.text("facet") or None
-    nested = record.values.get("items")
-    if nested is None:
-        _add_query(queries, (query_id, facet), record.text("query"), {})
-        yield _item(record, query_id, facet), record
-        return
-    if not isinstance(nested, list):
-        raise record.error("'items' is not a list", cell_text(nested))
-    kept = {"qid", "query", "facet", "items", "type"}
-    _add_query(
-        queries,
-        (query_id, facet),
-        record.text("query"),
-        _metadata(record, kept),
-    )
-    for entry in nested:
-        inner = record.inner(entry if isinstance(entry, Mapping) else {"text": entry})
-        inner = replace(inner, values={"type": record.text("type"), **inner.values})
-        if (own := inner.text("qid") or query_id) != query_id:
-            raise record.error(f"an item of query {query_id!r} says that it belongs to another one", own)
-        item = _item(inner, query_id, inner.text("facet") or facet)
-        _add_query(queries, (query_id, item.facet_id), record.text("query"), {})
-        yield item, inner
-
-
-def _add_query(
-    queries: dict[tuple[str, str | None], QueryInfo],
-    key: tuple[str, str | None],
-    text: str,
-    metadata: Mapping[str, Any],
-) -> None:
-    known = queries.get(key, QueryInfo())
-    queries[key] = QueryInfo(text or known.text, {**known.metadata, **metadata})
-
-
-def _item(record: _Record, query_id: str, facet: str | None) -> Item:
-    item_type, text = _text(record)
-    choices = _choices(record)
-    answers = _listed(record, "answers")
-    kind = _kind(record, item_type, choices, answers)
-    used = {*("qid", "query", "facet", "item", "type", "text", item_type, "kind", "answers", "choices"), "weight"}
-    used |= {"secret", "retired", "replaces", "metadata", "question", "nugget"}
-    try:
-        item = Item(
-            query_id=query_id,
-            text=text,
-            item_type=item_type,
-            item_id=record.text("item"),
-            facet_id=facet,
-            answers=tuple(dict.fromkeys(_fitting(kind, answer, choices) for answer in answers)),
-            kind=kind,
-            choices=choices,
-            weight=_weight(record),
-            secret=_flag(record, "secret"),
-            retired=_flag(record, "retired"),
-            replaces=record.text("replaces") or None,
-            metadata={**_metadata(record, used), **_mapping(record, "metadata")},
-        )
-    except ValueError as error:
-        raise record.error(str(error), None) from error
-    return replace(item, item_id="", replaces=item.item_id) if stale_id(item) else item
-
-
-def _text(record: _Record) -> tuple[ItemType, str]:
-    named = [name for name in ITEM_TYPES if record.text(name)]
-    if len(named) > 1:
-        raise record.error("an item is a question or a nugget, not both", record.text("nugget"))
-    said = record.text("type") or (named[0] if named else "question")
-    if said not in ITEM_TYPES:
-        raise record.error("the type of an item is question or nugget", said)
-    text = record.text(named[0] if named else "text")
-    if not text:
-        raise record.error("the item has no text: give it a 'question' or a 'nugget'", None)
-    return said, text
-
-
-def _kind(record: _Record, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> Kind:
-    said = record.text("kind")
-    if said and said not in KINDS:
-        raise record.error(f"the kind of an item is one of {', '.join(KINDS)}", said)
-    if said:
-        return said
-    return _inferred_kind(item_type, choices, answers)
-
-
-def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> Kind:
-    if choices:
-        return "multiple_choice"
-    yes_or_no = bool(answers) and {answer.casefold() for answer in answers} <= {"true", "false", "yes", "no"}
-    return "true_false" if yes_or_no and item_type == "question" else "free"
-
-
-def _metadata(record: _Record, used: set[str]) -> dict[str, Any]:
-    """All else that the record says; the workbench's keys that say nothing are written again anyway."""
-    silent = {"info": None, "test_collection": ""}
-    return {
-        key: value for key, value in record.values.items() if key not in used and (key, value) not in silent.items()
-    }
-
-
-def _fitting(kind: Kind, answer: str, choices: Mapping[str, str]) -> str:
-    """A gold answer in the form that its kind keeps: true or false; the letter of a choice."""
-    word = answer.casefold()
-    if kind == "true_false":
-        return "true" if word in TRUE_WORDS else "false" if word in FALSE_WORDS else answer
-    if kind == "multiple_choice" and answer not in choices:
-        return next(
-            (letter for letter, text in choices.items() if word in (letter.casefold(), text.casefold())), answer
-        )
-    return answer
-
-
-def _listed(record: _Record, name: str) -> tuple[str, ...]:
-    value = record.values.get(name)
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise record.error(f"{name!r} begins like a JSON list and is none", value) from error
-    parts = value if isinstance(value, list) else cell_text(value).split("|")
-    return tuple(text for part in parts if (text := cell_text(part).strip()))
-
-
-def _choices(record: _Record) -> dict[str, str]:
-    value = record.values.get("choices")
-    if isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{")):
-        return {str(letter): cell_text(text) for letter, text in _mapping(record, "choices").items()}
-    return {chr(ord("A") + place): text for place, text in enumerate(_listed(record, "choices"))}
-
-
-def _mapping(record: _Record, name: str) -> Mapping[str, Any]:
-    value = record.values.get(name)
-    if value is None or value == "":
-        return {}
-    try:
-        value = json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise record.error(f"{name!r} is not a JSON object", cell_text(value)) from error
-    if not isinstance(value, Mapping):
-        raise record.error(f"{name!r} is not a JSON object", cell_text(value))
-    return value
-
-
-def _weight(record: _Record) -> float:
-    given = record.text("weight")
-    try:
-        return float(given) if given else 1.0
-    except ValueError as error:
-        raise record.error("the weight is not a number", given) from error
-
-
-def _flag(record: _Record, name: str) -> bool:
-    given = record.text(name).casefold()
-    if given not in _TRUE | _FALSE:
-        raise record.error(f"{name!r} is true or false", given)
-    return given in _TRUE
 
 
 def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
@@ -327,7 +122,7 @@ def _entry(item: Item) -> dict[str, Any]:
     name = item.item_type
     ours: dict[str, Any] = {"kind": item.kind, "choices": dict(item.choices), "weight": item.weight}
     ours |= {"secret": item.secret, "retired": item.retired, "replaces": item.replaces}
-    implied: dict[str, Any] = {"kind": _inferred_kind(name, item.choices, item.answers), "choices": {}, "weight": 1.0}
+    implied: dict[str, Any] = {"kind": inferred_kind(name, item.choices, item.answers), "choices": {}, "weight": 1.0}
     implied |= {"secret": False, "retired": False, "replaces": None}
     return {
         "query_id": item.query_id,

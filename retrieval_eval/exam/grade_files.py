@@ -58,19 +58,21 @@ def write_grades(path: Path | str, graded: Graded) -> int:
     return len(rows)
 
 
-def workbench_entries(grades: Iterable[Grade], grader: Grader, *, rated: bool, tau: int) -> dict[str, dict[str, Any]]:
-    """One query's grades as entries of ``exam_grades`` by passage_id.
+def workbench_entries(
+    graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
+) -> dict[str, dict[str, Any]]:
+    """Some grades of one query as entries of ``exam_grades`` by passage_id.
 
     Args:
+        graded: says whether the grader rates, or gives 1 for right and 0 for wrong, and which items are nuggets.
+        grader: who gave the grades.
         grades: of one query.
-        grader: who gave them.
-        rated: they are self-ratings; otherwise they are 1 for right and 0 for wrong.
-        tau: the lowest grade that counts as correctly answered.
+        tau: the lowest rating that counts as correctly answered.
     """
     by_passage: dict[str, list[Grade]] = {}
     for entry in grades:
         by_passage.setdefault(entry.passage_id, []).append(entry)
-    return {passage: _entry(entries, grader, rated, tau) for passage, entries in by_passage.items()}
+    return {passage: _entry(graded, grader, entries, tau) for passage, entries in by_passage.items()}
 
 
 def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
@@ -90,7 +92,7 @@ def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
     for query_id, passages_ in graded.passages.items():
         query = new_query(query_id, [_paragraph(graded, ranked, query_id, *named) for named in passages_.items()])
         for grader, entries in by_query.get(query_id, []):
-            query = query.with_grades(workbench_entries(entries, grader, rated=grader in graded.rated, tau=tau))
+            query = query.with_grades(workbench_entries(graded, grader, entries, tau=tau))
         yield query
 
 
@@ -112,19 +114,23 @@ def _paragraph(
     }
 
 
-def _entry(entries: Sequence[Grade], grader: Grader, rated: bool, tau: int) -> dict[str, Any]:
+def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -> dict[str, Any]:
+    rated = grader in graded.rated
     least = tau if rated else 1
-    graded = [entry for entry in entries if entry.grade is not None]
-    right = [entry.item_id for entry in graded if entry.grade is not None and entry.grade >= least]
-    wrong = [entry.item_id for entry in graded if entry.grade is not None and entry.grade < least]
-    ratings = [{"question_id": entry.item_id, "nugget_id": None, "self_rating": entry.grade} for entry in graded]
+    known = [entry for entry in entries if entry.grade is not None]
+    right = [entry.item_id for entry in known if entry.grade is not None and entry.grade >= least]
+    wrong = [entry.item_id for entry in known if entry.grade is not None and entry.grade < least]
+    ratings = [
+        {("nugget_id" if entry.item_id in graded.nuggets else "question_id"): entry.item_id, "self_rating": entry.grade}
+        for entry in known
+    ]
     return {
         "correctAnswered": right,
         "wrongAnswered": wrong,
         "answers": [[entry.item_id, entry.answer] for entry in entries],
         "llm": grader.llm,
         "llm_options": {},
-        "exam_ratio": len(right) / len(graded) if graded else 0.0,
+        "exam_ratio": len(right) / len(known) if known else 0.0,
         "prompt_info": {"prompt_class": grader.prompt, "is_self_rated": rated},
         "self_ratings": ratings if rated else None,
     }
@@ -164,6 +170,7 @@ class _Reader:
     def __init__(self) -> None:
         self.grades: dict[Grader, dict[tuple[str, str, str], Grade]] = {}
         self.rated: set[Grader] = set()
+        self.nuggets: set[str] = set()
         self.passages: dict[str, dict[str, str]] = {}
         self.labels: dict[str, dict[str, int]] = {}
         self.direct: dict[Grader, dict[str, dict[str, int]]] = {}
@@ -198,6 +205,8 @@ class _Reader:
             self.rated.add(grader)
             for rating in ratings:
                 name = "question_id" if rating.get("question_id") is not None else "nugget_id"
+                if name == "nugget_id":
+                    self.nuggets.add(_text(query, rating, name))
                 found[_text(query, rating, name)] = _whole(query, rating.get("self_rating"))
         else:
             found |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
@@ -217,6 +226,7 @@ class _Reader:
             {key: tuple(dict.fromkeys(place[2] for place in sorted(places))) for key, places in self.ranked.items()},
             self.labels,
             self.direct,
+            frozenset(self.nuggets),
         )
 
 

@@ -59,6 +59,7 @@ class Graded:
         rankings: which passages make up which agent's response.
         labels: relevance by people.
         direct: relevance labels that a model gave without items, by grader.
+        nuggets: ids of the items that are known to be nuggets and not questions.
     """
 
     grades: Mapping[Grader, Sequence[Grade]]
@@ -67,6 +68,7 @@ class Graded:
     rankings: Rankings = field(default_factory=dict)
     labels: Labels = field(default_factory=dict)
     direct: Mapping[Grader, Labels] = field(default_factory=dict)
+    nuggets: frozenset[str] = frozenset()
 
     def chosen(self, llm: str | None = None, prompt: str | None = None) -> Grader:
         """The one grader that fits; where several do, the only one of them that rates on a scale.

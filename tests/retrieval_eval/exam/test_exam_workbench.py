@@ -10,7 +10,7 @@ import pytest
 
 from judges.errors import DataError
 from retrieval_eval.exam.grade_files import read_graded, to_workbench, workbench_entries, write_grades
-from retrieval_eval.exam.grades import Grade, Grader
+from retrieval_eval.exam.grades import Grade, Graded, Grader
 from retrieval_eval.exam.workbench import read_workbench, write_workbench
 from tests.support.workbench_files import EXTRACTION, RATING, RATINGS, write_graded
 
@@ -115,9 +115,19 @@ def test_an_empty_grade_is_no_grade(tmp_path: Path) -> None:
 
 def test_checked_answers_are_written_without_ratings() -> None:
     grades = [Grade("q", "p", "a", 1, "epidermis"), Grade("q", "p", "b", 0), Grade("q", "p", "c", None, "x")]
-    entry = workbench_entries(grades, Grader("t5", "extract"), rated=False, tau=4)["p"]
+    grader = Grader("t5", "extract")
+    entry = workbench_entries(Graded({grader: grades}), grader, grades, tau=4)["p"]
     assert (entry["correctAnswered"], entry["wrongAnswered"], entry["self_ratings"]) == (["a"], ["b"], None)
     assert entry["answers"] == [["a", "epidermis"], ["b", ""], ["c", "x"]]
+
+
+def test_ratings_name_nuggets_as_nuggets() -> None:
+    grades, grader = [Grade("q", "p", "a", 4), Grade("q", "p", "n", 5)], Grader("t5", "rate")
+    graded = Graded({grader: grades}, frozenset({grader}), nuggets=frozenset({"n"}))
+    assert workbench_entries(graded, grader, grades, tau=5)["p"]["self_ratings"] == [
+        {"question_id": "a", "self_rating": 4},
+        {"nugget_id": "n", "self_rating": 5},
+    ]
 
 
 GOOD = '{"paragraph_id": "p", "text": "t"%s}'
