@@ -10,6 +10,7 @@ from typing import Any
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.feed import Lookup
+from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.prompting import Prompting
@@ -30,9 +31,9 @@ def load_data(config: Config) -> Dataset:
     """The data a configuration names."""
     section = config.data
     data = load_dataset(section.queries, section.documents, section.answers)
-    if not section.runs:
-        return data
-    return with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+    if section.runs:
+        data = with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+    return with_qrels(data, section.qrels) if section.qrels else data
 
 
 def run(

@@ -13,7 +13,7 @@ from judges.types import LABEL, ReplyContract, Task, Verdict, word_per_value
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
 
-_COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
+_COLUMNS_OF_LABELS = {"qid", "did", "judge", LABEL, "reason"}
 
 
 class Scale(Section):
