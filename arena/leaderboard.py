@@ -15,6 +15,7 @@ from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
+from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
@@ -46,6 +47,7 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
+        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         complete: whether every want has a judgment.
     """
 
@@ -60,6 +62,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
+    retrieval: RetrievalBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -107,6 +110,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
     )
 
 

@@ -21,6 +21,7 @@ from arena.store import IDENTICAL, Runner, Store, Wanted
 from judges.errors import InputError
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Judgment, Task, Verdict
+from retrieval_eval.measures import default_measures
 
 _TIE_OF_EQUALS = Judgment(
     IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0
@@ -124,4 +125,6 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     for task, template in prompting.templates.items():
         settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
+    if config.retrieval is not None and config.retrieval.measures is None:
+        settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
     return settings

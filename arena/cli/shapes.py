@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
+from arena.cli.retrieval_shapes import agent_columns, agent_json, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -45,6 +46,7 @@ def board_json(board: Leaderboard) -> Row:
             "complete": board.complete,
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
+            "retrieval": retrieval_json(board.retrieval),
             "notes": list(ratings.notes) if ratings else [],
             "settings": dict(board.settings),
         }
@@ -123,19 +125,25 @@ def flat_ratings(ratings: Ratings) -> list[Row]:
 
 
 def flat_rows(board: Leaderboard) -> list[Row]:
-    """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
+    """One flat row per agent with the same columns each, best first; without ratings what else is known."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
-    rows += [{"agent": agent} for agent in board.criteria if board.ratings is None]
+    if board.ratings is None:
+        rows = [{"agent": agent} for agent in dict.fromkeys([*board.criteria, *scored_agents(board.retrieval)])]
     for row in rows:
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
+        row.update(agent_columns(board.retrieval, row["agent"]))
     return [rounded(row) for row in rows]
 
 
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
-    return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+    return {
+        **asdict(row),
+        "criteria": {name: asdict(grade) for name, grade in grades.items()},
+        "retrieval": agent_json(board.retrieval, row.agent),
+    }
 
 
 def _shortfall_json(board: Leaderboard) -> Row | None:
