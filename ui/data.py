@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import streamlit as st
 
+from arena import samples
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
 from arena.prompting import Labels
@@ -96,6 +97,13 @@ def labels(source: Source) -> Labels:
     """What the relevance judges together said about each retrieved document."""
     with closing(Store.open(source.location)) as store:
         return labels_of(store, source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
+def labels_by_judge(source: Source) -> Mapping[str, Labels]:
+    """What each relevance judge said, its samples combined."""
+    with closing(Store.open(source.location)) as store:
+        return samples.labels_by_judge(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Counting wins …")

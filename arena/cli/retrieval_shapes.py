@@ -40,12 +40,6 @@ def retrieval_json(board: RetrievalBoard | None) -> Row | None:
     }
 
 
-def agent_json(board: RetrievalBoard | None, agent: str) -> Row:
-    """One agent's scores by whose labels, for its place among ``agents``; nothing if it retrieved nothing."""
-    found = {} if board is None else board.scores
-    return {source: _agent_json(own.agents[agent]) for source, own in found.items() if agent in own.agents}
-
-
 def scored_agents(board: RetrievalBoard | None) -> list[str]:
     """Agents that have any scores."""
     found = {} if board is None else board.scores
@@ -53,7 +47,7 @@ def scored_agents(board: RetrievalBoard | None) -> list[str]:
 
 
 def agent_columns(board: RetrievalBoard | None, agent: str) -> Row:
-    """The same as columns of a flat row, which are the same for every agent."""
+    """One agent's scores as columns of a flat row, the same columns for every agent."""
     row: Row = {}
     for source, scores in ({} if board is None else board.scores).items():
         own, first = scores.agents.get(agent), True

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
-from arena.cli.retrieval_shapes import agent_columns, agent_json, retrieval_json, scored_agents
+from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -139,11 +139,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
 
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
-    return {
-        **asdict(row),
-        "criteria": {name: asdict(grade) for name, grade in grades.items()},
-        "retrieval": agent_json(board.retrieval, row.agent),
-    }
+    return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
 
 
 def _shortfall_json(board: Leaderboard) -> Row | None:
