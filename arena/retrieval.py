@@ -10,6 +10,7 @@ from arena.config import RatingsSection
 from arena.dataset import SHARED, Dataset
 from arena.samples import across_judges, combinations, combined, document_labels, of_each_judge
 from arena.store import Result, Wanted
+from judges.errors import InputError
 from judges.pointwise import label_of
 from judges.types import Judgment, Retrieved
 from retrieval_eval.label_agreement import LabelAgreement, label_agreement
@@ -148,6 +149,19 @@ def retrieval_board(
         agreement=label_agreement(people, labels["judge"], **resampling) if len(labels) > 1 else None,
         rankings=_rankings(metrics, resampling),
     )
+
+
+def check_measures(names: Iterable[str], data: Dataset) -> None:
+    """See beforehand whether measures can be computed on these queries: some take numbered ones only.
+
+    Raises:
+        InputError: one cannot.
+    """
+    try:
+        labels = {query_id: {"document": 1} for query_id in data.queries}
+        evaluate(labels, {"an agent's run": {query_id: {"document": 1.0} for query_id in data.queries}}, names)
+    except InputError as error:
+        raise InputError(f"retrieval.measures: {error}") from error
 
 
 def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:

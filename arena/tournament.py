@@ -14,6 +14,7 @@ from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.prompting import Prompting
+from arena.retrieval import check_measures
 from arena.run_files import with_runs
 from arena.samples import combinations
 from arena.stages import StageRunner
@@ -66,6 +67,8 @@ def run(
     if not wants:
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
+    if config.retrieval is not None and config.retrieval.measures is not None:
+        check_measures(config.retrieval.measures, data)
     asked = [task for task in prompting.tasks() if only is None or task in only]
     settings = stored_settings(config, prompting)
     stop = Stop()

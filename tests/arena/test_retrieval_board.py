@@ -12,10 +12,14 @@ import pytest
 
 from arena.config import load_config
 from arena.dataset import Dataset
+from arena.human_qrels import with_qrels
 from arena.leaderboard import leaderboard
 from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.store import Result, Store, Wanted
+from judges.errors import DataError, InputError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task
+from tests.support.llm_server import LLMServer
+from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as run_quietly
 
 SETTINGS: dict[str, Any] = {"ratings": {"bootstrap": {"samples": 100}}, "retrieval": {"depth": 9}}
@@ -127,6 +131,43 @@ def test_documents_that_all_agents_were_given_are_nobody_s_retrieval() -> None:
     found = retrieval_board(shared, [said(2)], SETTINGS)
     assert found is not None
     assert (found.scores, found.without_documents) == ({}, ("x",))
+
+
+def test_measures_that_cannot_be_computed_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    write_data(tmp_path)  # its queries have no numbers for names
+    with LLMServer() as server:
+        config = configured(tmp_path, server.openai_url, retrieval={"judge": "judge", "measures": ["ERR@10"]})
+        with pytest.raises(InputError, match=r"^retrieval.measures: .*ERR@10.* cannot be computed"):
+            run_quietly(config)
+        assert server.calls == []
+    with pytest.raises(ValueError, match=r"ndcg@10: no such measure; is it nDCG@10"):
+        configured(tmp_path, retrieval={"judge": "judge", "measures": "ndcg@10"})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (["q9 0 d 1"], "has labels for none of the queries, but for others ('q9')"),
+        (["q1 0 d 1.5"], "the label is not a whole number ('1.5')"),
+        (["q1 0 d 1", "q1 0 d 2"], "query 'q1', document 'd' has the label 1 in another file ('2')"),
+    ],
+)
+def test_people_s_labels_that_cannot_be_used_are_one_line(tmp_path: Path, content: list[str], said: str) -> None:
+    files = [tmp_path / f"{number}.qrels" for number in range(len(content))]
+    for file, line in zip(files, content, strict=True):
+        file.write_text(f"{line}\n", encoding="utf-8")
+    with pytest.raises(DataError) as raised:
+        with_qrels(data(), files)
+    assert str(raised.value).startswith(str(files[-1]))
+    assert str(raised.value).endswith(said)
+
+
+def test_people_s_labels_of_several_files_are_one_set_and_change_the_data(tmp_path: Path) -> None:
+    for name, lines in (("a", "q2 0 d1 1\nq9 0 d1 1\n"), ("b", "q1 0 nobody 2\nq2 0 d1 1\n")):
+        (tmp_path / name).write_text(lines, encoding="utf-8")
+    labelled = with_qrels(data(), [tmp_path / "a", tmp_path / "b"])
+    assert labelled.qrels == {"q1": {"nobody": 2}, "q2": {"d1": 1}}
+    assert labelled.digest() != data().digest()
 
 
 CONFIG = """
