@@ -6,19 +6,21 @@ from pathlib import Path
 
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
+from arena.samples import outcomes
 from arena.store import Store
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
 from judges.files import open_replacing
+from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """Every verdict as judged, one row per order shown; returns the number of rows."""
-    outcomes = store.outcomes(tournament, Task.PAIRWISE)
-    verdicts = list(game_verdicts(outcomes))
-    reasons = [result.reason for _, result in outcomes if isinstance(result, Judgment)]
+    judged = outcomes(store, tournament, Task.PAIRWISE)
+    verdicts = list(game_verdicts(judged))
+    reasons = [result.reason for _, result in judged if isinstance(result, Judgment)]
     write_verdicts(out, verdicts, {"reason": reasons})
     return len(verdicts)
 
@@ -26,24 +28,29 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
 def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Relevance labels; trec_eval's ``qid 0 docid label`` where the file ends in ``.qrels``.
 
+    What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
+
     Raises:
         DataError: the file cannot be written, or qrels cannot hold a name.
     """
     judged = [
         (want.query_id, want.item, result)
-        for want, result in store.outcomes(tournament, Task.RELEVANCE)
+        for want, result in outcomes(store, tournament, Task.RELEVANCE)
         if isinstance(result, Judgment)
     ]
     if out.suffix == ".qrels":
-        lines = [_qrels_line(out, query_id, doc_id, result.outcome) for query_id, doc_id, result in judged]
+        lines = [_qrels_line(out, query_id, doc_id, label_of(result.outcome)) for query_id, doc_id, result in judged]
         with open_replacing(out) as file:
             file.write("".join(lines).encode())
         return len(lines)
-    rows: list[dict[str, Cell]] = [
-        {"qid": query_id, "did": doc_id, "label": str(result.outcome), "reason": result.reason}
-        for query_id, doc_id, result in judged
-    ]
-    write_rows(out, ("qid", "did", "label", "reason"), rows)
+    rows: list[dict[str, Cell]] = []
+    names: dict[str, None] = {}
+    for query_id, doc_id, result in judged:
+        details = details_of(result.outcome)
+        names |= dict.fromkeys(details)
+        label = {"label": str(label_of(result.outcome)), "reason": result.reason}
+        rows.append({**details, "qid": query_id, "did": doc_id, **label})
+    write_rows(out, ("qid", "did", "label", *names, "reason"), rows)
     return len(rows)
 
 
@@ -56,7 +63,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
-    for want, result in store.outcomes(tournament, Task.CRITERIA):
+    for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
             graded = grades(result, settings)
             names |= dict.fromkeys(graded)
@@ -77,7 +84,7 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     return len(data.answers)
 
 
-def _qrels_line(out: Path, query_id: str, doc_id: str, label: object) -> str:
+def _qrels_line(out: Path, query_id: str, doc_id: str, label: int) -> str:
     for name in (query_id, doc_id):
         if name.split() != [name]:
             raise DataError(out, "qrels have no place for a name with white space; write a .csv file", value=name)

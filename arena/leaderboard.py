@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from arena.adaptive import Meeting
@@ -15,6 +15,7 @@ from arena.dataset import Dataset
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
+from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
@@ -44,6 +45,7 @@ class Leaderboard:
         adaptive: how far an adaptive schedule has come, ``None`` with any other.
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
+        consistency: per stage and judge that was asked several times, how far its samples agree.
         complete: whether every want has a judgment.
     """
 
@@ -57,6 +59,7 @@ class Leaderboard:
     adaptive: AdaptiveState | None = None
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
+    consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -82,7 +85,8 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
     """
     name = tournament or only_tournament(store)
     settings = store.settings(name)
-    outcomes = {task: found for task in Task if (found := store.outcomes(name, task))}
+    samples = {task: found for task in Task if (found := store.outcomes(name, task))}
+    outcomes = {task: combined(found, combinations(settings)) for task, found in samples.items()}
     wanted_games = outcomes.get(Task.PAIRWISE, ())
     verdicts = list(game_verdicts(wanted_games))
     lacking = shortfall(wanted_games, RatingsSection.model_validate(settings["ratings"]).min_coverage)
@@ -102,6 +106,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         _adaptive(settings, data, wanted_games, verdicts),
         panel_ratings(games) if several else None,
         lacking,
+        {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
     )
 
 
@@ -164,18 +169,18 @@ def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[st
     return dict(sorted(causes.items()))
 
 
-def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, int]:
+def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
     """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
     if isinstance(judgment.outcome, Mapping):
-        return {name: int(grade) for name, grade in judgment.outcome.items()}
+        return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = settings["criteria"]["names"]
-    return {name: int(judgment.outcome)}
+    return {name: float(judgment.outcome)}
 
 
 def _criteria(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, CriterionMean]]:
-    given: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    given: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     wanted: Counter[str] = Counter()
     for want, result in outcomes:
         wanted[want.item] += 1

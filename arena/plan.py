@@ -71,6 +71,7 @@ def plan(config: Config) -> Plan:
         InputError: data or prompts cannot be used.
     """
     prompting = Prompting(config, load_data(config), assume_relevant=True)
+    prompting.check()
     notes = [
         f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
         "replies outside their contract are asked again, and attempts repeated, on top of this",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,13 +12,13 @@ from arena.dataset import SHARED, Dataset
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
-from judges.errors import RETRIED_NEXT_RUN
+from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
-from judges.pointwise import relevance_prompt
+from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
 from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
 
-Labels = Mapping[tuple[str, str], Result | None]
+Labels = dict[tuple[str, str], Result | None]
 """By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
 
 
@@ -38,10 +38,16 @@ class Prompting:
 
     def wants(self) -> Iterator[Wanted]:
         """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need."""
+        stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
         for task in self.tasks():
-            yield from {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}[
-                task
-            ]()
+            yield from self._repeated(stages[task]())
+
+    def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
+        """Each want as often as its judge is asked."""
+        for want in wants:
+            yield want
+            for sample in range(1, self.config.judges[want.judge].samples):
+                yield replace(want, sample=sample)
 
     def tasks(self) -> list[Task]:
         """The stages that the configuration asks for, in the order they are done."""
@@ -61,10 +67,10 @@ class Prompting:
         assert section is not None
         plan = section.schedule
         if plan.kind == "adaptive":
-            yield from self.game_wants(AdaptiveGames(section, self.data).at_most())
+            yield from self._once(AdaptiveGames(section, self.data).at_most())
             return
         schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, section.both_orders, plan.seed)
-        yield from self.game_wants(games(schedule, self._answering))
+        yield from self._once(games(schedule, self._answering))
 
     def adaptive_games(self) -> AdaptiveGames | None:
         """The schedule that chooses games as verdicts come in, where the configuration asks for one."""
@@ -73,7 +79,10 @@ class Prompting:
         return AdaptiveGames(section, self.data) if section is not None and adaptive else None
 
     def game_wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
-        """Each game once for every answer judge."""
+        """Each game for every answer judge, as often as that one is asked."""
+        return self._repeated(self._once(chosen))
+
+    def _once(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
         section = self.config.pairwise
         assert section is not None
         for game in chosen:
@@ -97,10 +106,25 @@ class Prompting:
 
         Raises:
             PromptError: a prompt file cannot be used.
+            ConfigError: no label of the relevance prompt reaches the threshold of an answer judge's documents.
         """
+        self._check_thresholds()
         trial = replace(self, assume_relevant=True)
         for want in {want.task: want for want in self.wants()}.values():
             trial.prompt(want)
+
+    def _check_thresholds(self) -> None:
+        """An answer judge whose threshold no label can reach would be shown no document, and nobody would notice."""
+        if self.config.retrieval is None:
+            return
+        template = self.templates[Task.RELEVANCE]
+        highest = template.reply.highest_label()
+        for name, section in (("pairwise", self.config.pairwise), ("criteria", self.config.criteria)):
+            if section is not None and section.documents.include and section.documents.threshold > highest:
+                raise ConfigError(
+                    f"{name}.documents.threshold: {section.documents.threshold} is above {highest}, the highest label "
+                    f"of the relevance prompt {template.name!r}"
+                )
 
     @cached_property
     def templates(self) -> dict[Task, PromptTemplate]:
@@ -112,6 +136,12 @@ class Prompting:
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         return {task: load_prompt(section.prompt, task) for task, section in sections.items() if section is not None}
+
+    def needs_labels(self, task: Task) -> bool:
+        """Whether a stage's prompts show documents with their relevance labels."""
+        sections = {Task.PAIRWISE: self.config.pairwise, Task.CRITERIA: self.config.criteria}
+        section = sections.get(task)
+        return self.config.retrieval is not None and section is not None and section.documents.include
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
         """The two answers of a game in the order shown."""
@@ -125,6 +155,10 @@ class Prompting:
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of one want; ``None`` while documents it needs have no relevance result yet."""
+        prompt = self._rendered(want)
+        return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
+
+    def _rendered(self, want: Wanted) -> Prompt | None:
         query, template = self.data.queries[want.query_id], self.templates[want.task]
         if want.task is Task.RELEVANCE:
             return relevance_prompt(template, query, self.data.documents[want.item])
@@ -171,8 +205,7 @@ class Prompting:
         for document in pool:
             result = self.labels.get((query_id, document.doc_id))
             if isinstance(result, Judgment):
-                assert isinstance(result.outcome, int)
-                annotated.append(AnnotatedDocument(document, result.outcome, result.reason))
+                annotated.append(AnnotatedDocument(document, label_of(result.outcome), result.reason))
             elif result is None or result.cause in RETRIED_NEXT_RUN:
                 if not self.assume_relevant:
                     return None

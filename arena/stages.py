@@ -1,335 +1,199 @@
-"""One stage of a run: every want is found in the store, asked of its judge, or left for later."""
+"""A run's one queue: all stages and judges at once, each want as soon as what it needs is there."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-from arena.prompting import Prompting
-from arena.store import IDENTICAL, Result, Store, Wanted, chunks
-from judges.errors import RETRIED_NEXT_RUN, ReplyError
-from judges.identity import judgment_id
-from judges.parse import parse_reply
-from judges.runtime import Judge, Request, Stop, judge_all
-from judges.types import JudgeFailure, Judgment, Prompt, Task
+from arena.adaptive_games import AdaptiveGames
+from arena.feed import Feed, Lookup
+from arena.labels import Labelling
+from arena.leaderboard import game_verdicts
+from arena.ledger import Ledger, Progress
+from arena.samples import Combine, combined
+from arena.store import BEAT_S, Result, Wanted, chunks
+from arena.writer import Writer
+from judges.errors import StoreError
+from judges.runtime import judge_all
+from judges.types import Judgment, Task
 
-_PREPARED_AT_ONCE = 64
-"""Prompts rendered and looked up together: enough to spare the store, few enough not to hold up replies."""
-
-Kind: TypeAlias = Literal["judged", "known", "failed"]
-
-
-class Progress(Protocol):
-    """Told of what happens, to show it."""
-
-    def begin(self, task: Task, wanted: int) -> None:
-        """A stage begins."""
-
-    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
-        """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
+_LOOKED_UP_AT_ONCE = 256
 
 
-@dataclass(slots=True)
-class StageSummary:
-    """What became of a stage's wants.
-
-    Attributes:
-        wanted: all of them.
-        judged: by a call of this run.
-        known: without a call: judged earlier, the same texts as another want, or equal answers.
-        failed: no judgment, and asking again would need ``retry_failed``; or a call of this run that failed.
-        calls: requests sent, attempts included.
-        cost_usd: of this run's calls, as far as prices and tokens are known.
-        cost_unknown: results of this run without a known cost.
-    """
-
-    wanted: int
-    judged: int = 0
-    known: int = 0
-    failed: int = 0
-    calls: int = 0
-    cost_usd: float = 0.0
-    cost_unknown: int = 0
-
-    @property
-    def left(self) -> int:
-        """Not asked: a judge stopped, money spent, a stop requested, or documents not labelled yet."""
-        return self.wanted - self.judged - self.known - self.failed
-
-
-@dataclass(slots=True)
-class RunSummary:
-    """What a run did; ``stopped`` holds a line for each judge that could not go on."""
-
-    stages: dict[Task, StageSummary] = field(default_factory=dict)
-    stopped: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every want of the stages that were asked for has a judgment."""
-        return all(stage.failed + stage.left == 0 for stage in self.stages.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A want whose judgment's id is known, with the result where the store has one; equal answers need no prompt."""
-
-    judgment_id: str
-    prompt: Prompt | None
-    known: Result | None
-
-
-@dataclass
 class StageRunner:
-    """Runs the stages of one tournament, one after another, on one store."""
+    """Judges what the stages of one tournament want and the store does not know.
 
-    tournament: str
-    prompting: Prompting
-    store: Store
-    judges: dict[str, Judge]
-    progress: Progress
-    retry_failed: bool
-    summary: RunSummary = field(default_factory=RunSummary)
-    _ledgers: dict[Task, _Ledger] = field(default_factory=dict)
+    Documents come first. A query's games and grades follow as soon as all its documents have their labels, so nobody
+    waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged.
 
-    async def judge(self, task: Task, stop: Stop) -> None:
-        """Ask for everything of a stage that the store does not know."""
-        wants = self.wants(task)
-        self.begin(task, len(wants))
-        await self.ask(task, wants, stop)
-
-    def begin(self, task: Task, at_most: int) -> None:
-        """Show that a stage begins, whose wants then come by ``ask``, all at once or in batches."""
-        self._ledgers[task] = _Ledger(task, StageSummary(0), self.progress)
-        self.summary.stages[task] = self._ledgers[task].stage
-        self.progress.begin(task, at_most)
-
-    async def ask(self, task: Task, wants: Sequence[Wanted], stop: Stop) -> None:
-        """Ask for those of a stage's wants that the store does not know."""
-        ledger, by_judge = self._ledgers[task], _by_judge(wants)
-        ledger.stage.wanted += len(wants)
-        writer = _Writer(self.store, ledger)
-        requests = {name: self._missing(wants, ledger) for name, wants in by_judge.items()}
-        writing = asyncio.create_task(writer.work())
-        try:
-            await judge_all(requests, self.judges, writer.put, stop)
-        finally:
-            await writer.end()
-            await writing
-        for rest in requests.values():
-            for _ in rest:  # nobody is asked any more, but what the store knows is counted and linked
-                pass
-        self._note_stopped()
-        self._learn_labels(task)
-
-    def find_again(self, task: Task, wants: Sequence[Wanted]) -> None:
-        """Link a stage's wants to what the store knows, without asking."""
-        for chunk in chunks(wants, _PREPARED_AT_ONCE):
-            self._prepare(chunk)
-        self._learn_labels(task)
-
-    def wants(self, task: Task) -> list[Wanted]:
-        """All that a stage needs judged."""
-        return [want for want in self.prompting.wants() if want.task is task]
-
-    def _missing(self, wants: Sequence[Wanted], ledger: _Ledger) -> Iterator[Request]:
-        """The requests that need a call; counts all others on the way."""
-        for chunk in chunks(wants, _PREPARED_AT_ONCE):
-            for prepared in self._prepare(chunk):
-                known = self._parsed_anew(prepared) if isinstance(prepared.known, JudgeFailure) else prepared.known
-                if isinstance(known, Judgment):
-                    ledger.count("known")
-                elif known is not None and known.cause not in RETRIED_NEXT_RUN and not self.retry_failed:
-                    ledger.count("failed")
-                elif prepared.prompt is not None and ledger.is_first(prepared.judgment_id):
-                    yield Request(prepared.judgment_id, prepared.prompt)
-
-    def _prepare(self, wants: Sequence[Wanted]) -> list[_Prepared]:
-        """Find ids and results, and link the wants to them. Wants that wait for labels are left out."""
-        found = self._identified(wants)
-        known = self.store.results([ident for _, ident, _ in found])
-        self.store.assign(self.tournament, [(want, ident) for want, ident, _ in found])
-        return [_Prepared(ident, prompt, known.get(ident)) for _, ident, prompt in found]
-
-    def results(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
-        """What the store knows of these wants by now; ``None`` where that is nothing."""
-        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
-        for chunk in chunks(wants, _PREPARED_AT_ONCE):
-            found = self._identified(chunk)
-            known = self.store.results([ident for _, ident, _ in found])
-            results.update((want, known.get(ident)) for want, ident, _ in found)
-        return list(results.items())
-
-    def _identified(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, str, Prompt | None]]:
-        found: list[tuple[Wanted, str, Prompt | None]] = []
-        for want in wants:
-            if want.task is Task.PAIRWISE and self.prompting.equal_answers(want):
-                found.append((want, IDENTICAL, None))
-            elif (prompt := self.prompting.prompt(want)) is not None:
-                provider = self.judges[want.judge].provider
-                found.append((want, judgment_id(prompt, provider.identity, by_name=provider.judges_names), prompt))
-        return found
-
-    def _parsed_anew(self, prepared: _Prepared) -> Result | None:
-        """A stored reply that the present parser accepts is a judgment, without a new call."""
-        failure = prepared.known
-        if not isinstance(failure, JudgeFailure) or failure.cause != "contract" or prepared.prompt is None:
-            return failure
-        try:
-            parsed = parse_reply(failure.reply or "", prepared.prompt.contract, prepared.prompt.inputs)
-        except ReplyError:
-            return failure
-        judgment = Judgment(
-            failure.judgment_id,
-            parsed.outcome,
-            parsed.reason,
-            failure.reply or "",
-            failure.model,
-            failure.usage,
-            failure.calls,
-            failure.latency_s,
-            failure.cost_usd,
-            failure.rejected,
-        )
-        self.store.save([(prepared.prompt.task, prompt_label(prepared.prompt), judgment)])
-        return judgment
-
-    def _learn_labels(self, task: Task) -> None:
-        if task is Task.RELEVANCE:
-            outcomes = self.store.outcomes(self.tournament, task)
-            self.prompting.labels = {(want.query_id, want.item): result for want, result in outcomes}
-
-    def _note_stopped(self) -> None:
-        for name, judge in self.judges.items():
-            reason = str(judge.stopped) if judge.stopped else f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
-            line = f"judge {name!r} stopped: {reason}"
-            if not judge.may_go_on and line not in self.summary.stopped:
-                self.summary.stopped.append(line)
-
-
-def _by_judge(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
-    by_judge: dict[str, list[Wanted]] = {}
-    for want in wants:
-        by_judge.setdefault(want.judge, []).append(want)
-    return by_judge
-
-
-class _Ledger:
-    """Counts the wants of one stage; several wants may share one judgment."""
-
-    def __init__(self, task: Task, stage: StageSummary, progress: Progress) -> None:
-        self.task, self.stage, self._progress = task, stage, progress
-        self._waiting: dict[str, int] = {}
-        self._done: dict[str, Kind] = {}
-
-    def count(self, kind: Kind, cost_usd: float | None = None) -> None:
-        setattr(self.stage, kind, getattr(self.stage, kind) + 1)
-        self._progress.count(self.task, kind, cost_usd)
-
-    def is_first(self, ident: str) -> bool:
-        """Whether nothing in this run asked for this judgment before; if not, the want is counted with the first."""
-        if ident in self._done:
-            self.count("failed" if self._done[ident] == "failed" else "known")
-            return False
-        self._waiting[ident] = self._waiting.get(ident, 0) + 1
-        return self._waiting[ident] == 1
-
-    def settle(self, result: Result) -> None:
-        """Count a result that is safely stored, for every want that waits for it."""
-        kind: Kind = "judged" if isinstance(result, Judgment) else "failed"
-        self._done[result.judgment_id] = kind
-        self.stage.calls += result.calls
-        self.stage.cost_usd += result.cost_usd or 0.0
-        self.stage.cost_unknown += result.cost_usd is None
-        self.count(kind, result.cost_usd)
-        for _ in range(self._waiting.pop(result.judgment_id, 1) - 1):
-            self.count("failed" if kind == "failed" else "known")
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    """A result on its way into the store; ``kept`` is done once it is committed."""
-
-    task: Task
-    label: str
-    result: Result
-    kept: asyncio.Future[None]
-
-
-class _Writer:
-    """Commits results as they come: whatever has arrived while the last commit ran goes into the next.
-
-    Whoever puts a result waits until it is committed, so that a judge is asked the next question only when its last
-    reply is safe: a process killed at any moment loses the calls in flight and nothing else.
+    Args:
+        lookup: the tournament, its judges and its store.
+        how: by judge, how several samples become one outcome.
+        asked: the stages to do; of the others, what is known is found again.
+        progress: told of every want.
     """
 
-    def __init__(self, store: Store, ledger: _Ledger) -> None:
-        self._store, self._ledger = store, ledger
-        self._arrived: asyncio.Queue[_Arrived | None] = asyncio.Queue()
+    def __init__(self, lookup: Lookup, how: dict[str, Combine], asked: Sequence[Task], progress: Progress) -> None:
+        self._lookup, self._how, self._asked = lookup, how, asked
+        self.ledger = Ledger(progress, self._settled)
+        self._feeds = {
+            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(self._feed_ended, name))
+            for name, judge in lookup.judges.items()
+        }
+        self._games = lookup.prompting.adaptive_games() if Task.PAIRWISE in lookup.prompting.tasks() else None
+        self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
+        self._labels_over = asyncio.Event()
+        self._batch_open: Counter[Wanted] = Counter()
+        self._batch_over = asyncio.Event()
 
-    async def put(self, _judge: str, request: Request, result: Result) -> None:
-        kept = asyncio.get_running_loop().create_future()
-        self._arrived.put_nowait(_Arrived(request.prompt.task, prompt_label(request.prompt), result, kept))
-        await kept
+    async def run(self, wants: Iterable[Wanted]) -> None:
+        """Judge these wants, and those that an adaptive schedule adds.
 
-    async def end(self) -> None:
-        await self._arrived.put(None)
-
-    async def work(self) -> None:
-        ended = False
-        while not ended:
-            batch = [await self._arrived.get()]
-            while not self._arrived.empty():
-                batch.append(self._arrived.get_nowait())
-            ended = batch[-1] is None
-            results = [entry for entry in batch if entry is not None]
-            if results:
-                await self._keep(results)
-
-    async def _keep(self, arrived: Sequence[_Arrived]) -> None:
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        by_task: defaultdict[Task, list[Wanted]] = defaultdict(list)
+        for want in wants:
+            by_task[want.task].append(want)
+        relevance = by_task[Task.RELEVANCE]
+        self._labelling = Labelling(self._lookup.prompting, self._how, relevance)
+        if Task.RELEVANCE not in self._asked:
+            self._find_again(relevance)
+        for task in self._asked:
+            self._begin(task, by_task[task])
         try:
-            await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in arrived])
-        except Exception as error:  # whatever it is, whoever waits must learn of it
-            for entry in arrived:
-                if not entry.kept.done():
-                    entry.kept.set_exception(error)
+            self._lookup.store.beat(self._lookup.runner)
+            await self._judge()
+        finally:
+            with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
+                self._lookup.store.leave(self._lookup.runner)
+        await self._count_the_rest()
+        for task in set(by_task) - {Task.RELEVANCE, *self._asked}:
+            self._find_again(by_task[task])
+        if self._games and Task.PAIRWISE not in self._asked:
+            self._find_games_again(self._games)
+
+    async def _judge(self) -> None:
+        concurrency = sum(judge.spec.concurrency for judge in self._lookup.judges.values())
+        writer = Writer(self._lookup.store, concurrency, self.ledger.settle)
+        async with asyncio.TaskGroup() as group:
+            endless = [group.create_task(writer.work()), group.create_task(self._beat())]
+            playing = group.create_task(self._play())
+            self._close_if_over()
+            await judge_all(self._feeds, self._lookup.judges, writer.put)
+            await writer.finish()
+            await playing
+            for task in endless:
+                task.cancel()
+
+    def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
+        """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
+        adaptive = task is Task.PAIRWISE and self._games is not None
+        shown = sum(1 for want in self._lookup.prompting.wants() if want.task is task) if adaptive else len(wants)
+        self.ledger.begin(task, shown)
+        self.ledger.want(task, len(wants))
+        if task is Task.RELEVANCE:
+            for want in wants:
+                self._feeds[want.judge].put([want])
             return
-        for entry in arrived:
-            self._ledger.settle(entry.result)
-            if not entry.kept.done():  # who waited may have been cancelled
-                entry.kept.set_result(None)
+        waits = Task.RELEVANCE in self._asked and self._lookup.prompting.needs_labels(task)
+        for want in wants:
+            if waits and self._labelling.is_open(want.query_id):
+                self._waiting[want.query_id].append(want)
+            else:
+                self._feeds[want.judge].put([want])
 
+    def _settled(self, want: Wanted, result: Result) -> None:
+        if want.task is Task.RELEVANCE:
+            if self._labelling.take(want, result):
+                for waiting in self._waiting.pop(want.query_id, ()):
+                    self._feeds[waiting.judge].put([waiting])
+                self._close_if_over()
+        elif want in self._batch_open:
+            del self._batch_open[want]
+            if not self._batch_open:
+                self._batch_over.set()
 
-def prompt_label(prompt: Prompt) -> str:
-    """``name@version``, as the store keeps it."""
-    return f"{prompt.name}@{prompt.version}"
+    def _feed_ended(self, judge: str) -> None:
+        """A judge takes nothing more: labels or games that others wait for may never come."""
+        config = self._lookup.prompting.config
+        if config.retrieval is not None and config.retrieval.judge == judge:
+            self._close_if_over(labels_ended=True)
+        if config.pairwise is not None and judge in config.pairwise.judges:
+            self._batch_over.set()
 
+    def _close_if_over(self, *, labels_ended: bool = False) -> None:
+        """Tell the judges that nothing more will come, once that is so."""
+        if labels_ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
+            self._labels_over.set()
+            if self._games is None or Task.PAIRWISE not in self._asked:
+                self._close()
 
-@contextlib.contextmanager
-def stopping_on_ctrl_c(stop: Stop) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) finishes what is in flight, the second stops at once."""
-    loop = asyncio.get_running_loop()
-    handled: list[signal.Signals] = []
+    def _close(self) -> None:
+        for feed in self._feeds.values():
+            feed.close()
 
-    def first() -> None:
-        stop.request()
-        restore()
+    async def _play(self) -> None:
+        """Choose games batch by batch until they decide, or a judge cannot go on.
 
-    def restore() -> None:
-        while handled:
-            loop.remove_signal_handler(handled.pop())
+        The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and
+        asks where it left off. A batch that is not finished, because a judge or the run stopped, is the last one.
+        """
+        games = self._games
+        if games is None or Task.PAIRWISE not in self._asked:
+            return
+        await self._labels_over.wait()
+        while batch := list(self._lookup.prompting.game_wants(games.choose())):
+            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
+            self.ledger.want(Task.PAIRWISE, len(batch))
+            self._batch_open.update(batch)
+            for want in batch:
+                self._feeds[want.judge].put([want])
+            await self._batch_over.wait()
+            if self._batch_open:
+                break
+            self._batch_over.clear()
+            games.learn(game_verdicts(self._known(batch)))
+        self._close()
 
-    if threading.current_thread() is threading.main_thread():
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, first)
-                handled.append(number)
-    try:
-        yield
-    finally:
-        restore()
+    def _find_games_again(self, games: AdaptiveGames) -> None:
+        while batch := list(self._lookup.prompting.game_wants(games.choose())):
+            self._lookup.store.extend(self._lookup.tournament, batch)
+            outcomes = self._known(batch)
+            if any(result is None for _, result in outcomes):
+                break
+            games.learn(game_verdicts(outcomes))
+
+    def _known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+        """What the store knows of these wants by now, samples combined."""
+        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            results.update((entry.want, known) for entry, known in self._lookup.known(chunk))
+        return combined(results.items(), self._how)
+
+    def _find_again(self, wants: Sequence[Wanted]) -> None:
+        """Link a stage's wants to what the store knows, without asking."""
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            for entry, known in self._lookup.known(chunk):
+                if entry.want.task is Task.RELEVANCE and known is not None:
+                    self._labelling.take(entry.want, known)
+
+    async def _count_the_rest(self) -> None:
+        """Nobody is asked any more, but what the store knows of the wants that are left is counted and linked."""
+        left = [want for feed in self._feeds.values() for want in await feed.rest()]
+        left += [want for wants in self._waiting.values() for want in wants]
+        for chunk in chunks(left, _LOOKED_UP_AT_ONCE):
+            for entry, known in self._lookup.known(chunk):
+                if isinstance(known, Judgment):
+                    self.ledger.count(entry.want, "known", known)
+                elif known is not None and not self._lookup.to_be_asked(known):
+                    self.ledger.count(entry.want, "failed", known)
+
+    async def _beat(self) -> None:
+        """Tell other processes on the store that this one is at work."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await asyncio.to_thread(self._lookup.store.beat, self._lookup.runner)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from judges.errors import PromptError
 from judges.pairwise import DEFAULT_REFERENCES, ReferenceOptions, references
-from judges.prompts import PromptTemplate, Scale, whole_numbers
+from judges.prompts import PromptTemplate
+from judges.prompts.reply import Scale, whole_numbers
 from judges.types import AnnotatedDocument, Answer, Inputs, Prompt, Query, ReplyContract
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from judges.types import Allowance
 
 
 class RagarenaError(Exception):
@@ -47,12 +51,18 @@ class ReplyError(RagarenaError):
 
 
 class ProviderError(RagarenaError):
-    """A call brought no reply. ``cause`` is one of ``CAUSES``."""
+    """A call brought no reply. ``cause`` is one of ``CAUSES``.
 
-    def __init__(self, cause: str, message: str, *, retry_after_s: float | None = None) -> None:
+    ``retry_after_s`` is how long the server asks to wait, ``allowance`` what it says is left of its rate limits.
+    """
+
+    def __init__(
+        self, cause: str, message: str, *, retry_after_s: float | None = None, allowance: Allowance | None = None
+    ) -> None:
         super().__init__(message)
         self.cause = cause
         self.retry_after_s = retry_after_s
+        self.allowance = allowance
 
 
 class TransientError(ProviderError):

@@ -6,20 +6,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from judges.types import Prompt
+from judges.types import Prompt, ReplyContract
 
 
-def judgment_id(
-    prompt: Prompt, identity: Mapping[str, str | int | float | None], *, sample: int = 0, by_name: bool = False
-) -> str:
+def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None], *, by_name: bool = False) -> str:
     """Thirty-two hexadecimal digits over texts, prompt name and version, judge model and parameters.
 
     Names of queries, documents and agents do not enter: a renamed agent is the same judgment, an edited answer another.
 
     Args:
-        prompt: as rendered; its texts hold everything the judge sees.
+        prompt: as rendered; its texts hold everything the judge sees, and each repetition is a judgment of its own.
         identity: the provider's own parameters (``Provider.identity``).
-        sample: number of the repetition, where a judge is asked several times.
         by_name: also count the names, for replayed verdicts, which are recorded by name and not by text.
     """
     content = {
@@ -27,13 +24,19 @@ def judgment_id(
         "prompt": [prompt.name, prompt.version],
         "system": prompt.system,
         "user": prompt.user,
-        "reply": [prompt.contract.form, prompt.contract.reason, _listed(prompt.contract.choices)],
+        "reply": _listed_contract(prompt.contract),
         "judge": dict(identity),
-        "sample": sample,
+        "sample": prompt.sample,
         "names": _names(prompt) if by_name else None,
     }
     encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(encoded.encode("ascii")).hexdigest()[:32]
+
+
+def _listed_contract(contract: ReplyContract) -> list[object]:
+    """Fields that a contract does not have are left out, so that ids made before there were such fields stand."""
+    listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
+    return [*listed, list(contract.texts), contract.label] if contract.label is not None else listed
 
 
 def _listed(choices: Mapping[str, Mapping[str | int, int | str]]) -> list[list[object]]:

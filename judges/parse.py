@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import ReplyError
-from judges.types import Inputs, Outcome, ReplyContract
+from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
+_AROUND_WORD = " \t\r\n.,:;!*_`'\"\u201c\u201d\u2018\u2019#>()"
 _ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _MOST_TRIED = 50
@@ -35,7 +36,7 @@ class ParsedReply:
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
-    properties: dict[str, Any] = {contract.reason: {"type": "string"}}
+    properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
     for name, values in contract.choices.items():
         words = list(values)
         kind = "integer" if all(isinstance(word, int) for word in words) else "string"
@@ -61,6 +62,8 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     """
     if contract.form == "brackets":
         return _parse_brackets(text, contract, inputs)
+    if contract.form == "word":
+        return _parse_word(text, contract, inputs)
     return _parse_object(_judges_own_object(text, contract, inputs), contract)
 
 
@@ -142,16 +145,23 @@ def _letters(text: str) -> str:
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
-    expected = {contract.reason, *contract.choices}
+    expected = {contract.reason, *contract.texts, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
     if unknown := value.keys() - expected:
         raise ReplyError(f"the JSON object has {_names(unknown)}, which was not asked for")
-    reason = value[contract.reason]
-    if not isinstance(reason, str):
-        raise ReplyError(f"{contract.reason!r} must be text")
+    reason, *texts = (_text(name, value[name]) for name in (contract.reason, *contract.texts))
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
-    return ParsedReply(next(iter(chosen.values())) if len(chosen) == 1 else chosen, reason.strip())
+    if contract.label is not None:
+        label = chosen.pop(contract.label)
+        return ParsedReply({LABEL: label, **chosen, **dict(zip(contract.texts, texts, strict=True))}, reason)
+    return ParsedReply(next(iter(chosen.values())) if len(chosen) == 1 else chosen, reason)
+
+
+def _text(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise ReplyError(f"{name!r} must be text")
+    return given.strip()
 
 
 def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> int | str:
@@ -189,6 +199,22 @@ def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parse
     raise ReplyError(f"the verdict must be one of {_markers(allowed)}")
 
 
+def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One allowed word is the whole reply; only case, punctuation and Markdown around it do not count."""
+    ((_, allowed),) = contract.choices.items()
+    said = _bare(text)
+    for word, value in allowed.items():
+        if said == _bare(str(word)):
+            if said in {_bare(judged) for judged in (inputs.query.text, *(e.document.text for e in inputs.documents))}:
+                raise ReplyError("the reply is the whole of a text being judged, and cannot be told from a quote of it")
+            return ParsedReply(value, "")
+    raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.strip(_AROUND_WORD).split()).casefold()
+
+
 def _word(marker: re.Match[str]) -> str:
     return marker.group(1).strip()
 
@@ -212,6 +238,7 @@ def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:
 
 def _texts(inputs: Inputs) -> Iterable[str]:
     yield inputs.query.text
+    yield from inputs.query.metadata.values()
     for entry in inputs.documents:
         yield entry.document.text
         yield entry.reason

@@ -14,6 +14,8 @@ from judges.types import Usage
 
 FREE = Price(input=0, output=0, cached_input=0)
 _PER_TOKEN = 1e-6
+_CACHE_WRITE = 1.25
+"""What Anthropic asks for tokens that its cache takes in for five minutes, in prices of plain input."""
 _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
@@ -43,11 +45,12 @@ def cost_usd(usage: Usage, price: Price | None) -> float | None:
     if price is None:
         return None
     if usage.input_tokens is None or usage.output_tokens is None:
-        return 0.0 if price == FREE else None
-    cached = usage.cached_input_tokens or 0
+        return 0.0 if price.input == price.output == 0 else None
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
     cached_price = price.input if price.cached_input is None else price.cached_input
-    dollars = (usage.input_tokens - cached) * price.input + cached * cached_price + usage.output_tokens * price.output
-    return dollars * _PER_TOKEN
+    fresh = usage.input_tokens - cached - written
+    sent = (fresh + _CACHE_WRITE * written) * price.input + cached * cached_price
+    return (sent + usage.output_tokens * price.output) * _PER_TOKEN
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,12 @@ from judges.sections import RelativePath, Section
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+
+
+_OWN_FIELDS = frozenset(
+    {"model", "messages", "system", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format"}
+)
+_ONE_WHOLE_REPLY = frozenset({"stream", "n"})
 
 
 class Price(Section):
@@ -30,14 +36,26 @@ class JudgeSpec(Section):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     seed: int | None = None
     max_tokens: Count = 1024
-    structured_output: bool = True
-    """Whether the server can be held to a JSON schema; ``false`` for servers that refuse the request."""
+    structured_output: bool | Literal["object"] = True
+    """Whether the server can be held to a JSON schema; ``object`` for servers that promise no more than some JSON
+    object (``openai`` only), ``false`` for servers that refuse both requests."""
+    system_role: bool = True
+    """``openai``: ``false`` for models whose template knows no system message; its text then begins the user's."""
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    """``openai``, ``anthropic``: further fields of each request (``reasoning_effort``, ``chat_template_kwargs``)."""
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
     ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
+    samples: Count = 1
+    """How often each thing is judged; the repetitions become one outcome by ``combine``."""
+    combine: Literal["majority", "mean"] = "majority"
     concurrency: Count = 16
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
     timeout_s: Positive = 120.0
     max_attempts: Count = 6
+    max_retry_s: Positive = 600.0
+    """Longest time spent on attempts at one reply, and longest wait that a server may ask for."""
     max_cost_usd: Positive | None = None
     price: Price | None = None
     path: RelativePath | None = None
@@ -51,6 +69,8 @@ class JudgeSpec(Section):
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
         if self.provider == "transformers" and not (self.model or self.path):
             raise ValueError("provider 'transformers' needs a 'model' name or a 'path' to a local folder")
+        if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
+            raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
         return self

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-Outcome: TypeAlias = int | str | Mapping[str, int | str]
-"""What counts in a reply: a label, a verdict, or one value per criterion."""
+Outcome: TypeAlias = int | str | Mapping[str, float | str]
+"""What counts in a reply: a label, a verdict, or one value per criterion (a fraction as the mean of several samples).
+A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and the other
+fields under their names."""
+
+LABEL = "label"
+"""Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,25 @@ class ReplyContract:
         choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
-            the published pairwise prompts.
+            the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
+            published yes/no prompts.
+        texts: further text fields, kept in the outcome.
+        label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
     """
 
     reason: str
     choices: Mapping[str, Mapping[str | int, int | str]]
-    form: Literal["json", "brackets"] = "json"
+    form: Literal["json", "brackets", "word"] = "json"
+    texts: tuple[str, ...] = ()
+    label: str | None = None
+
+
+def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
+    """The first word for each value of a choice: what a judge is told to say, where others are understood as well."""
+    first: dict[int | str, str | int] = {}
+    for word, value in words.items():
+        first.setdefault(value, word)
+    return list(first.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +153,24 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say."""
+    """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say.
+
+    ``input_tokens`` are all that were sent, among them those that came from the server's prompt cache
+    (``cached_input_tokens``) and those that it took in (``cache_write_tokens``: only Anthropic counts them and asks
+    more for them; the store keeps what they cost, not their number).
+    """
 
     input_tokens: int | None = None
     cached_input_tokens: int | None = None
     output_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.cached_input_tokens, other.cached_input_tokens),
             _sum(self.output_tokens, other.output_tokens),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 
@@ -232,3 +257,31 @@ class JudgeFailure:
     latency_s: float = 0.0
     cost_usd: float | None = None
     rejected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallTrace:
+    """One call to a judge, without what was said.
+
+    Attributes:
+        at: when it ended, in seconds since 1970.
+        call: which call of its judgment, counting from 1.
+        reask: how many replies to the same prompt had been refused before.
+        finish: why the model stopped writing, ``None`` if there was no reply.
+        cause: of the error, one of ``judges.errors.CAUSES``, ``None`` if there was a reply.
+        allowed: calls at once that the judge allowed itself then.
+    """
+
+    at: float
+    judge: str
+    model: str
+    task: Task
+    judgment_id: str
+    call: int
+    reask: int
+    latency_s: float
+    finish: str | None
+    cause: str | None
+    usage: Usage
+    cost_usd: float | None
+    allowed: int

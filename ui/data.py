@@ -18,6 +18,7 @@ from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile
+from arena.samples import outcomes
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Task
@@ -86,23 +87,23 @@ def settings(source: Source) -> Mapping[str, Any]:
 def games(source: Source) -> Sequence[GameRecord]:
     """All games wanted, played or not, in the order of the plan."""
     with closing(Store.open(source.location)) as store:
-        outcomes = store.outcomes(source.tournament, Task.PAIRWISE)
-    return game_records(outcomes, win_and_tie(settings(source)))
+        games = outcomes(store, source.tournament, Task.PAIRWISE)
+    return game_records(games, win_and_tie(settings(source)))
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
 def labels(source: Source) -> Labels:
     """What the relevance judge said about each retrieved document."""
     with closing(Store.open(source.location)) as store:
-        outcomes = store.outcomes(source.tournament, Task.RELEVANCE)
-    return {(want.query_id, want.item): result for want, result in outcomes}
+        labels = outcomes(store, source.tournament, Task.RELEVANCE)
+    return {(want.query_id, want.item): result for want, result in labels}
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Counting wins …")
 def wins(source: Source) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
     with closing(Store.open(source.location)) as store:
-        verdicts = list(game_verdicts(store.outcomes(source.tournament, Task.PAIRWISE)))
+        verdicts = list(game_verdicts(outcomes(store, source.tournament, Task.PAIRWISE)))
     return win_matrix(reconcile(verdicts, win_and_tie=win_and_tie(settings(source)))) if verdicts else None
 
 

@@ -15,6 +15,7 @@ from arena.prompting import Labels
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from judges.pairwise import references
+from judges.pointwise import label_of
 from judges.types import AnnotatedDocument, Document, Judgment, Verdict
 
 Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet"]
@@ -193,7 +194,7 @@ def _shown(
 
 def _label(result: Result | None) -> int:
     """The label, or less than any label where there is none."""
-    return result.outcome if isinstance(result, Judgment) and isinstance(result.outcome, int) else -1
+    return label_of(result.outcome) if isinstance(result, Judgment) else -1
 
 
 def _pairwise(settings: Mapping[str, Any]) -> PairwiseSection:

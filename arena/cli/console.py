@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.stages import Kind
+    from arena.ledger import Kind
 
 INCOMPLETE = 3
 """Exit status: done as far as possible, but something is missing or failed."""

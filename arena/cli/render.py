@@ -120,6 +120,10 @@ def _print_coverage(board: Leaderboard) -> None:
         line += f", {stage.left} left" if stage.left else ""
         line += f", {stage.identical} ties between equal answers without a call" if stage.identical else ""
         output.print(line)
+    for task, judges in board.consistency.items():
+        for judge, found in judges.items():
+            agreed = f"{_percent(found.agreement)} of two samples agree, {found.repeated} things judged several times"
+            output.print(printable(f"{task.value}: self-consistency of {judge}: {agreed}"))
     if board.causes:
         causes = ", ".join(f"{cause} {count}" for cause, count in board.causes.items())
         output.print(f"failed because of: {causes} ('ragarena failures' lists them)")

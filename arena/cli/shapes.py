@@ -39,6 +39,10 @@ def board_json(board: Leaderboard) -> Row:
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
+            "self_consistency": {
+                task.value: {judge: asdict(found) for judge, found in judges.items()}
+                for task, judges in board.consistency.items()
+            },
             "shortfall": _shortfall_json(board),
             "failures": dict(board.causes),
             "complete": board.complete,

@@ -14,7 +14,7 @@ from judges.types import Task
 
 if TYPE_CHECKING:
     from arena.config import Config
-    from arena.stages import RunSummary
+    from arena.ledger import RunSummary
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
@@ -79,6 +79,12 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
     ] = False,
+    log_json: Annotated[
+        Path | None,
+        typer.Option(
+            "--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge what is missing, rate, and print the leaderboard.
@@ -88,12 +94,13 @@ def run(
     """
     from arena import tournament
     from arena.cli.console import Bars, errors
+    from arena.cli.trace import traced_to
     from arena.config import load_config
 
     loaded = load_config(config)
     _require_stages(loaded, stage or ())
-    with Bars(shown=errors.is_terminal) as bars:
-        summary = tournament.run(loaded, bars, only=stage, retry_failed=retry_failed)
+    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+        summary = tournament.run(loaded, bars, only=stage, retry_failed=retry_failed, trace=trace)
     _report(summary)
     _print_board(loaded, as_json=as_json)
     if not summary.complete:
@@ -109,7 +116,7 @@ def _require_stages(config: Config, asked: Sequence[Task]) -> None:
 
 
 def _report(summary: RunSummary) -> None:
-    """One line per stage on standard error, and one per judge that stopped."""
+    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
     from arena.cli.console import dollars, errors, printable
 
     for task, stage in summary.stages.items():
@@ -118,6 +125,12 @@ def _report(summary: RunSummary) -> None:
             f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
         )
         errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
+    for name, judge in summary.judges.items():
+        if judge.latency_s is not None:
+            median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)
+            line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
+            line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
+            errors.print(printable(line))
     for line in summary.stopped:
         errors.print(printable(line))
     if not summary.complete:

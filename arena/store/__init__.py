@@ -7,16 +7,19 @@ settings plus the list of what it wants judged; each wanted row points to its ju
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, func, inspect, text
+from sqlalchemy import Connection, Engine, TextClause, bindparam, func, inspect, text
 from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.dataset import Dataset
+from arena.store import runners
 from arena.store.engine import open_engine, sqlite_path
+from arena.store.migrations import bring_up_to_date
 from arena.store.rows import (
     AnswerRow,
     DocumentRow,
@@ -35,12 +38,13 @@ from arena.store.rows import (
     wanted_of,
     wanted_values,
 )
+from arena.store.runners import BEAT_S, Runner
 from judges.errors import InputError, StoreError
 from judges.types import Answer, Document, Query, Retrieved, Task
 
-__all__ = ["IDENTICAL", "Result", "Store", "Wanted", "chunks", "sqlite_path"]
+__all__ = ["BEAT_S", "IDENTICAL", "Result", "Runner", "Store", "Wanted", "chunks", "sqlite_path"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 IDENTICAL = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
@@ -73,6 +77,7 @@ class Store:
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._name = name
+        self._writing = threading.Lock()
 
     @classmethod
     def create(cls, location: str) -> Store:
@@ -87,10 +92,11 @@ class Store:
         path = sqlite_path(location)
         if path is not None and path.is_file():
             there = cls(open_engine(location), location)
-            there._check_version(may_be_empty=True)  # another program's database is left as it is
+            there._check_version(to_write=True)  # another program's database is left as it is
             there.close()
         store = cls(open_engine(location, write_ahead=True), location)
         with store._write() as connection:
+            bring_up_to_date(connection)
             SQLModel.metadata.create_all(connection)
             if connection.execute(select(StateRow.schema_version)).scalar() is None:
                 connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
@@ -119,13 +125,12 @@ class Store:
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
         """Put a tournament's settings, data and wants in place of its earlier ones, in one transaction.
 
-        No judgment is touched; the wants find theirs again through ``assign``.
+        No judgment is touched. Where neither settings nor data changed, wants keep theirs, so that whoever reads
+        meanwhile sees no gap; else they find them again through ``assign``.
         """
         digest = data.digest()
         with self._write() as connection:
-            row = connection.execute(
-                select(TournamentRow.tournament_id, TournamentRow.data_digest).where(TournamentRow.name == name)
-            ).first()
+            row = connection.execute(select(table(TournamentRow)).where(TournamentRow.name == name)).first()
             values = {"name": name, "settings": encoded(settings), "data_digest": digest}
             if row is None:
                 connection.execute(insert(TournamentRow), values)
@@ -135,46 +140,67 @@ class Store:
             number = _tournament_id(connection, name)
             if row is None or row.data_digest != digest:
                 _replace_data(connection, number, data)
-            connection.execute(delete(WantedRow).where(table(WantedRow).c.tournament_id == number))
-            rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
-            for chunk in chunks(rows, _CHUNK):
-                connection.execute(insert(WantedRow), chunk)
+            same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
+            _replace_wants(connection, number, wanted, keep_judgments=same)
 
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
         here = table(WantedRow)
-        names = [column.name for column in here.columns]
-        columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
-        statement = text(
-            f"INSERT INTO wanted ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
-            "ON CONFLICT DO NOTHING"
-        )
         with self._write() as connection:
             number = _tournament_id(connection, name)
             last = connection.execute(select(func.max(here.c.position)).where(here.c.tournament_id == number)).scalar()
             start = 0 if last is None else last + 1
             rows = (wanted_values(number, position, want) for position, want in enumerate(wanted, start))
             for chunk in chunks(rows, _CHUNK):
-                connection.execute(statement, chunk)
+                connection.execute(_insert_wants("DO NOTHING"), chunk)
 
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Note which judgment answers each want."""
+        if judgments:
+            with self._write() as connection:
+                _assign(connection, name, judgments)
+
+    def claim(
+        self,
+        name: str,
+        judgments: Sequence[tuple[Wanted, str]],
+        runner: Runner,
+        to_be_asked: Callable[[Result | None], bool],
+    ) -> tuple[dict[str, Result], set[str]]:
+        """Note which judgment answers each want, and take for this runner those that have to be asked for.
+
+        Args:
+            name: the tournament.
+            judgments: wants with their judgment's id.
+            runner: who asks; it must have said that it is there (``beat``).
+            to_be_asked: by what the store knows of a judgment, whether it needs a call.
+
+        Returns:
+            The results known, and the ids that another runner is asking for now.
+        """
         if not judgments:
-            return
-        wants = table(WantedRow)
-        keys = ("task", "judge", "query_id", "item", "other", "order")
+            return {}, set()
+        idents = [ident for _, ident in judgments]
         with self._write() as connection:
-            number = _tournament_id(connection, name)
-            statement = update(wants).where(
-                wants.c.tournament_id == number, *(wants.c[key] == bindparam(f"at_{key}") for key in keys)
-            )
-            connection.execute(
-                statement.values(judgment_id=bindparam("found")),
-                [{**{f"at_{key}": getattr(want, key) for key in keys}, "found": found} for want, found in judgments],
-            )
+            _assign(connection, name, judgments)
+            known = _results(connection, idents)
+            asked = [ident for ident in idents if to_be_asked(known.get(ident))]
+            return known, runners.lease(connection, runner, asked)
+
+    def beat(self, runner: Runner) -> None:
+        """Say that a runner is at work, every ``BEAT_S`` seconds."""
+        with self._write() as connection:
+            runners.beat(connection, runner)
+
+    def leave(self, runner: Runner) -> None:
+        """A runner ends, and claims nothing any more."""
+        with self._write() as connection:
+            runners.leave(connection, runner)
 
     def save(self, results: Sequence[tuple[Task, str, Result]]) -> None:
         """Keep results: task, prompt name with version, and the judgment or failure. A judgment stays.
+
+        Nobody is about to ask for them any more.
 
         Raises:
             StoreError: they cannot be written; says how many replies of a judge are lost by that.
@@ -190,20 +216,16 @@ class Store:
         try:
             with self._write() as connection:
                 connection.execute(statement, rows)
+                runners.release(connection, [row["judgment_id"] for row in rows])
         except StoreError as error:
             paid = sum(result.calls > 0 for _, _, result in results)
-            raise StoreError(
-                f"{error}; replies that came and could not be kept: {paid}" if paid else str(error)
-            ) from error
+            lost = f"; replies that came and could not be kept: {paid}" if paid else ""
+            raise StoreError(f"{error}{lost}") from error
 
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""
-        found: dict[str, Result] = {}
         with self._read() as connection:
-            for chunk in chunks(judgment_ids, _CHUNK):
-                rows = connection.execute(select(JudgmentRow).where(table(JudgmentRow).c.judgment_id.in_(chunk)))
-                found.update((row.judgment_id, result_of(row)) for row in rows)
-        return found
+            return _results(connection, judgment_ids)
 
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
@@ -273,13 +295,19 @@ class Store:
         with self._read() as connection:
             return int(connection.execute(select(StateRow.changes)).scalar_one())
 
-    def _check_version(self, *, may_be_empty: bool = False) -> None:
+    def _check_version(self, *, to_write: bool = False) -> None:
+        """Whether this version can read the store; one that is written to may be empty or older."""
         with self._read() as connection:
             there = inspect(connection).get_table_names()
-            if may_be_empty and not there:
+            if to_write and not there:
                 return
             found = connection.execute(select(StateRow.schema_version)).scalar()
-        if found != SCHEMA_VERSION:
+        older = isinstance(found, int) and 0 < found < SCHEMA_VERSION
+        if older and not to_write:
+            raise StoreError(
+                f"{self._name}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
+            )
+        if found != SCHEMA_VERSION and not older:
             raise StoreError(
                 f"{self._name}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
             )
@@ -296,7 +324,8 @@ class Store:
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        with self._told(), self._engine.execution_options(writes=True).begin() as connection:
+        # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
+        with self._writing, self._told(), self._engine.execution_options(writes=True).begin() as connection:
             yield connection
             state = table(StateRow)
             connection.execute(update(state).values(changes=state.c.changes + 1))
@@ -324,6 +353,47 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
             chunk = []
     if chunk:
         yield chunk
+
+
+def _replace_wants(connection: Connection, number: int, wanted: Iterable[Wanted], *, keep_judgments: bool) -> None:
+    here = table(WantedRow)
+    mine = here.c.tournament_id == number
+    if keep_judgments:
+        connection.execute(update(here).where(mine).values(position=-1 - here.c.position))
+    else:
+        connection.execute(delete(here).where(mine))
+    rows = (wanted_values(number, position, want) for position, want in enumerate(wanted))
+    for chunk in chunks(rows, _CHUNK):
+        connection.execute(_insert_wants("DO UPDATE SET position = excluded.position"), chunk)
+    connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
+
+
+def _insert_wants(if_there: str) -> TextClause:
+    names = [column.name for column in table(WantedRow).columns]
+    columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
+    keys = ", ".join(f'"{column.name}"' for column in table(WantedRow).primary_key)
+    return text(f"INSERT INTO wanted ({columns}) VALUES ({values}) ON CONFLICT ({keys}) {if_there}")  # noqa: S608
+
+
+def _assign(connection: Connection, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
+    wants = table(WantedRow)
+    keys = ("task", "judge", "query_id", "item", "other", "order", "sample")
+    number = _tournament_id(connection, name)
+    statement = update(wants).where(
+        wants.c.tournament_id == number, *(wants.c[key] == bindparam(f"at_{key}") for key in keys)
+    )
+    connection.execute(
+        statement.values(judgment_id=bindparam("found")),
+        [{**{f"at_{key}": getattr(want, key) for key in keys}, "found": found} for want, found in judgments],
+    )
+
+
+def _results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
+    found: dict[str, Result] = {}
+    for chunk in chunks(judgment_ids, _CHUNK):
+        rows = connection.execute(select(JudgmentRow).where(table(JudgmentRow).c.judgment_id.in_(chunk)))
+        found.update((row.judgment_id, result_of(row)) for row in rows)
+    return found
 
 
 def _tournament_id(connection: Connection, name: str) -> int:

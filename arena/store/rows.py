@@ -23,6 +23,7 @@ class Wanted:
         item: the document judged for relevance, the agent graded, or the first agent of a game (by name).
         other: the second agent of a game.
         order: of a game, ``ab`` if ``item`` is shown first, ``ba`` if ``other`` is.
+        sample: which repetition, from 0, where a judge is asked several times.
     """
 
     task: Task
@@ -31,6 +32,7 @@ class Wanted:
     item: str
     other: str = ""
     order: str = ""
+    sample: int = 0
 
 
 class TournamentRow(SQLModel, table=True):
@@ -98,6 +100,7 @@ class WantedRow(SQLModel, table=True):
     item: str = Field(primary_key=True)
     other: str = Field(primary_key=True)
     order: str = Field(primary_key=True)
+    sample: int = Field(primary_key=True)
     position: int
     judgment_id: str | None = Field(default=None, index=True)
 
@@ -121,6 +124,24 @@ class JudgmentRow(SQLModel, table=True):
     calls: int
     latency_s: float
     cost_usd: float | None
+
+
+class RunnerRow(SQLModel, table=True):
+    """A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
+
+    __tablename__ = "runner"
+    runner_id: str = Field(primary_key=True)
+    host: str
+    pid: int
+    beat: float
+
+
+class LeaseRow(SQLModel, table=True):
+    """A judgment that a runner is about to ask for, so that no other one does."""
+
+    __tablename__ = "lease"
+    judgment_id: str = Field(primary_key=True)
+    runner_id: str = Field(index=True)
 
 
 class StateRow(SQLModel, table=True):
@@ -153,13 +174,14 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
         "item": want.item,
         "other": want.other,
         "order": want.order,
+        "sample": want.sample,
         "judgment_id": None,
     }
 
 
 def wanted_of(row: Any) -> Wanted:
     """The want of a row."""
-    return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order)
+    return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
@@ -185,7 +207,9 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
 
 
 def _plain(outcome: Any) -> Any:
-    return dict(outcome) if isinstance(outcome, Mapping) else outcome
+    if not isinstance(outcome, Mapping):
+        return outcome
+    return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
 
 
 def result_of(row: Any) -> Result:

@@ -7,7 +7,16 @@ from typing import Any
 
 from judges.errors import InputError
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.endpoint import (
+    Endpoint,
+    HttpAnswer,
+    api_key,
+    declared_extras,
+    limits,
+    timeout,
+    token_count,
+    with_extras,
+)
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
@@ -25,7 +34,7 @@ _FINISHES = {
 
 
 class AnthropicProvider:
-    """Asks through the anthropic SDK; its own retries are off, since the runtime retries.
+    """Asks with the anthropic SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
 
     The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
     where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
@@ -38,38 +47,35 @@ class AnthropicProvider:
         """Prepare a client; nothing is sent.
 
         Raises:
-            InputError: no key, or a seed, which these models do not take.
+            InputError: no key, or a seed or an unschemed JSON mode, which these models do not have.
         """
         import anthropic
 
         if spec.seed is not None:
             raise InputError(f"model {spec.model!r}: provider 'anthropic' takes no 'seed'; remove it")
+        if spec.structured_output == "object":
+            raise InputError(f"model {spec.model!r}: provider 'anthropic' has no structured_output 'object'")
         self._spec = spec
         key = api_key(spec, KEY_VARIABLE)
-        client = anthropic.AsyncAnthropic(
-            api_key=key,
-            base_url=spec.base_url or ANTHROPIC_URL,
-            max_retries=0,
-            timeout=timeout(spec),
-            http_client=anthropic.DefaultAsyncHttpxClient(limits=limits(spec)),
-        )
-        errors = SDKErrors(anthropic.APITimeoutError, anthropic.APIConnectionError, anthropic.APIStatusError)
-        self._endpoint = Endpoint(client, "/v1/messages", errors, spec.model, key)
+        http = anthropic.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
+        sdk = anthropic.AsyncAnthropic(api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=http)
+        self._endpoint = Endpoint(sdk, http, "/v1/messages", spec.model, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "anthropic",
             "model": spec.model,
             "temperature": spec.temperature,
             "max_tokens": spec.max_tokens,
             "structured_output": spec.structured_output,
+            **declared_extras(spec),
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once."""
-        body = await self._endpoint.post(self._request(prompt))
+        answer = await self._endpoint.post(self._request(prompt))
         try:
-            return _completion(body["content"], body, self._spec.model)
+            return _completion(answer, self._spec.model)
         except (LookupError, TypeError, AttributeError):
-            failure = self._endpoint.no_reply(body)
+            failure = self._endpoint.no_reply(answer.body)
         raise failure
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
@@ -83,18 +89,20 @@ class AnthropicProvider:
             body["temperature"] = spec.temperature
         if spec.structured_output and prompt.contract.form == "json":
             body["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
-        return body
+        return with_extras(body, spec.extra_body)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
 
-def _completion(content: list[Mapping[str, Any]], body: Mapping[str, Any], asked: str) -> Completion:
+def _completion(answer: HttpAnswer, asked: str) -> Completion:
     """The text blocks as one completion. Thinking is not part of a reply, a tool call is none: ``Finish.OTHER``."""
-    text = "".join(block["text"] for block in content if block["type"] == "text")
+    body = answer.body
+    text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
     finish = _FINISHES.get(body.get("stop_reason") or "", Finish.OTHER)
-    return Completion(storable(text), str(body.get("model") or asked), finish, _usage(body.get("usage") or {}))
+    model, usage = str(body.get("model") or asked), _usage(body.get("usage") or {})
+    return Completion(storable(text), model, finish, usage, answer.allowance)
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage:
@@ -102,4 +110,4 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
     fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
     taken_in = token_count(usage, "cache_creation_input_tokens")
     sent = None if fresh is None else fresh + (cached or 0) + (taken_in or 0)
-    return Usage(sent, cached, token_count(usage, "output_tokens"))
+    return Usage(sent, cached, token_count(usage, "output_tokens"), taken_in)

@@ -17,6 +17,7 @@ from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.providers.texts import one_line
+from judges.types import Allowance
 
 _TIMED_OUT = frozenset({408, 504})
 _BUSY = frozenset({409, 425})
@@ -27,7 +28,13 @@ _FILTERED = frozenset({"content_filter", "content_policy_violation"})
 
 
 def error_of_answer(
-    status: int, headers: Mapping[str, str], body: object, model: str, secret: str = ""
+    status: int,
+    headers: Mapping[str, str],
+    body: object,
+    model: str,
+    *,
+    secret: str = "",
+    allowance: Allowance | None = None,
 ) -> ProviderError:
     """The error that a status of 400 or more stands for.
 
@@ -37,6 +44,7 @@ def error_of_answer(
         body: the decoded JSON, or the text.
         model: for the message.
         secret: kept out of the message, should the server repeat it.
+        allowance: what the headers say is left of the rate limits; goes with an error that another attempt may mend.
     """
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
@@ -45,13 +53,17 @@ def error_of_answer(
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
-    if status == 429:
-        return TransientError("rate_limit", message, retry_after_s=retry_after_s(headers))
-    if status in _TIMED_OUT:
-        return TransientError("timeout", message, retry_after_s=retry_after_s(headers))
-    if status in _BUSY or status >= 500:
-        return TransientError("server_error", message, retry_after_s=retry_after_s(headers))
+    if cause := _transient_cause(status):
+        return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
     return RejectedError("content_filter" if words & _FILTERED else "bad_request", message)
+
+
+def _transient_cause(status: int) -> str | None:
+    if status == 429:
+        return "rate_limit"
+    if status in _TIMED_OUT:
+        return "timeout"
+    return "server_error" if status in _BUSY or status >= 500 else None
 
 
 def error_in_body(body: object, model: str, secret: str = "") -> TransientError:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from judges.errors import RejectedError
 from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share
-from judges.types import Completion, Inputs, Prompt, ReplyContract, Verdict
+from judges.types import Completion, Inputs, Prompt, ReplyContract, Verdict, word_per_value
 
 MODEL = "lexical-1"
 FULL_SHARE = 0.45
@@ -73,7 +73,8 @@ class LexicalProvider:
 def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
     share = bm25_share(inputs.query.text, inputs.documents[0].document.text)
     position = min(1.0, share / FULL_SHARE)
-    chosen = {name: _in_order(words)[int(position * (len(words) - 1))] for name, words in contract.choices.items()}
+    scales = {name: _in_order(words) for name, words in contract.choices.items()}
+    chosen = {name: scale[int(position * (len(scale) - 1))] for name, scale in scales.items()}
     return chosen, f"BM25 share of the question's words in the document {share:.3f}, {FULL_SHARE} counts as full."
 
 
@@ -81,8 +82,8 @@ def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | in
     (scores,) = _scored(inputs)
     chosen = {}
     for name, words in contract.choices.items():
-        value = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall"))
-        chosen[name] = _in_order(words)[min(int(value * len(words)), len(words) - 1)]
+        value, scale = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall")), _in_order(words)
+        chosen[name] = scale[min(int(value * len(scale)), len(scale) - 1)]
     return chosen, f"{_shown(scores, inputs)}."
 
 
@@ -114,10 +115,11 @@ def _shown(scores: AnswerScores, inputs: Inputs) -> str:
 
 
 def _in_order(words: _Words) -> Sequence[str | int]:
-    """The words of a scale, lowest value first; where values are not numbers, as the contract lists them."""
+    """A word for each value, lowest value first; where values are not numbers, as the contract lists them."""
+    listed = word_per_value(words)
     if all(isinstance(value, int) for value in words.values()):
-        return sorted(words, key=lambda word: words[word])
-    return list(words)
+        return sorted(listed, key=lambda word: words[word])
+    return listed
 
 
 def _word_of(verdict: Verdict, words: _Words) -> str | int:
@@ -128,7 +130,8 @@ def _word_of(verdict: Verdict, words: _Words) -> str | int:
 
 
 def _reply(reason: str, chosen: Mapping[str, str | int], contract: ReplyContract) -> str:
-    if contract.form == "brackets":
+    if contract.form != "json":
         (word,) = chosen.values()
-        return f"{reason}\n[[{word}]]"
-    return json.dumps({contract.reason: reason, **chosen}, ensure_ascii=False)
+        return f"{reason}\n[[{word}]]" if contract.form == "brackets" else str(word)
+    texts = dict.fromkeys((contract.reason, *contract.texts), reason)
+    return json.dumps({**texts, **chosen}, ensure_ascii=False)

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.parse import json_schema
-from judges.providers.endpoint import Endpoint, SDKErrors, api_key, limits, timeout, token_count
+from judges.providers.endpoint import (
+    Endpoint,
+    HttpAnswer,
+    api_key,
+    declared_extras,
+    limits,
+    timeout,
+    token_count,
+    with_extras,
+)
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Prompt, Usage
@@ -18,12 +27,13 @@ _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Fin
 
 
 class OpenAIProvider:
-    """Asks through the openai SDK; its own retries are off, since the runtime retries.
+    """Asks with the openai SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
 
     The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
     and ``max_tokens`` behind a ``base_url``, where many servers do not know the new one; ``token_limit_field`` in the
-    declaration overrides that. The address never comes from the environment, so a stray variable cannot send the texts
-    elsewhere.
+    declaration overrides that. A declared seed is sent as it is for the first sample of a judgment and one higher for
+    each further one; the identity keeps the seed declared. The address never comes from the environment, so a stray
+    variable cannot send the texts elsewhere.
     """
 
     judges_names = False
@@ -39,15 +49,9 @@ class OpenAIProvider:
         self._spec = spec
         self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
         key = api_key(spec, KEY_VARIABLE)
-        client = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=spec.base_url or OPENAI_URL,
-            max_retries=0,
-            timeout=timeout(spec),
-            http_client=openai.DefaultAsyncHttpxClient(limits=limits(spec)),
-        )
-        errors = SDKErrors(openai.APITimeoutError, openai.APIConnectionError, openai.APIStatusError)
-        self._endpoint = Endpoint(client, "/chat/completions", errors, spec.model, key)
+        http = openai.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=http)
+        self._endpoint = Endpoint(sdk, http, "/chat/completions", spec.model, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "openai",
             "model": spec.model,
@@ -55,49 +59,65 @@ class OpenAIProvider:
             "seed": spec.seed,
             "max_tokens": spec.max_tokens,
             "structured_output": spec.structured_output,
+            **({} if spec.system_role else {"system_role": False}),
+            **declared_extras(spec),
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once."""
-        body = await self._endpoint.post(self._request(prompt))
+        answer = await self._endpoint.post(self._request(prompt))
         try:
-            choice = body["choices"][0]
-            return _completion(choice, choice["message"], body, self._spec.model)
+            return _completion(answer, self._spec.model)
         except (LookupError, TypeError, AttributeError):
-            failure = self._endpoint.no_reply(body)
+            failure = self._endpoint.no_reply(answer.body)
         raise failure
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         spec = self._spec
-        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        messages.append({"role": "user", "content": prompt.user})
-        messages += [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
-        body: dict[str, Any] = {"model": spec.model, "messages": messages, self.limit_field: spec.max_tokens}
+        body: dict[str, Any] = {"model": spec.model, "messages": self._messages(prompt)}
+        body[self.limit_field] = spec.max_tokens
         if spec.temperature is not None:
             body["temperature"] = spec.temperature
         if spec.seed is not None:
-            body["seed"] = spec.seed
+            body["seed"] = spec.seed + prompt.sample
         if spec.structured_output and prompt.contract.form == "json":
-            held_to = {"name": prompt.task.value, "strict": True, "schema": json_schema(prompt.contract)}
-            body["response_format"] = {"type": "json_schema", "json_schema": held_to}
-        return body
+            body["response_format"] = _held_to(prompt, schema=spec.structured_output is True)
+        return with_extras(body, spec.extra_body)
+
+    def _messages(self, prompt: Prompt) -> list[dict[str, str]]:
+        turns = [{"role": turn.role, "content": turn.text} for turn in prompt.turns]
+        if prompt.system and self._spec.system_role:
+            system, user = [{"role": "system", "content": prompt.system}], prompt.user
+        else:
+            system, user = [], f"{prompt.system}\n\n{prompt.user}".strip()
+        return [*system, {"role": "user", "content": user}, *turns]
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
 
-def _completion(
-    choice: Mapping[str, Any], message: Mapping[str, Any], body: Mapping[str, Any], asked: str
-) -> Completion:
-    """A choice as a completion. A tool call is not a reply: it comes out as no text and ``Finish.OTHER``."""
+def _held_to(prompt: Prompt, *, schema: bool) -> dict[str, Any]:
+    """The request for a reply in the contract's form; without ``schema`` only for some JSON object."""
+    if not schema:
+        return {"type": "json_object"}
+    held_to = {"name": prompt.task.value, "strict": True, "schema": json_schema(prompt.contract)}
+    return {"type": "json_schema", "json_schema": held_to}
+
+
+def _completion(answer: HttpAnswer, asked: str) -> Completion:
+    """The first choice as a completion. A tool call is not a reply: it comes out as no text and ``Finish.OTHER``."""
+    body = answer.body
+    choice = body["choices"][0]
+    message = choice["message"]
     finish = _FINISHES.get(choice.get("finish_reason") or "", Finish.OTHER)
     text = _text(message.get("content"))
     if refusal := message.get("refusal"):
         finish, text = Finish.REFUSAL, text or str(refusal)
     elif not text and message.get("tool_calls"):
         finish = Finish.OTHER
-    return Completion(storable(text), str(body.get("model") or asked), finish, _usage(body.get("usage") or {}))
+    model, usage = str(body.get("model") or asked), _usage(body.get("usage") or {})
+    return Completion(storable(text), model, finish, usage, answer.allowance)
 
 
 def _text(content: str | list[Mapping[str, Any]] | None) -> str:

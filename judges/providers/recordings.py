@@ -85,9 +85,12 @@ def reply_of(row: Row, contract: ReplyContract) -> str:
         return whole
     reason = row.text(contract.reason) or row.text("reason") or raw or "Recorded without an explanation."
     chosen = {name: _word(_cell(row, name, contract), words) for name, words in contract.choices.items()}
+    if contract.form == "word":
+        return str(next(iter(chosen.values())))
     if contract.form == "brackets":
         return f"{reason}\n[[{next(iter(chosen.values()))}]]"
-    return json.dumps({contract.reason: reason, **chosen}, ensure_ascii=False)
+    texts = {name: row.text(name) for name in contract.texts}
+    return json.dumps({contract.reason: reason, **texts, **chosen}, ensure_ascii=False)
 
 
 def says_nothing(row: Row, contract: ReplyContract) -> bool:
@@ -152,8 +155,8 @@ def _outcome(row: Row) -> Mapping[str, Cell]:
 
 
 def _cell(row: Row, name: str, contract: ReplyContract) -> Cell:
-    """The cell of one choice: its own column, or the usual one where there is a single choice."""
-    usual = _SINGLE if len(contract.choices) == 1 else ()
+    """The cell of one choice: its own column, or the usual one where it is the only choice or the label."""
+    usual = _SINGLE if len(contract.choices) == 1 or name == contract.label else ()
     return next((row.values[column] for column in (name, *usual) if column in row.values), None)
 
 

@@ -8,7 +8,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.dataset import Dataset
-from arena.store import Store, Wanted, chunks
+from arena.store import Runner, Store, Wanted, chunks
 from judges.errors import InputError, RagarenaError, StoreError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task, Usage
 
@@ -244,7 +246,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
         connection.execute("DROP TABLE answer")
     connection.close()
     before = path.read_bytes()
-    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not 1)"}
+    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not 2)"}
     assert path.read_bytes() == before
 
 
@@ -389,3 +391,86 @@ def test_a_crowd_of_processes_can_make_one_store(tmp_path: Path) -> None:
 def test_chunks_hold_everything_in_order() -> None:
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
     assert list(chunks([], 2)) == []
+
+
+def test_beginning_again_with_nothing_changed_keeps_what_wants_are_linked_to(store: Store) -> None:
+    wants = [Wanted(Task.PAIRWISE, "j", "q1", "x", other, "ab") for other in ("y", "z")]
+    store.begin("t", {"a": 1}, DATA, wants)
+    store.save([(Task.PAIRWISE, "p@1", Judgment("1", "A", "", "", "m"))])
+    store.assign("t", [(wants[0], "1")])
+    added = Wanted(Task.PAIRWISE, "j", "q1", "y", "z", "ab")
+    store.begin("t", {"a": 1}, DATA, [added, wants[0]])
+    assert store.wanted("t") == [(added, None), (wants[0], "1")]
+    store.begin("t", {"a": 2}, DATA, [added, wants[0]])
+    assert store.wanted("t") == [(added, None), (wants[0], None)]
+
+
+def test_what_one_runner_is_about_to_ask_no_other_one_asks(store: Store) -> None:
+    wants = [Wanted(Task.PAIRWISE, "j", "q1", "x", other, "ab") for other in ("y", "z")]
+    store.begin("t", {}, DATA, wants)
+    here, there = Runner(), Runner()
+    links = list(zip(wants, ("1", "2"), strict=True))
+    unknown = lambda known: known is None
+    for runner in (here, there):
+        store.beat(runner)
+    assert store.claim("t", links[:1], here, unknown) == ({}, set())
+    assert store.claim("t", links, there, unknown) == ({}, {"1"})
+    judged = Judgment("1", "A", "", "", "m")
+    store.save([(Task.PAIRWISE, "p@1", judged)])
+    assert store.claim("t", links, there, unknown) == ({"1": judged}, set())
+    assert store.claim("t", links, here, unknown) == ({"1": judged}, {"2"})
+    store.leave(there)
+    assert store.claim("t", links, here, unknown) == ({"1": judged}, set())
+
+
+@pytest.mark.parametrize(
+    ("host", "silent_s", "free"),
+    [("here", 0, True), ("here", 999, True), ("elsewhere", 0, False), ("elsewhere", 999, True)],
+)
+def test_what_a_dead_runner_was_about_to_ask_is_free(
+    store: Store, monkeypatch: pytest.MonkeyPatch, host: str, silent_s: float, free: bool
+) -> None:
+    """A process that is gone is known at once on its own machine, elsewhere when it has been silent for long."""
+    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
+    store.begin("t", {}, DATA, [want])
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    dead, here = Runner(host=host, pid=gone.pid), Runner(host="here")
+    now = time.time()
+    monkeypatch.setattr("arena.store.runners.time.time", lambda: now - silent_s)
+    store.beat(dead)
+    store.claim("t", [(want, "1")], dead, lambda known: True)
+    monkeypatch.setattr("arena.store.runners.time.time", lambda: now)
+    store.beat(here)
+    assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
+
+
+def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(store: Store, tmp_path: Path) -> None:
+    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
+    store.begin("t", {}, DATA, [want])
+    store.assign("t", [(want, "1")])
+    store.close()
+    (path,) = tmp_path.glob("*.db")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            """
+            CREATE TABLE first AS SELECT * FROM wanted;
+            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner;
+            CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
+                query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
+                position INTEGER NOT NULL, judgment_id VARCHAR,
+                PRIMARY KEY (tournament_id, task, judge, query_id, item, other, "order"),
+                FOREIGN KEY(tournament_id) REFERENCES tournament (tournament_id));
+            CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id);
+            INSERT INTO wanted SELECT tournament_id, task, judge, query_id, item, other, "order", position, judgment_id
+                FROM first;
+            DROP TABLE first;
+            UPDATE state SET schema_version = 1;
+            """
+        )
+    with pytest.raises(StoreError, match="earlier version of ragarena; 'ragarena run' brings it up to date"):
+        Store.open(str(path))
+    Store.create(str(path)).close()
+    brought = Store.open(str(path))
+    assert brought.wanted("t") == [(want, "1")]
+    brought.close()

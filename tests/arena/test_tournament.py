@@ -64,8 +64,11 @@ def test_a_recorded_tournament_is_judged_once(recorded: Path, server: LLMServer)
     sent = Counter(task(call) for call in server.calls)
     assert sent == calls(summary)
     assert len({call.sha256 for call in server.calls}) == len(server.calls)
-    order = [task(call) for call in server.calls]
-    assert order == sorted(order, key=list(Task).index)
+    queries = {user(call).splitlines()[0] for call in server.calls}  # the fence of a question names its text
+    assert len(queries) == 10
+    for query in queries:
+        order = [task(call) is Task.RELEVANCE for call in server.calls if query in user(call)]
+        assert order == sorted(order, reverse=True), "a query's documents are labelled before its answers are judged"
     verdicts = outcomes(config, Task.PAIRWISE)
     for game, verdict in verdicts.items():
         assert verdicts[replace(game, order="ba" if game.order == "ab" else "ab")] == Verdict(verdict).swapped()

@@ -28,6 +28,7 @@ def test_it_is_stable() -> None:
     assert ident(prompt) == "9881fa032906414c96a4968c1a2a52f1"
 
 
+TWO = ReplyContract("reason", {"match": {0: 0, 1: 1}, "label": {0: 0, 1: 1}})
 CHANGES = {
     "question": relevance(query=replace(QUERY, text=QUERY.text + " ")),
     "document": relevance(replace(VACUUM, text=VACUUM.text.upper())),
@@ -41,6 +42,9 @@ CHANGES = {
     "words that are numbers": replace(relevance(), contract=ReplyContract("reason", {"label": {"0": 0, "1": 1}})),
     "numbers": replace(relevance(), contract=ReplyContract("reason", {"label": {0: 0, 1: 1}})),
     "reason": replace(relevance(), contract=ReplyContract("why", relevance().contract.choices)),
+    "texts": replace(relevance(), contract=replace(relevance().contract, texts=("quote",), label="label")),
+    "label of two": replace(relevance(), contract=replace(TWO, label="label")),
+    "other label of two": replace(relevance(), contract=replace(TWO, label="match")),
     "form": replace(relevance(), contract=replace(relevance().contract, form="brackets")),
     "nothing": relevance(),
 }
@@ -66,8 +70,8 @@ def test_another_judge_or_parameter_is_another_judgment(change: dict[str, str | 
 
 
 def test_every_sample_is_a_judgment_of_its_own() -> None:
-    assert len({ident(relevance(), sample=sample) for sample in range(5)}) == 5
-    assert ident(relevance(), sample=0) == ident(relevance())
+    assert len({ident(replace(relevance(), sample=sample)) for sample in range(5)}) == 5
+    assert ident(replace(relevance(), sample=0)) == ident(relevance())
 
 
 def test_the_providers_parameters_enter_and_its_limits_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

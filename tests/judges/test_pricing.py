@@ -38,6 +38,7 @@ def test_a_declared_price_comes_first() -> None:
 def test_what_runs_here_is_free() -> None:
     assert price_of(JudgeSpec(provider="lexical")) == FREE
     assert cost_usd(Usage(), FREE) == 0
+    assert cost_usd(Usage(), Price(input=0, output=0)) == 0, "declared so, by a server that counts no tokens"
 
 
 def test_cached_input_is_priced_as_such() -> None:
@@ -45,6 +46,12 @@ def test_cached_input_is_priced_as_such() -> None:
     assert cost_usd(usage, PRICE) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.1 * 10)
     assert cost_usd(usage, Price(input=2, output=10)) == pytest.approx(2 + 1)
     assert cost_usd(Usage(1_000_000, None, 0), PRICE) == pytest.approx(2)
+
+
+def test_what_a_cache_takes_in_costs_a_quarter_more() -> None:
+    usage = Usage(1_000_000, 400_000, 100_000, cache_write_tokens=200_000)
+    assert cost_usd(usage, PRICE) == pytest.approx(0.4 * 2 + 0.2 * 2 * 1.25 + 0.4 * 0.5 + 0.1 * 10)
+    assert (usage + usage).cache_write_tokens == 400_000
 
 
 def test_an_unknown_cost_is_not_zero() -> None:

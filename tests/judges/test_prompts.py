@@ -15,9 +15,9 @@ from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
-from tests.support.prompts import BAD, GOOD, QUERY, VACUUM, WEATHER, criteria, pairwise, relevance
+from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, WEATHER, criteria, pairwise, relevance
 
-TASKS = {"reasoner": Task.RELEVANCE, "pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA}
+TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA} | dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -85,19 +85,17 @@ def test_templates_in_the_texts_stay_as_they_are(text: str) -> None:
     query, document = Query("q", f"Query {text}"), Document("d", f"Document {text}", {"title": f"Title {text}"})
     shown = (AnnotatedDocument(document, 2, f"Opinion {text}"),)
     answers = (Answer("q", "x", f"First {text}"), Answer("q", "y", f"Second {text}"))
-    prompts = [
-        relevance_prompt(load_prompt("reasoner", Task.RELEVANCE), query, document),
-        pairwise_prompt(load_prompt("pairwise", Task.PAIRWISE), query, answers, shown),
-        criteria_prompt(load_prompt("criteria", Task.CRITERIA), query, answers[0], shown),
-    ]
-    for prompt in prompts:
+    games = pairwise_prompt(load_prompt("pairwise", Task.PAIRWISE), query, answers, shown)
+    grades = criteria_prompt(load_prompt("criteria", Task.CRITERIA), query, answers[0], shown)
+    labels = [relevance_prompt(load_prompt(name, Task.RELEVANCE), query, document) for name in RELEVANCE_PROMPTS]
+    for prompt in (games, grades, *labels):
         read = fences(prompt)
         assert read["question"] == f"Query {text}"
         assert read["document"] == f"Document {text}"
-    assert fences(prompts[1])["answer of assistant A"] == f"First {text}"
-    assert fences(prompts[1])["answer of assistant B"] == f"Second {text}"
-    assert fences(prompts[1])["assessor's opinion"] == f"Opinion {text}"
-    assert fences(prompts[2])["answer"] == f"First {text}"
+    assert fences(games)["answer of assistant A"] == f"First {text}"
+    assert fences(games)["answer of assistant B"] == f"Second {text}"
+    assert fences(games)["assessor's opinion"] == f"Opinion {text}"
+    assert fences(grades)["answer"] == f"First {text}"
 
 
 @given(st.text(), st.text(), st.text())
@@ -124,7 +122,8 @@ def test_packaged_prompts_load_for_their_task_only(name: str) -> None:
 
 
 def test_every_prompt_quotes_the_rule_about_the_marks() -> None:
-    for prompt in (relevance(), pairwise(), criteria()):
+    labels = [relevance(name=name) for name in RELEVANCE_PROMPTS]
+    for prompt in (pairwise(), criteria(), *labels):
         assert QUOTING_RULE in prompt.system
         assert "\n\n\n" not in prompt.system
 
@@ -262,11 +261,28 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 0.5}}", "reply.choices.label: words and values are text or"),
         ("{label: {min: 0, max: 3}}", "{label: [0, 1]}", "reply.choices.label: must name its words"),
         ("{label: {min: 0, max: 3}}", "{label: {}}", "reply.choices.label: must name its words"),
-        ("{label: {min: 0, max: 3}}", "{}", "asks for one choice besides the reason"),
+        ("{label: {min: 0, max: 3}}", "{}", "asks for at least one choice, the label"),
         ("{label: {min: 0, max: 3}}", "{label: {a: x, b: y}}", "the values of relevance labels are whole numbers"),
-        ("{label: {min: 0, max: 3}}", "{reason: {a: 0, b: 1}}", "asks for one choice besides the reason"),
-        ("{label: {min: 0, max: 3}}", "{x: {a: 0, b: 1}, y: {a: 0, b: 1}}", "asks for one choice besides the reason"),
-        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json' or 'brackets'"),
+        ("{label: {min: 0, max: 3}}", "{reason: {a: 0, b: 1}}", "two fields are called 'reason'"),
+        ("{label: {min: 0, max: 3}}", "{x: {a: 0, b: 1}, y: {a: 0, b: 1}}", "say which choice is the label: x, y"),
+        ("max: 3}}", "max: 3}}\n  label: lable", "reply.label: no choice is called 'lable'; did you mean 'label'?"),
+        ("max: 3}}", "max: 3}}\n  texts: [quote, quote]", "two fields are called 'quote'"),
+        ("max: 3}}", "max: 3}}\n  texts: quote", "reply.texts: Input should be a valid list"),
+        ("max: 3}}", "max: 3}, kind: {min: 0, max: 1}}\n  label: kind", "of labels has a column 'label'"),
+        ("max: 3}}", "max: 3}}\n  texts: [did]", "of labels has a column 'did'; name the field otherwise"),
+        ("max: 3}}", "max: 3}}\n  texts: ['']", "the name of a field is empty"),
+        ("{label: {min", "{' label': {min", "the name of a field is empty or begins"),
+        ("max: 3}}", "max: 3}, x: {a: 0, b: 1}}\n  label: label\n  form: word", "'word' has room for one choice only"),
+        ("max: 3}}", "max: 3}}\n  texts: [quote]\n  form: brackets", "'brackets' has room for one choice only"),
+        ("max: 3}}", "max: 3}}\n  form: word", "the words of the form 'word' consist of letters, unlike 0"),
+        (
+            "{label: {min: 0, max: 3}}",
+            "{label: {'no. 1': 0, b: 1}}\n  form: word",
+            "consist of letters, unlike 'no. 1'",
+        ),
+        ("{label: {min: 0, max: 3}}", "{label: {a: 0, A: 1}}\n  form: word", "must differ in more than case"),
+        ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 1}}\n  form: word\n  reason: why", "no room for a reason"),
+        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets' or 'word'"),
     ],
 )
 def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
@@ -279,6 +295,16 @@ def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
     assert str(caught.value).startswith(str(path))
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "extra", ["texts: [quote]", "label: verdict", "choices: {verdict: {A: A, B: B}, tone: {min: 0, max: 1}}"]
+)
+def test_a_verdict_stands_alone(tmp_path: Path, extra: str) -> None:
+    reply = extra if extra.startswith("choices") else f"choices: {{verdict: {{A: A, B: B}}}}\n  {extra}"
+    text = MINE.replace("task: relevance", "task: pairwise").replace("choices: {label: {min: 0, max: 3}}", reply)
+    with pytest.raises(PromptError, match="a pairwise prompt asks for one choice besides the reason"):
+        load_prompt(mine(tmp_path, text), Task.PAIRWISE)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +330,7 @@ def test_a_template_that_fails_says_which(tmp_path: Path, template: str, problem
 
 
 def test_a_prompt_that_is_not_there_says_what_is(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match="no prompt named 'reasoned'; there are criteria, pairwise, reasoner"):
+    with pytest.raises(PromptError, match=r"no prompt named 'reasoned'; there are criteria, .*, pairwise, reasoner,"):
         load_prompt("reasoned", Task.RELEVANCE)
     with pytest.raises(PromptError, match=r"gone\.yaml: cannot be read"):
         load_prompt(tmp_path / "gone.yaml", Task.RELEVANCE)

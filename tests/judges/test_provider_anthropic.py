@@ -11,7 +11,7 @@ from judges.errors import InputError
 from judges.parse import json_schema, parse_reply
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
-from judges.types import Completion, Finish, Prompt, Turn, Usage
+from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import bracketed, criteria, pairwise, relevance
 
@@ -95,7 +95,7 @@ async def test_input_tokens_count_what_the_cache_held_and_took_in() -> None:
 async def test_input_tokens_are_the_sum_of_the_three_that_the_server_counts() -> None:
     usage = {"input_tokens": 100, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 5, "output_tokens": 9}
     body = {"model": "m", "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn", "usage": usage}
-    assert (await completed(Reply(body=body))).usage == Usage(135, 30, 9)
+    assert (await completed(Reply(body=body))).usage == Usage(135, 30, 9, 5)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,38 @@ def test_a_missing_key_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(InputError, match="ANTHROPIC_API_KEY"):
         open_provider(JudgeSpec(provider="anthropic", model="claude-x"))
+
+
+async def test_declared_further_fields_join_what_is_sent_and_decide_the_identity() -> None:
+    extra = {"output_config": {"effort": "low"}, "metadata": {"user_id": "judge"}}
+    with LLMServer([Reply("{}")]) as server:
+        await asked(declared(server, extra_body=extra), pairwise())
+        body = server.calls[0].body
+        plain, special = (open_provider(declared(server, **options)) for options in ({}, {"extra_body": extra}))
+    assert body["output_config"]["effort"] == "low"
+    assert body["output_config"]["format"]["schema"] == json_schema(pairwise().contract)
+    assert body["metadata"] == {"user_id": "judge"}
+    assert plain.identity != special.identity
+    for provider in (plain, special):
+        await provider.close()
+
+
+def test_a_json_mode_without_schema_is_refused_since_there_is_none() -> None:
+    with LLMServer() as server, pytest.raises(InputError, match="'object'"):
+        open_provider(declared(server, structured_output="object"))
+
+
+async def test_what_is_left_of_the_rate_limits_goes_with_the_reply() -> None:
+    headers = {
+        "Date": "Sat, 21 Nov 2026 09:00:00 GMT",
+        "anthropic-ratelimit-requests-remaining": "12",
+        "anthropic-ratelimit-requests-reset": "2026-11-21T09:00:30Z",
+        "anthropic-ratelimit-input-tokens-remaining": "1000",
+        "anthropic-ratelimit-input-tokens-reset": "2026-11-21T09:01:30Z",
+        "anthropic-ratelimit-output-tokens-remaining": "900",
+        "anthropic-ratelimit-output-tokens-reset": "2026-11-21T09:00:10Z",
+    }
+    assert (await completed(Reply("x", headers=headers))).allowance == Allowance(12, 30.0, 900, 10.0)
 
 
 def test_a_seed_is_refused_since_it_would_do_nothing() -> None:

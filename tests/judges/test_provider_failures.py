@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import socket
 import time
@@ -13,6 +14,7 @@ from judges.errors import CAUSES, JudgeStoppedError, ProviderError, RejectedErro
 from judges.providers import open_provider
 from judges.providers.http_errors import error_of_answer, retry_after_s
 from judges.spec import JudgeSpec
+from judges.types import Allowance
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import pairwise
 
@@ -119,6 +121,13 @@ async def test_the_wait_that_a_server_asks_for_is_passed_on(
     assert (await failure(sdk, Reply("slow down", status=429, headers=headers))).retry_after_s == seconds
 
 
+@pytest.mark.parametrize(("status", "told"), [(429, True), (503, True), (400, False)])
+async def test_a_refusal_for_now_says_what_is_left_of_the_rate_limits(sdk: str, status: int, told: bool) -> None:
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
+    error = await failure(sdk, Reply("slow down", status=status, headers=headers))
+    assert error.allowance == (Allowance(requests=0, requests_reset_s=2.0) if told else None)
+
+
 async def test_a_date_in_retry_after_becomes_seconds_from_now(sdk: str) -> None:
     date = email.utils.formatdate(time.time() + 30, usegmt=True)
     error = await failure(sdk, Reply("busy", status=503, headers={"Retry-After": date}))
@@ -164,6 +173,26 @@ async def test_a_server_that_is_not_there_is_a_lost_connection(sdk: str) -> None
         unused.bind(("127.0.0.1", 0))
         error = await failure_at(sdk, f"http://127.0.0.1:{unused.getsockname()[1]}")
     assert (type(error), error.cause) == (TransientError, "connection")
+
+
+async def test_a_server_that_speaks_no_http_is_a_lost_connection(sdk: str) -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        error = await failure_at(sdk, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert (type(error), error.cause) == (TransientError, "connection")
+
+
+async def test_calls_go_through_the_proxy_that_the_environment_names(sdk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LLMServer([Reply("from behind the proxy", status=400)]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        error = await failure_at(sdk, "http://judge.invalid/v1")
+        (call,) = proxy.calls
+    assert "from behind the proxy" in str(error)
+    assert call.path.startswith("http://judge.invalid/v1/")
 
 
 @pytest.mark.parametrize("status", [200, 401])

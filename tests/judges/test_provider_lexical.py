@@ -28,7 +28,7 @@ from judges.types import (
     Task,
     Verdict,
 )
-from tests.support.prompts import BAD, GOOD, VACUUM, WEATHER, bracketed, criteria, pairwise, relevance
+from tests.support.prompts import BAD, GOOD, VACUUM, WEATHER, WORD_PROMPTS, bracketed, criteria, pairwise, relevance
 
 WORDS = st.lists(st.sampled_from(["vacuum", "optimizer", "deletes", "old", "records", "rain", "the"]), max_size=12)
 
@@ -50,6 +50,12 @@ def answered(text: str) -> Answer:
 async def test_a_document_on_the_subject_gets_the_highest_label_and_another_the_lowest() -> None:
     assert await outcome(relevance(VACUUM)) == 2
     assert await outcome(relevance(WEATHER)) == 0
+
+
+async def test_words_of_one_value_count_as_one_step() -> None:
+    for name in WORD_PROMPTS:
+        assert (await judged(relevance(VACUUM, name=name))) == ParsedReply(1, "")
+        assert (await judged(relevance(WEATHER, name=name))) == ParsedReply(0, "")
 
 
 async def test_labels_are_reached_in_equal_steps_of_the_full_share() -> None:

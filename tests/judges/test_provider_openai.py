@@ -12,7 +12,7 @@ from judges.errors import InputError
 from judges.parse import json_schema, parse_reply
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
-from judges.types import Completion, Finish, Prompt, Turn, Usage
+from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import bracketed, criteria, pairwise, relevance
 
@@ -74,6 +74,68 @@ async def test_only_declared_sampling_parameters_are_sent() -> None:
         plain, full = (call.body for call in server.calls)
     assert {"temperature", "seed"}.isdisjoint(plain)
     assert (full["temperature"], full["seed"], full["max_tokens"]) == (0, 7, 99)
+
+
+async def test_each_repetition_of_a_prompt_gets_a_seed_of_its_own() -> None:
+    with LLMServer([Reply("{}")] * 3) as server:
+        for sample in range(3):
+            await asked(declared(server, seed=7), replace(pairwise(), sample=sample))
+        assert [call.body["seed"] for call in server.calls] == [7, 8, 9]
+
+
+async def test_a_server_that_promises_no_more_than_json_is_asked_for_that() -> None:
+    with LLMServer([Reply("{}"), Reply("[[A]]")]) as server:
+        await asked(declared(server, structured_output="object"), pairwise())
+        await asked(declared(server, structured_output="object"), bracketed())
+        held_to, free = (call.body.get("response_format") for call in server.calls)
+    assert held_to == {"type": "json_object"}
+    assert free is None
+
+
+async def test_a_model_without_a_system_role_gets_its_text_with_the_first_user_message() -> None:
+    prompt = replace(pairwise(), turns=(Turn("assistant", "B!"), Turn("user", "Again, please.")))
+    with LLMServer([Reply("{}")]) as server:
+        await asked(declared(server, system_role=False), prompt)
+        first, *turns = server.calls[0].body["messages"]
+    assert first == {"role": "user", "content": f"{prompt.system}\n\n{prompt.user}"}
+    assert [turn["role"] for turn in turns] == ["assistant", "user"]
+
+
+async def test_declared_further_fields_are_sent_and_decide_the_identity() -> None:
+    extra = {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": False}}
+    with LLMServer([Reply("{}")]) as server:
+        await asked(declared(server, extra_body=extra), pairwise())
+        body = server.calls[0].body
+        options: list[dict[str, object]] = [{}, {"extra_body": extra}, {"system_role": False}]
+        providers = [open_provider(declared(server, **each)) for each in options]
+    assert extra.items() <= body.items()
+    assert len({json.dumps(dict(provider.identity)) for provider in providers}) == 3
+    for provider in providers:
+        await provider.close()
+
+
+@pytest.mark.parametrize("field", ["model", "messages", "stream", "n", "seed", "max_tokens", "response_format"])
+def test_a_further_field_that_is_set_anyway_is_refused(field: str) -> None:
+    with pytest.raises(ValueError, match=f"extra_body may not hold {field}"):
+        JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": {field: 1}})
+
+
+async def test_a_query_in_the_address_stays_behind_the_path() -> None:
+    with LLMServer([Reply("{}")]) as server:
+        spec = declared(server).model_copy(update={"base_url": f"{server.openai_url}/?api-version=preview"})
+        await asked(spec, pairwise())
+        assert server.calls[0].path == "/v1/chat/completions?api-version=preview"
+
+
+async def test_what_is_left_of_the_rate_limits_goes_with_the_reply() -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "59",
+        "x-ratelimit-reset-requests": "1m0.5s",
+        "x-ratelimit-remaining-tokens": "149984",
+        "x-ratelimit-reset-tokens": "6ms",
+    }
+    assert (await completed(Reply("x", headers=headers))).allowance == Allowance(59, 60.5, 149984, 0.006)
+    assert (await completed(Reply("x"))).allowance is None
 
 
 async def test_the_field_of_the_token_limit_can_be_declared() -> None:

@@ -65,6 +65,25 @@ async def test_labels_come_from_a_table_or_from_qrels(tmp_path: Path) -> None:
         assert (await judged(spec, relevance())).outcome == 1
 
 
+async def test_labels_of_several_fields_come_from_columns_of_their_names(tmp_path: Path) -> None:
+    """The label's own column may be called ``label``, as in an exported table."""
+    for label in ("overall", "label"):
+        text = f"qid,did,{label},match,trustworthy,recency,reason\nq1,vacuum,2,3,1,0,so it is\n"
+        found = await judged(recorded(tmp_path, "labels.csv", text), relevance(name="search_quality"))
+        assert found == ParsedReply({"label": 2, "match": 3, "trustworthy": 1, "recency": 0}, "so it is")
+    lacking = recorded(tmp_path, "human.qrels", "q1 0 vacuum 1\n")
+    with pytest.raises(RejectedError, match="has nothing on"):
+        await judged(lacking, relevance(name="search_quality"))
+
+
+async def test_labels_of_one_word_come_from_words_or_values(tmp_path: Path) -> None:
+    for written, outcome in (("1", 1), ("0", 0), ("yes", 1), ("correct", 1)):
+        spec = recorded(tmp_path, "labels.csv", f"qid,did,label\nq1,vacuum,{written}\n")
+        assert (await judged(spec, relevance(name="sun"))).outcome == outcome
+    with pytest.raises(ReplyError):
+        await judged(recorded(tmp_path, "labels.csv", "qid,did,label\nq1,vacuum,2\n"), relevance(name="sun"))
+
+
 async def test_criteria_come_from_columns_of_their_names(tmp_path: Path) -> None:
     text = "qid,agent,relevance,accuracy,completeness,precision\nq1,good,2,1,0,2\n"
     graded = await judged(recorded(tmp_path, "grades.csv", text), criteria())

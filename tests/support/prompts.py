@@ -8,6 +8,10 @@ from judges.pointwise import relevance_prompt
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, ReplyContract, Task
 
+WORD_PROMPTS = ("faggioli_b", "faggioli_b_few_shot", "helm", "sun", "sun_few_shot")
+RELEVANCE_PROMPTS = ("reasoner", "search_quality", "thomas", "umbrela", *WORD_PROMPTS)
+"""The packaged prompts of the relevance judge; those that are answered in one word, and the others."""
+
 QUERY = Query("q1", "How does the vacuum optimizer remove deleted records?")
 VACUUM = Document(
     "vacuum",
@@ -21,9 +25,9 @@ GOOD = Answer(
 BAD = Answer("q1", "bad", "It will rain in the north tomorrow.")
 
 
-def relevance(document: Document = VACUUM, query: Query = QUERY) -> Prompt:
-    """A relevance prompt with labels 0, 1, 2."""
-    return relevance_prompt(load_prompt("reasoner", Task.RELEVANCE), query, document)
+def relevance(document: Document = VACUUM, query: Query = QUERY, name: str = "reasoner") -> Prompt:
+    """A packaged relevance prompt; the usual one has labels 0, 1, 2."""
+    return relevance_prompt(load_prompt(name, Task.RELEVANCE), query, document)
 
 
 def pairwise(first: Answer = GOOD, second: Answer = BAD, *documents: AnnotatedDocument) -> Prompt:

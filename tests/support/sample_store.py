@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
@@ -61,6 +61,7 @@ def write_store(
     failed: int = 0,
     margin: float = 1.0,
     criteria: bool = True,
+    details: Mapping[str, int | str] | None = None,
 ) -> Path:
     """Put a tournament into a store, which is made if it is not there.
 
@@ -74,9 +75,10 @@ def write_store(
         failed: wants, before those, whose judge failed.
         margin: how much better each agent is than the next, against noise of standard deviation 1.
         criteria: whether answers are graded too.
+        details: what the relevance judge said of every document besides its label.
     """
     data = _data(agents, queries, wording)
-    relevance = [(want, _labelled(want, wording)) for want in _relevance_wants(data)]
+    relevance = [(want, _labelled(want, wording, details)) for want in _relevance_wants(data)]
     games = _games(agents, data, wording, margin)
     grades = [(want, _graded(want, agents, wording)) for want in _criteria_wants(data)] if criteria else []
     last = len(games) - unasked
@@ -155,9 +157,10 @@ def _preferred(want: Wanted, gap: float, wording: Wording) -> Judgment:
     return _judgment(want, verdict, wording("reason", f"I weighed both answers to {want.query_id}."), wording)
 
 
-def _labelled(want: Wanted, wording: Wording) -> Judgment:
+def _labelled(want: Wanted, wording: Wording, details: Mapping[str, int | str] | None) -> Judgment:
     label = random.Random(want.item).choice((0, 1, 2))
-    return _judgment(want, label, wording("reason", f"{want.item} speaks of the case in part."), wording)
+    outcome = {"label": label, **details} if details else label
+    return _judgment(want, outcome, wording("reason", f"{want.item} speaks of the case in part."), wording)
 
 
 def _graded(want: Wanted, agents: Sequence[str], wording: Wording) -> Judgment:

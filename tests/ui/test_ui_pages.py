@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -155,6 +156,19 @@ def test_equal_answers_are_shown_as_a_tie_without_a_judge(here: Path) -> None:
     run.selectbox(key="opponent").select("random-passage").run(timeout=20)
     assert "A tie: both answers are the same text." in shown(run)
     assert "the judge of this game saw 0 of them" in shown(run)
+
+
+def test_what_the_relevance_judge_said_besides_the_label_is_shown(here: Path) -> None:
+    write_store(here, queries=1, criteria=False, details={"match": 3, "quote": "<b>as $x$ it says</b>"})
+    run = opened("games")
+    run.selectbox(key="agent").select("bm25")
+    run.selectbox(key="opponent").select("dense").run(timeout=20)
+    assert not run.exception
+    assert any(label in shown(run) for label in ("label 0", "label 1", "label 2"))
+    assert "match 3, quote <b>as $x$ it says</b>" in [text.value for text in run.text]
+    seen = re.search(r"the judge of this game saw (\d+)", shown(run))
+    assert seen is not None
+    assert int(seen[1]) > 0
 
 
 def test_every_flag_of_a_rating_has_words() -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from arena.dataset import SHARED, Dataset
 from judges.errors import CAUSES
+from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
@@ -120,6 +121,8 @@ def _show_document(entry: RetrievedDocument, key: str) -> None:
             text.strong(f"{title} ({entry.document.doc_id})" if title else entry.document.doc_id, f"title-{key}")
         text.quiet(_retrieved_by(entry), f"ranks-{key}")
         if isinstance(entry.result, Judgment):
+            if details := details_of(entry.result.outcome):
+                text.quiet(", ".join(f"{name} {value}" for name, value in details.items()), f"details-{key}")
             text.plain(entry.result.reason, empty="The relevance judge gave no reason.")
         elif entry.result is not None:
             text.plain(f"No label: {CAUSES.get(entry.result.cause, entry.result.cause)}. {entry.result.message}")
@@ -130,7 +133,7 @@ def _show_document(entry: RetrievedDocument, key: str) -> None:
 
 def _show_label(entry: RetrievedDocument) -> None:
     if isinstance(entry.result, Judgment):
-        label = int(str(entry.result.outcome))
+        label = label_of(entry.result.outcome)
         st.badge(f"label {label}", color="gray" if label <= 0 else "blue")
     else:
         st.badge("no label", color="gray")

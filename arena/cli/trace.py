@@ -1,0 +1,53 @@
+"""``run --log-json``: one line per call to a judge, without anything that was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from judges.errors import DataError
+from judges.types import CallTrace
+
+Trace = Callable[[CallTrace], None]
+
+
+@contextmanager
+def traced_to(path: Path | None) -> Iterator[Trace | None]:
+    """A trace that adds lines to a file, ``None`` without one.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("a", encoding="ascii", buffering=1)
+    except OSError as error:
+        raise DataError(path, f"cannot be written: {error.strerror}") from error
+    with file:
+        yield lambda call: print(json.dumps(_line(call)), file=file)
+
+
+def _line(call: CallTrace) -> dict[str, Any]:
+    return {
+        "at": datetime.fromtimestamp(call.at, UTC).isoformat(timespec="milliseconds"),
+        "judge": call.judge,
+        "model": call.model,
+        "task": call.task.value,
+        "judgment": call.judgment_id,
+        "call": call.call,
+        "reask": call.reask,
+        "latency_s": round(call.latency_s, 4),
+        "finish": call.finish,
+        "error": call.cause,
+        "input_tokens": call.usage.input_tokens,
+        "cached_input_tokens": call.usage.cached_input_tokens,
+        "output_tokens": call.usage.output_tokens,
+        "cost_usd": call.cost_usd,
+        "allowed_at_once": call.allowed,
+    }

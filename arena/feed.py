@@ -1,0 +1,202 @@
+"""Where one judge's requests come from: wants of all stages in turn, looked up in the store when they are due."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from arena.ledger import Ledger
+from arena.prompting import Prompting
+from arena.store import IDENTICAL, Result, Runner, Store, Wanted
+from arena.writer import prompt_label
+from judges.errors import RETRIED_NEXT_RUN, ReplyError
+from judges.identity import judgment_id
+from judges.judge import Judge, Request
+from judges.parse import parse_reply
+from judges.types import JudgeFailure, Judgment, Prompt, Task
+
+_FEWEST, _MOST = 16, 64
+"""Wants looked up together: enough to spare the store, few enough to share the work with another process."""
+_POLL_S = 0.5
+"""How often to look for what another process is judging."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A want whose judgment's id is known; ``prompt`` is ``None`` for equal answers, which need none."""
+
+    want: Wanted
+    judgment_id: str
+    prompt: Prompt | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Finds wants' judgments in the store, or what has to be asked for them. Works in any thread."""
+
+    tournament: str
+    prompting: Prompting
+    store: Store
+    judges: dict[str, Judge]
+    runner: Runner
+    retry_failed: bool
+
+    def identified(self, wants: Iterable[Wanted]) -> list[_Found]:
+        """The wants with their judgment's id; those that wait for labels are left out."""
+        found: list[_Found] = []
+        for want in wants:
+            if want.task is Task.PAIRWISE and self.prompting.equal_answers(want):
+                found.append(_Found(want, IDENTICAL, None))
+            elif (prompt := self.prompting.prompt(want)) is not None:
+                provider = self.judges[want.judge].provider
+                ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
+                found.append(_Found(want, ident, prompt))
+        return found
+
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[_Found, Result | None]]:
+        """What the store knows of these wants, noted there; nothing is taken to be asked."""
+        found = self.identified(wants)
+        self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in found])
+        known = self.store.results([entry.judgment_id for entry in found])
+        return [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
+
+    def claimed(self, wants: Sequence[Wanted]) -> tuple[list[tuple[_Found, Result | None]], list[Wanted]]:
+        """The same, with what has to be asked taken for this process; and the wants that another one is asking for."""
+        found = self.identified(wants)
+        pairs = [(entry.want, entry.judgment_id) for entry in found]
+        known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked)
+        here = [
+            (entry, self._parsed_anew(entry, known.get(entry.judgment_id)))
+            for entry in found
+            if entry.judgment_id not in elsewhere
+        ]
+        return here, [entry.want for entry in found if entry.judgment_id in elsewhere]
+
+    def to_be_asked(self, known: Result | None) -> bool:
+        """Whether a judgment of which the store knows this needs a call."""
+        if isinstance(known, JudgeFailure):
+            return self.retry_failed or known.cause in RETRIED_NEXT_RUN
+        return known is None
+
+    def _parsed_anew(self, entry: _Found, known: Result | None) -> Result | None:
+        """A stored reply that the present parser accepts is a judgment, without a new call."""
+        if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.prompt is None:
+            return known
+        try:
+            parsed = parse_reply(known.reply or "", entry.prompt.contract, entry.prompt.inputs)
+        except ReplyError:
+            return known
+        judgment = Judgment(
+            known.judgment_id,
+            parsed.outcome,
+            parsed.reason,
+            known.reply or "",
+            known.model,
+            known.usage,
+            known.calls,
+            known.latency_s,
+            known.cost_usd,
+            known.rejected,
+        )
+        self.store.save([(entry.prompt.task, prompt_label(entry.prompt), judgment)])
+        return judgment
+
+
+class Feed:
+    """One judge's source. Wants are put in as soon as they can be rendered, and come out as requests.
+
+    What the store knows is counted on the way. Only a few requests are made ahead of time, so that a hundred thousand
+    wants are not as many prompts in memory. What another process is judging is looked for again until it is there.
+
+    Args:
+        lookup: knows the store.
+        ledger: told of what is known.
+        concurrency: of the judge.
+        ended: called once, when nothing is taken any more.
+    """
+
+    def __init__(self, lookup: Lookup, ledger: Ledger, concurrency: int, ended: Callable[[], None]) -> None:
+        self._lookup, self._ledger, self._ended = lookup, ledger, ended
+        self._chunk = min(_MOST, max(_FEWEST, concurrency))
+        self._ahead = max(self._chunk, concurrency)
+        self._wants: deque[Wanted] = deque()
+        self._elsewhere: list[Wanted] = []
+        self._awaited: set[Wanted] = set()
+        self._ready: deque[Request] = deque()
+        self._changed = asyncio.Event()
+        self._filling: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def put(self, wants: Iterable[Wanted]) -> None:
+        """Put wants in behind all others."""
+        self._wants.extend(wants)
+        self._changed.set()
+
+    def close(self) -> None:
+        """Nothing more will be put in."""
+        self._closed = True
+        self._changed.set()
+
+    def take(self) -> Request | None:
+        """The next request that is ready."""
+        if self._wants and len(self._ready) < self._ahead and (self._filling is None or self._filling.done()):
+            self._raise_problem()
+            self._filling = asyncio.create_task(self._fill())
+        return self._ready.popleft() if self._ready else None
+
+    async def more(self) -> bool:
+        """Wait until there may be another request."""
+        while not self._ready:
+            self._raise_problem()
+            filling = self._filling is not None and not self._filling.done()
+            if not filling and self._wants:
+                return True
+            if not filling and not self._elsewhere and self._closed:
+                return False
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(_POLL_S if self._elsewhere and not filling else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                self._wants.extend(self._elsewhere)
+                self._elsewhere.clear()
+        return True
+
+    def end(self) -> None:
+        """Nothing is taken any more."""
+        self._ended()
+
+    async def rest(self) -> list[Wanted]:
+        """The wants that were not taken, once the judge has halted."""
+        if self._filling is not None:
+            await asyncio.wait([self._filling])
+            self._raise_problem()
+        left, self._elsewhere = [*self._elsewhere, *self._wants], []
+        self._wants.clear()
+        return left
+
+    def _raise_problem(self) -> None:
+        if self._filling is not None and self._filling.done():
+            self._filling.result()
+
+    async def _fill(self) -> None:
+        try:
+            while self._wants and len(self._ready) < self._ahead:
+                await self._look_up([self._wants.popleft() for _ in range(min(self._chunk, len(self._wants)))])
+        finally:
+            self._changed.set()
+
+    async def _look_up(self, wants: list[Wanted]) -> None:
+        here, elsewhere = await asyncio.to_thread(self._lookup.claimed, wants)
+        self._elsewhere += elsewhere
+        for entry, known in here:
+            if isinstance(known, Judgment):
+                self._ledger.count(entry.want, "known", known)
+            elif known is not None and (entry.want in self._awaited or not self._lookup.to_be_asked(known)):
+                self._ledger.count(entry.want, "failed", known)  # another process has just tried in vain, or none may
+            elif entry.prompt is not None and self._ledger.is_first(entry.want, entry.judgment_id):
+                self._ready.append(Request(entry.judgment_id, entry.prompt))
+        self._awaited.update(elsewhere)
+        self._changed.set()

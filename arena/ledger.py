@@ -1,0 +1,176 @@
+"""What became of every want of a run: judged, known, failed or left; per stage and per judge."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from arena.store import Result, Wanted
+from judges.judge import Judge
+from judges.types import Judgment, Task
+
+_REMEMBERED = 10_000
+"""Results kept in memory: many times what is judged while the store is asked for one chunk of wants."""
+
+Kind: TypeAlias = Literal["judged", "known", "failed"]
+
+
+class Progress(Protocol):
+    """Told of what happens, to show it."""
+
+    def begin(self, task: Task, wanted: int) -> None:
+        """A stage begins."""
+
+    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
+        """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
+
+
+@dataclass(slots=True)
+class StageSummary:
+    """What became of a stage's wants.
+
+    Attributes:
+        wanted: all of them.
+        judged: by a call of this run.
+        known: without a call: judged earlier or by another process, the same texts as another want, or equal answers.
+        failed: no judgment, and asking again would need ``retry_failed``; or a call of this run that failed.
+        calls: requests sent, attempts included.
+        cost_usd: of this run's calls, as far as prices and tokens are known.
+        cost_unknown: results of this run without a known cost.
+    """
+
+    wanted: int
+    judged: int = 0
+    known: int = 0
+    failed: int = 0
+    calls: int = 0
+    cost_usd: float = 0.0
+    cost_unknown: int = 0
+
+    @property
+    def left(self) -> int:
+        """Not asked: a judge stopped, money spent, a stop requested, or documents not labelled yet."""
+        return self.wanted - self.judged - self.known - self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSummary:
+    """One judge's calls in a run.
+
+    Attributes:
+        calls: attempts sent.
+        replies: calls that brought a reply, usable or not.
+        latency_s: median, 90th and 99th percentile over the replies, ``None`` without any.
+        seconds: of the whole run.
+        spent_usd: as far as the price is known.
+    """
+
+    calls: int
+    replies: int
+    latency_s: tuple[float, float, float] | None
+    seconds: float
+    spent_usd: float
+
+    @property
+    def replies_per_s(self) -> float:
+        """Throughput over the whole run."""
+        return self.replies / self.seconds if self.seconds else 0.0
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """What a run did; ``stopped`` holds a line for each judge that could not go on."""
+
+    stages: dict[Task, StageSummary] = field(default_factory=dict)
+    judges: dict[str, JudgeSummary] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every want of the stages that were asked for has a judgment."""
+        return all(stage.failed + stage.left == 0 for stage in self.stages.values())
+
+
+class Ledger:
+    """Counts wants; several of them may share one judgment.
+
+    Args:
+        progress: told of every count.
+        settled: told of every want that nothing more will be asked for, with its result.
+    """
+
+    def __init__(self, progress: Progress, settled: Callable[[Wanted, Result], None]) -> None:
+        self.stages: dict[Task, StageSummary] = {}
+        self._progress = progress
+        self._settled = settled
+        self._waiting: dict[str, list[Wanted]] = {}
+        self._recent: OrderedDict[str, Result] = OrderedDict()
+
+    def begin(self, task: Task, shown: int) -> None:
+        """A stage begins; its wants are added as they become known, ``shown`` of them are expected."""
+        self.stages[task] = StageSummary(0)
+        self._progress.begin(task, shown)
+
+    def want(self, task: Task, number: int) -> None:
+        """So many wants more."""
+        self.stages[task].wanted += number
+
+    def count(self, want: Wanted, kind: Kind, result: Result, cost_usd: float | None = None) -> None:
+        """A want is settled."""
+        stage = self.stages[want.task]
+        setattr(stage, kind, getattr(stage, kind) + 1)
+        self._progress.count(want.task, kind, cost_usd)
+        self._settled(want, result)
+
+    def is_first(self, want: Wanted, ident: str) -> bool:
+        """Whether nothing in this run asked for this judgment before; if not, the want is counted with the first."""
+        if ident in self._recent:  # judged while the store was being asked whether it is
+            self._count_again(want, self._recent[ident])
+            return False
+        waiting = self._waiting.setdefault(ident, [])
+        waiting.append(want)
+        return len(waiting) == 1
+
+    def settle(self, result: Result) -> None:
+        """Count a result that is safely stored, for every want that waits for it."""
+        self._recent[result.judgment_id] = result
+        if len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)
+        first, *others = self._waiting.pop(result.judgment_id)
+        stage = self.stages[first.task]
+        stage.calls += result.calls
+        stage.cost_usd += result.cost_usd or 0.0
+        stage.cost_unknown += result.cost_usd is None
+        self.count(first, "judged" if isinstance(result, Judgment) else "failed", result, result.cost_usd)
+        for want in others:
+            self._count_again(want, result)
+
+    def _count_again(self, want: Wanted, result: Result) -> None:
+        self.count(want, "known" if isinstance(result, Judgment) else "failed", result)
+
+
+def judge_summary(judge: Judge, seconds: float) -> JudgeSummary:
+    """What a judge did in a run of so many seconds."""
+    latencies = judge.latencies_s
+    return JudgeSummary(judge.calls, len(latencies), _percentiles(latencies), seconds, judge.spent_usd)
+
+
+def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | None:
+    if not latencies_s:
+        return None
+    median, ninetieth, ninety_ninth = np.percentile(latencies_s, (50, 90, 99)).tolist()
+    return median, ninetieth, ninety_ninth
+
+
+def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
+    """One line for each judge that could not go on."""
+    reasons = {
+        name: str(judge.stopped) if judge.stopped else f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
+        for name, judge in judges.items()
+        if judge.stopped or judge.budget_spent
+    }
+    return [f"judge {name!r} stopped: {reason}" for name, reason in reasons.items()]

@@ -1,0 +1,130 @@
+"""Several samples of one judgment become one outcome; how far they agree is the judge's self-consistency."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, Literal, TypeAlias
+
+from arena.store import Result, Store, Wanted
+from judges.types import LABEL, Judgment, Outcome, Task, Verdict
+
+Combine: TypeAlias = Literal["majority", "mean"]
+
+_POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """How often two samples of one judgment say the same.
+
+    Attributes:
+        agreement: share of equal outcomes among all pairs of samples of one thing, ``None`` without a pair.
+        repeated: things with two samples or more.
+    """
+
+    agreement: float | None
+    repeated: int
+
+
+def outcomes(store: Store, tournament: str, task: Task) -> list[tuple[Wanted, Result | None]]:
+    """Everything a tournament wants of one task, each thing once, with its combined result.
+
+    ``None`` while a sample is missing; a failure where more samples failed than did not.
+    """
+    how = combinations(store.settings(tournament))
+    return combined(store.outcomes(tournament, task), how)
+
+
+def combinations(settings: Mapping[str, Any]) -> dict[str, Combine]:
+    """By judge, how its samples become one outcome, from a tournament's stored settings."""
+    return {name: judge.get("combine", "majority") for name, judge in (settings.get("judges") or {}).items()}
+
+
+def combined(
+    results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
+) -> list[tuple[Wanted, Result | None]]:
+    """Samples of one thing, which stand together, as one result."""
+    whole: list[tuple[Wanted, Result | None]] = []
+    for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
+        samples = [result for _, result in group]
+        whole.append((want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))))
+    return whole
+
+
+def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
+    """One result of several: the outcome by ``how``, with the words of a sample that says so where there is one.
+
+    Majority: the outcome that most samples have. Where several have as many, verdicts are a tie and labels and grades
+    the lowest of them, so that a judge who cannot make up its mind claims less. Mean: labels and grades are averaged
+    (a label to the nearest whole number, a half downwards), verdicts are counted as 1, 0 and -1 and the sign decides.
+    """
+    judged = [sample for sample in samples if isinstance(sample, Judgment)]
+    if None in samples:
+        return None
+    if 2 * len(judged) < len(samples):
+        return next(sample for sample in samples if not isinstance(sample, Judgment))
+    spokesman = _closest(judged, how)
+    return replace(spokesman, outcome=_outcome([judgment.outcome for judgment in judged], how, spokesman.outcome))
+
+
+def _closest(judged: Sequence[Judgment], how: Combine) -> Judgment:
+    """The first sample whose choices are those of all together, else the first."""
+    whole = _choices(_outcome([judgment.outcome for judgment in judged], how, judged[0].outcome))
+    return next((judgment for judgment in judged if _choices(judgment.outcome) == whole), judged[0])
+
+
+def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Consistency]:
+    """By judge, how far its samples agree; judges that were asked once are left out."""
+    equal: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    repeated: Counter[str] = Counter()
+    for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
+        said = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
+        if (number := said.total()) > 1:
+            repeated[want.judge] += 1
+            pairs[want.judge] += math.comb(number, 2)
+            equal[want.judge] += sum(math.comb(times, 2) for times in said.values())
+    return {judge: Consistency(equal[judge] / pairs[judge], repeated[judge]) for judge in repeated}
+
+
+def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outcome:
+    """All choices by ``how``; a field of free text cannot be counted and is that of ``texts``."""
+    if not isinstance(texts, Mapping):
+        plain: int | str = _value([each for each in outcomes if not isinstance(each, Mapping)], how, whole=True)
+        return plain
+    fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
+    return {
+        name: text if isinstance(text, str) else _value([each[name] for each in fields], how, whole=name == LABEL)
+        for name, text in texts.items()
+    }
+
+
+def _choices(outcome: Outcome) -> object:
+    """What can be compared of an outcome."""
+    if not isinstance(outcome, Mapping):
+        return outcome
+    return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))
+
+
+def _value(values: Sequence[int | float | str], how: Combine, *, whole: bool) -> Any:
+    if isinstance(values[0], str):
+        return _verdict([str(value) for value in values], how)
+    numbers = [value for value in values if not isinstance(value, str)]
+    if how == "mean":
+        mean = sum(numbers) / len(numbers)
+        return math.ceil(mean - 0.5) if whole else mean
+    counts = Counter(numbers)
+    return min(value for value, times in counts.items() if times == max(counts.values()))
+
+
+def _verdict(verdicts: Sequence[str], how: Combine) -> str:
+    if how == "mean":
+        points = sum(_POINTS[verdict] for verdict in verdicts)
+        return (Verdict.A if points > 0 else Verdict.B if points < 0 else Verdict.TIE).value
+    counts = Counter(verdicts)
+    most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
+    return most[0] if len(most) == 1 else Verdict.TIE.value

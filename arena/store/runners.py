@@ -1,0 +1,87 @@
+"""Which processes judge for a store now, and what each of them is about to ask, so that nothing is asked twice."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, text
+from sqlmodel import delete, insert, select, update
+
+from arena.store.rows import LeaseRow, RunnerRow, table
+
+BEAT_S = 10.0
+"""How often a runner says that it is there."""
+SILENT_S = 60.0
+"""A runner that has said nothing for so long is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """This process, as other ones see it in the store."""
+
+    runner_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+
+
+def beat(connection: Connection, runner: Runner) -> None:
+    """Say that the runner is there; what dead ones were about to ask is free again."""
+    runners, leases = table(RunnerRow), table(LeaseRow)
+    now = time.time()
+    there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=now)
+    if not connection.execute(there).rowcount:
+        row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": now}
+        connection.execute(insert(RunnerRow), row)
+    others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
+    dead = [row.runner_id for row in others if not _alive(row, runner, now)]
+    connection.execute(delete(RunnerRow).where(runners.c.runner_id.in_(dead)))
+    connection.execute(delete(LeaseRow).where(leases.c.runner_id.not_in(select(runners.c.runner_id))))
+
+
+def leave(connection: Connection, runner: Runner) -> None:
+    """The runner ends; what it did not ask is free for others."""
+    connection.execute(delete(LeaseRow).where(table(LeaseRow).c.runner_id == runner.runner_id))
+    connection.execute(delete(RunnerRow).where(table(RunnerRow).c.runner_id == runner.runner_id))
+
+
+def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
+    """Take these judgments for the runner, and return those that another one has already."""
+    if not judgment_ids:
+        return set()
+    rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in dict.fromkeys(judgment_ids)]
+    connection.execute(
+        text("INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"),
+        rows,
+    )
+    leases = table(LeaseRow)
+    held = select(leases.c.judgment_id).where(
+        leases.c.judgment_id.in_(bindparam("asked", expanding=True)), leases.c.runner_id != runner.runner_id
+    )
+    return set(connection.execute(held, {"asked": [row["judgment_id"] for row in rows]}).scalars())
+
+
+def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
+    """These judgments have a result now."""
+    statement = delete(LeaseRow).where(table(LeaseRow).c.judgment_id == bindparam("done"))
+    connection.execute(statement, [{"done": ident} for ident in judgment_ids])
+
+
+def _alive(row: Any, here: Runner, now: float) -> bool:
+    """Whether a runner may still be at work. On this machine a process that is gone is known at once."""
+    if now - row.beat > SILENT_S:
+        return False
+    if row.host != here.host or os.name == "nt":  # there, asking after a process would end it
+        return True
+    try:
+        os.kill(row.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True

@@ -1,0 +1,65 @@
+"""Results into the store, as fast as they come and as few at a time as that allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from arena.store import Result, Store
+from judges.judge import Request
+from judges.types import Prompt, Task
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A result on its way into the store."""
+
+    task: Task
+    label: str
+    result: Result
+
+
+class Writer:
+    """Commits results as they come: whatever has arrived while the last commit ran goes into the next.
+
+    Judges go on meanwhile, but no more than ``backlog`` results wait: a process killed at any moment loses the calls in
+    flight and at most as many replies that are being written, a few milliseconds' worth.
+
+    Args:
+        store: where to.
+        backlog: results that may wait before whoever brings one is held back.
+        settled: told of each result once it is committed.
+    """
+
+    def __init__(self, store: Store, backlog: int, settled: Callable[[Result], None]) -> None:
+        self._store, self._settled = store, settled
+        self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(backlog)
+
+    async def put(self, _judge: str, request: Request, result: Result) -> None:
+        """Take a result; waits while the store is behind."""
+        await self._arrived.put(_Arrived(request.prompt.task, prompt_label(request.prompt), result))
+
+    async def work(self) -> None:
+        """Write until cancelled.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        while True:
+            batch = [await self._arrived.get()]
+            while not self._arrived.empty():
+                batch.append(self._arrived.get_nowait())
+            await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in batch])
+            for entry in batch:
+                self._settled(entry.result)
+                self._arrived.task_done()
+
+    async def finish(self) -> None:
+        """Wait until everything that has arrived is committed."""
+        await self._arrived.join()
+
+
+def prompt_label(prompt: Prompt) -> str:
+    """``name@version``, as the store keeps it."""
+    return f"{prompt.name}@{prompt.version}"

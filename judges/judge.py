@@ -1,0 +1,395 @@
+"""One judge: asks a provider until there is a reply within the contract or a failure, and counts what that took."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+
+from judges.errors import ConfigError, JudgeStoppedError, ProviderError, ReplyError, TransientError
+from judges.pace import Pace
+from judges.parse import ParsedReply, parse_reply
+from judges.pricing import cost_usd, price_of
+from judges.providers import Provider, open_provider
+from judges.spec import JudgeSpec
+from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+
+MAX_REASKS = 2
+"""How often a judge is told what is wrong with its reply before the judgment counts as failed."""
+
+_BACKOFF = wait_random_exponential(multiplier=0.5, max=60)
+_CHARACTERS_PER_TOKEN = 4
+_FINAL_FINISHES = {
+    Finish.FILTER: ("content_filter", "the provider's filter withheld the reply"),
+    Finish.REFUSAL: ("refusal", "the model refused to answer"),
+}
+
+Result = Judgment | JudgeFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One judgment that is wanted."""
+
+    judgment_id: str
+    prompt: Prompt
+
+
+class Stop:
+    """Asks whatever runs to finish what is in flight and begin nothing new."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._told: list[Callable[[], None]] = []
+
+    @property
+    def requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._event.is_set()
+
+    def request(self) -> None:
+        """Begin nothing new."""
+        self._event.set()
+        for callback in self._told:
+            callback()
+
+    def tell(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` when a stop is requested."""
+        self._told.append(callback)
+
+    async def within(self, seconds: float) -> bool:
+        """Wait for that long, or until a stop is requested; tells which."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._event.wait()
+        except TimeoutError:
+            return False
+
+
+class _GivenUpError(Exception):
+    """A call was not made, because nothing new is to begin; no fault of the judgment."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one judgment has used so far, over all its calls."""
+
+    request: Request
+    started: float = field(default_factory=time.perf_counter)
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    model: str = ""
+    rejected: list[str] = field(default_factory=list)
+    error: ProviderError | None = None
+
+
+class Judge:
+    """A provider with its limits.
+
+    Attributes:
+        spent_usd: over all calls, as far as the price is known.
+        stopped: the error after which it is not asked any more.
+        halted: set once no further request may be sent: it stopped, its money is spent, or a stop was requested.
+        latencies_s: seconds of each call that brought a reply.
+        calls: attempts sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        spec: JudgeSpec,
+        provider: Provider | None = None,
+        *,
+        stop: Stop | None = None,
+        trace: Callable[[CallTrace], None] | None = None,
+    ) -> None:
+        """Open the provider that ``spec`` names, unless one is given.
+
+        Args:
+            name: by which results and messages call it.
+            spec: its declaration.
+            provider: in place of the declared one.
+            stop: ends waiting, so that nothing new begins.
+            trace: told of every call.
+
+        Raises:
+            InputError: a missing key, extra or file; a budget for a model whose price is not known.
+        """
+        self.name = name
+        self.spec = spec
+        self.price = price_of(spec)
+        if spec.max_cost_usd is not None and self.price is None:
+            raise ConfigError(
+                f"judges.{name}: max_cost_usd needs a 'price', since the price of {spec.model!r} is not known"
+            )
+        self.provider = provider or open_provider(spec)
+        self.spent_usd = 0.0
+        self.stopped: JudgeStoppedError | None = None
+        self.latencies_s = array("d")
+        self.calls = 0
+        self.halted = asyncio.Event()
+        self._stop = stop or Stop()
+        self._trace = trace
+        self._usual_output = float(spec.max_tokens)
+        self._pace = Pace(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute, spec.max_retry_s)
+        self._stop.tell(self._halt)
+
+    def _halt(self) -> None:
+        """Send nothing more: whoever waits for a turn, or for something to ask, looks again."""
+        self.halted.set()
+        self._pace.wake()
+
+    @property
+    def budget_spent(self) -> bool:
+        """Whether ``max_cost_usd`` is used up. Calls in flight when it is may still add to it."""
+        return self.spec.max_cost_usd is not None and self.spent_usd >= self.spec.max_cost_usd
+
+    async def judge(self, request: Request) -> Result | None:
+        """Ask until there is a reply within the contract, or a failure that another attempt would not mend.
+
+        Returns:
+            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before.
+        """
+        account = _Account(request)
+        try:
+            return await self._converse(account)
+        except JudgeStoppedError as error:
+            self._stop_for(error)
+            return _failure(self, account, error.cause, str(error))
+        except ProviderError as error:
+            return _failure(self, account, error.cause, str(error))
+        except _GivenUpError:
+            return self._given_up(account)
+
+    def _stop_for(self, error: JudgeStoppedError) -> None:
+        self.stopped = self.stopped or error
+        self._halt()
+
+    def _given_up(self, account: _Account) -> Result | None:
+        """What becomes of a judgment that is not asked any more: nothing, or a failure if calls were made for it."""
+        if not account.calls:
+            return None
+        reply = account.rejected[-1] if account.rejected else None
+        if self.stopped is not None:
+            return _failure(self, account, "stopped", f"not asked again: {self.stopped}", reply)
+        if self.budget_spent:
+            return _failure(self, account, "budget", "not asked again: no money left", reply)
+        if account.error is not None:
+            return _failure(self, account, account.error.cause, str(account.error), reply)
+        return _failure(self, account, "stopped", "not asked again: the run was stopped", reply)
+
+    async def _converse(self, account: _Account) -> Result:
+        prompt = account.request.prompt
+        while True:
+            completion = await self._call(prompt, account)
+            if completion.finish in _FINAL_FINISHES:
+                cause, message = _FINAL_FINISHES[completion.finish]
+                return _failure(self, account, cause, message, completion.text)
+            try:
+                parsed = _parsed(completion, prompt)
+            except ReplyError as error:
+                if len(account.rejected) == MAX_REASKS:
+                    return _failure(self, account, _contract_cause(completion), str(error), completion.text)
+                account.rejected.append(completion.text)
+                prompt = _asked_again(prompt, completion.text, str(error))
+                continue
+            return Judgment(
+                account.request.judgment_id,
+                parsed.outcome,
+                parsed.reason,
+                completion.text,
+                completion.model,
+                account.usage,
+                account.calls,
+                time.perf_counter() - account.started,
+                cost_usd(account.usage, self.price),
+                tuple(account.rejected),
+            )
+
+    async def _call(self, prompt: Prompt, account: _Account) -> Completion:
+        """One reply, whatever it says; attempts are repeated within bounds of number and time."""
+        try:
+            completion = await self._attempt(prompt, account)
+        except TransientError as error:
+            completion = await self._call_again(prompt, account, error)
+        account.error = None
+        return completion
+
+    async def _call_again(self, prompt: Prompt, account: _Account, error: TransientError) -> Completion:
+        account.error = error
+        outcomes = AsyncRetrying(
+            retry=retry_if_exception(lambda raised: isinstance(raised, TransientError)),
+            stop=stop_after_attempt(self.spec.max_attempts) | stop_before_delay(self.spec.max_retry_s),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        first = True
+        async for attempt in outcomes:
+            with attempt:
+                if first:  # the attempt that has been made
+                    first = False
+                    raise error
+                completion = await self._attempt(prompt, account)
+        return completion
+
+    async def _sleep(self, seconds: float) -> None:
+        if await self._stop.within(seconds):
+            raise _GivenUpError
+
+    async def _attempt(self, prompt: Prompt, account: _Account) -> Completion:
+        tokens = self._expected_tokens(prompt)
+        ticket = await self._pace.enter(tokens, self.halted.is_set)
+        if ticket is None:
+            raise _GivenUpError
+        account.calls += 1
+        self.calls += 1
+        sent, used = time.perf_counter(), None
+        try:
+            async with asyncio.timeout(self.spec.timeout_s):
+                completion = await self.provider.complete(prompt)
+        except TimeoutError:
+            error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
+            self._note(account, sent, error=error)
+            raise error from None
+        except ProviderError as error:
+            self._note(account, sent, error=error)
+            if error.cause == "rate_limit":
+                self._pace.slow_down(ticket, error.retry_after_s)
+                self._check_wait(error)
+            account.error = error
+            raise
+        else:
+            used = _tokens(completion.usage)
+            self._took_in(completion, prompt, account)
+            self._note(account, sent, completion)
+            return completion
+        finally:
+            self._pace.leave(ticket, used)
+
+    def _check_wait(self, error: ProviderError) -> None:
+        """A wait that is longer than a run should take ends the judge's work, and says when to come back."""
+        asked = error.retry_after_s or 0.0
+        if asked > self.spec.max_retry_s:
+            message = f"{error} (the server asks to wait {asked:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
+            raise JudgeStoppedError("rate_limit", message)
+
+    def _took_in(self, completion: Completion, prompt: Prompt, account: _Account) -> None:
+        account.usage += completion.usage
+        account.model = completion.model
+        if completion.usage.output_tokens is not None:
+            self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
+        self._pace.speed_up()
+        if completion.allowance is not None:
+            self._pace.heed(completion.allowance, self._expected_tokens(prompt))
+        self._pay(cost_usd(completion.usage, self.price))
+
+    def _expected_tokens(self, prompt: Prompt) -> int:
+        characters = len(prompt.system) + len(prompt.user) + sum(len(turn.text) for turn in prompt.turns)
+        return characters // _CHARACTERS_PER_TOKEN + int(self._usual_output)
+
+    def _pay(self, dollars: float | None) -> None:
+        self.spent_usd += dollars or 0.0
+        if dollars is None and self.spec.max_cost_usd is not None:
+            message = "the server does not say how many tokens it used, so max_cost_usd cannot be kept; leave it out"
+            self._stop_for(JudgeStoppedError("budget", message))
+        if self.budget_spent:
+            self._halt()
+
+    def _note(
+        self,
+        account: _Account,
+        sent: float,
+        completion: Completion | None = None,
+        *,
+        error: ProviderError | None = None,
+    ) -> None:
+        latency_s = time.perf_counter() - sent
+        if completion is not None:
+            self.latencies_s.append(latency_s)
+        if self._trace is None:
+            return
+        usage = completion.usage if completion is not None else Usage()
+        self._trace(
+            CallTrace(
+                time.time(),
+                self.name,
+                completion.model if completion is not None else self.spec.model,
+                account.request.prompt.task,
+                account.request.judgment_id,
+                account.calls,
+                len(account.rejected),
+                latency_s,
+                completion.finish.value if completion is not None else None,
+                error.cause if error is not None else None,
+                usage,
+                cost_usd(usage, self.price) if completion is not None else None,
+                int(self._pace.allowed),
+            )
+        )
+
+    async def close(self) -> None:
+        """Release the provider."""
+        await self.provider.close()
+
+
+def _failure(judge: Judge, account: _Account, cause: str, message: str, reply: str | None = None) -> JudgeFailure:
+    return JudgeFailure(
+        account.request.judgment_id,
+        cause,
+        message,
+        reply,
+        account.model or judge.spec.model,
+        account.usage,
+        account.calls,
+        time.perf_counter() - account.started,
+        cost_usd(account.usage, judge.price),
+        tuple(account.rejected),
+    )
+
+
+def _tokens(usage: Usage) -> int | None:
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
+
+
+def _parsed(completion: Completion, prompt: Prompt) -> ParsedReply:
+    if not completion.text.strip():
+        raise ReplyError("the reply was empty")
+    if completion.finish is Finish.LENGTH:
+        raise ReplyError("the reply was cut off; explain more briefly")
+    return parse_reply(completion.text, prompt.contract, prompt.inputs)
+
+
+def _contract_cause(completion: Completion) -> str:
+    if not completion.text.strip():
+        return "empty"
+    return "truncated" if completion.finish is Finish.LENGTH else "contract"
+
+
+def _asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
+    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent."""
+    turns = (
+        Turn("assistant", reply.strip() or "(no reply)"),
+        Turn("user", f"That reply cannot be used: {problem}. Reply again, exactly in the form asked for."),
+    )
+    return replace(prompt, turns=prompt.turns + turns)
+
+
+def _wait(state: RetryCallState) -> float:
+    """At least what the server asked for, else exponential with full jitter."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after_s if isinstance(error, ProviderError) else None
+    return max(asked or 0.0, _BACKOFF(state))

@@ -1,0 +1,170 @@
+"""How fast one judge may be asked: calls at once, requests and tokens per minute, and what the server says of them.
+
+Calls at once follow additive increase and multiplicative decrease (Chiu and Jain 1989, as in TCP): an answer 429 halves
+them, every round of good replies allows one more, up to the declared concurrency.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from judges.types import Allowance
+
+MINUTE_S = 60.0
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What one call took of a limit, and when."""
+
+    at: float
+    amount: float
+
+
+class MinuteWindow:
+    """At most ``limit`` in any sixty seconds."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self._spent: deque[_Spent] = deque()
+        self._total = 0.0
+
+    def wait_s(self, now: float, amount: float) -> float:
+        """Seconds until ``amount`` more fits. What alone is more than the limit goes when nothing else did."""
+        while self._spent and self._spent[0].at <= now - MINUTE_S:
+            self._total -= self._spent.popleft().amount
+        excess, until = self._total + amount - self.limit, now
+        for entry in self._spent:
+            if excess <= 0:
+                break
+            excess -= entry.amount
+            until = entry.at + MINUTE_S
+        return until - now
+
+    def spend(self, now: float, amount: float) -> _Spent:
+        """Count ``amount`` as spent now."""
+        entry = _Spent(now, amount)
+        self._spent.append(entry)
+        self._total += amount
+        return entry
+
+    def correct(self, entry: _Spent, amount: float) -> None:
+        """Count what was really spent in place of an estimate."""
+        if self._spent and entry.at >= self._spent[0].at:
+            self._total += amount - entry.amount
+        entry.amount = amount
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One call that may be made now; handed back when it has ended."""
+
+    entered: float
+    tokens: _Spent | None
+
+
+class Pace:
+    """Holds one judge's calls within its limits, first come, first served.
+
+    Args:
+        concurrency: most calls at once.
+        requests_per_minute: most calls in any sixty seconds; no limit when ``None``.
+        tokens_per_minute: most tokens, sent and received, in any sixty seconds; no limit when ``None``.
+        longest_pause_s: a server's word on its limits is heeded up to this; beyond it, its next answer decides.
+        clock: seconds, only ever rising.
+    """
+
+    def __init__(
+        self,
+        concurrency: int,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        longest_pause_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.allowed = float(concurrency)
+        self.in_flight = 0
+        self._concurrency = concurrency
+        self._requests = None if requests_per_minute is None else MinuteWindow(requests_per_minute)
+        self._tokens = None if tokens_per_minute is None else MinuteWindow(tokens_per_minute)
+        self._longest_pause_s = longest_pause_s
+        self._clock = clock
+        self._paused_until = self._halved_at = -math.inf
+        self._head_of_line = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    async def enter(self, tokens: int, given_up: Callable[[], bool]) -> Ticket | None:
+        """Wait for the turn to make a call.
+
+        Args:
+            tokens: an estimate of what it will take.
+            given_up: whether the call is not wanted any more; asked after each ``wake``.
+
+        Returns:
+            A ticket to hand to ``leave``, or ``None`` if the call was given up.
+        """
+        if self._head_of_line.locked() or self._wait_s(tokens) > 0:
+            async with self._head_of_line:
+                while (wait_s := self._wait_s(tokens)) > 0 and not given_up():
+                    self._changed.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(wait_s if math.isfinite(wait_s) else None):
+                            await self._changed.wait()
+        if given_up():
+            return None
+        now = self._clock()
+        self.in_flight += 1
+        if self._requests is not None:
+            self._requests.spend(now, 1)
+        return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens))
+
+    def leave(self, ticket: Ticket, tokens: int | None = None) -> None:
+        """A call has ended; ``tokens`` is what it took, where that is known."""
+        self.in_flight -= 1
+        if self._tokens is not None and ticket.tokens is not None and tokens is not None:
+            self._tokens.correct(ticket.tokens, tokens)
+        self.wake()
+
+    def speed_up(self) -> None:
+        """A call went well."""
+        self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
+
+    def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
+        """The server asked to slow down; calls that were under way when it last did are no news."""
+        if ticket.entered > self._halved_at:
+            self._halved_at = self._clock()
+            self.allowed = max(1.0, min(self.allowed, self.in_flight) / 2)
+        self._pause(retry_after_s)
+
+    def heed(self, allowance: Allowance, tokens: int) -> None:
+        """Wait for the server's limits to open again where it says that nothing, or less than a call, is left."""
+        if allowance.requests is not None and allowance.requests < 1:
+            self._pause(allowance.requests_reset_s)
+        if allowance.tokens is not None and allowance.tokens < tokens:
+            self._pause(allowance.tokens_reset_s)
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        self._changed.set()
+
+    def _pause(self, seconds: float | None) -> None:
+        if seconds is not None and seconds <= self._longest_pause_s:
+            self._paused_until = max(self._paused_until, self._clock() + seconds)
+
+    def _wait_s(self, tokens: int) -> float:
+        """Seconds until a call may be made; infinite where another one has to end first."""
+        if self.in_flight >= int(self.allowed):
+            return math.inf
+        now = self._clock()
+        wait_s = self._paused_until - now
+        if self._requests is not None:
+            wait_s = max(wait_s, self._requests.wait_s(now, 1))
+        if self._tokens is not None:
+            wait_s = max(wait_s, self._tokens.wait_s(now, tokens))
+        return max(0.0, wait_s)

@@ -1,0 +1,144 @@
+"""The ``reply`` section of a prompt file: what a reply must consist of, and how that is said to a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, PlainValidator
+
+from judges.sections import Section, nearest
+from judges.types import LABEL, ReplyContract, Task, Verdict, word_per_value
+
+Words: TypeAlias = Mapping[str | int, int | str]
+"""The words or whole numbers of a choice, and what each stands for."""
+
+_COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
+
+
+class Scale(Section):
+    """Whole numbers from ``min`` to ``max``."""
+
+    min: int
+    max: int
+
+
+def whole_numbers(low: int, high: int) -> Words:
+    """The choices of a scale from ``low`` to ``high``, both included."""
+    return {number: number for number in range(low, high + 1)}
+
+
+def _words(given: object) -> Words:
+    """A scale or a mapping, as a file may have it."""
+    if not isinstance(given, dict) or not given:
+        raise ValueError("must name its words with a value each, or 'min' and 'max' of a scale")
+    for word in (*given, *given.values()):
+        if isinstance(word, bool):
+            raise ValueError("put quotes around yes, no, on, off, true and false: YAML reads them as booleans")
+        if not isinstance(word, str | int):
+            raise ValueError(f"words and values are text or whole numbers, not {word!r}")
+    if given.keys() != {"min", "max"}:
+        return given
+    low, high = given["min"], given["max"]
+    if isinstance(low, str) or isinstance(high, str) or low >= high:
+        raise ValueError("a scale goes from a lower 'min' to a higher 'max'")
+    return whole_numbers(low, high)
+
+
+class ReplySection(Section):
+    """The ``reply`` section of a prompt file."""
+
+    form: Literal["json", "brackets", "word"] = "json"
+    reason: str = "reason"
+    texts: list[str] = Field(default_factory=list)
+    """Text fields besides the reason; they are kept with the label."""
+    choices: dict[str, Annotated[Words, PlainValidator(_words)]] = Field(default_factory=dict)
+    label: str | None = None
+    """Which of several choices is the relevance label."""
+    typical_tokens: Annotated[int, Field(ge=1)] = 150
+    """Length of a usual reply; only used to estimate cost before anything is sent."""
+
+    def contract(self) -> ReplyContract:
+        """The contract that replies are held to."""
+        several = len(self.choices) > 1 or bool(self.texts)
+        label = (self.label or next(iter(self.choices))) if several else None
+        return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
+
+    def highest_label(self) -> int:
+        """The highest label of a relevance prompt."""
+        words = self.choices[self.label or next(iter(self.choices))]
+        return max(int(value) for value in words.values())
+
+    def check(self, task: Task) -> None:
+        """Hold the section against the task of its prompt.
+
+        Raises:
+            ValueError: it asks for what the task has no use for, or lacks what it needs.
+        """
+        if task is Task.CRITERIA:
+            if self.model_fields_set - {"reason", "typical_tokens"}:
+                raise ValueError(
+                    "reply: criteria come from the configuration, so only 'reason' and 'typical_tokens' go here"
+                )
+            return
+        names = [self.reason, *self.texts, *self.choices]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"reply: two fields are called {twice!r}")
+        if any(not name or name != name.strip() for name in names):
+            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
+        if task is Task.PAIRWISE:
+            self._check_verdict()
+        else:
+            self._check_label()
+        if self.form != "json" and (len(self.choices) > 1 or self.texts):
+            raise ValueError(f"reply: a reply of the form {self.form!r} has room for one choice only")
+        if self.form == "word":
+            self._check_bare_words()
+
+    def _check_verdict(self) -> None:
+        if len(self.choices) != 1 or self.texts or self.label:
+            raise ValueError("reply: a pairwise prompt asks for one choice besides the reason")
+        (words,) = self.choices.values()
+        if not {"A", "B"} <= set(words.values()) <= set(Verdict):
+            raise ValueError("reply.choices: the values of verdicts are A, B and TIE")
+
+    def _check_label(self) -> None:
+        if not self.choices:
+            raise ValueError("reply.choices: a relevance prompt asks for at least one choice, the label")
+        if self.label is None and len(self.choices) > 1:
+            raise ValueError(f"reply.label: say which choice is the label: {', '.join(self.choices)}")
+        if self.label is not None and self.label not in self.choices:
+            raise ValueError(f"reply.label: no choice is called {self.label!r}{nearest(self.label, self.choices)}")
+        label = self.label or next(iter(self.choices))
+        if any(isinstance(value, str) for value in self.choices[label].values()):
+            raise ValueError("reply.choices: the values of relevance labels are whole numbers")
+        others = {*self.texts, *self.choices} - {label}
+        if taken := others & _COLUMNS_OF_LABELS:
+            raise ValueError(f"reply: every table of labels has a column {min(taken)!r}; name the field otherwise")
+
+    def _check_bare_words(self) -> None:
+        if "reason" in self.model_fields_set:
+            raise ValueError("reply.reason: a reply of one word has no room for a reason")
+        (words,) = self.choices.values()
+        for word in words:  # a number would be found in '-1', '.1' or 'No. 1' once punctuation is dropped
+            if not isinstance(word, str) or not word.replace(" ", "").isalpha():
+                raise ValueError(f"reply.choices: the words of the form 'word' consist of letters, unlike {word!r}")
+        if len({str(word).casefold() for word in words}) < len(words):
+            raise ValueError("reply.choices: the words of the form 'word' must differ in more than case")
+
+
+def reply_rule(contract: ReplyContract) -> str:
+    """How to reply, in words, for models that are not held to a schema."""
+    if contract.form == "word":
+        (allowed,) = contract.choices.values()
+        return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."
+    if contract.form == "brackets":
+        (allowed,) = contract.choices.values()
+        return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."
+    fields = [f'"{name}", a text' for name in (contract.reason, *contract.texts)]
+    fields += [f'"{name}", one of {", ".join(map(_json_word, words))}' for name, words in contract.choices.items()]
+    return f"Reply with one JSON object and nothing else. Its keys, in this order: {'; '.join(fields)}."
+
+
+def _json_word(word: str | int) -> str:
+    return str(word) if isinstance(word, int) else f'"{word}"'
