@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import os
-import subprocess
-import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -66,7 +64,8 @@ class Telltale:
             return Reply(status=401, text=f"Incorrect API key provided: {masked}, sent as Bearer {key}.")
         if model in {"moved", "away"}:
             return Reply(status=307, headers={"Location": f"{self.elsewhere}{call.path}"}, text=f"not here, {key}")
-        kind = int(call.sha256[:8], 16) % 8
+        asked = next(message for message in call.body["messages"] if message["role"] == "user")
+        kind = zlib.crc32(str(asked).encode()) % 8  # the same when asked again
         told = f"{'you know, ' * 20}your key is {key}, also {masked}\nand {key}"
         return {
             0: Reply(status=500, text=told, headers={"x-echo": key, "retry-after-ms": "1"}),
@@ -169,5 +168,3 @@ def test_the_search_finds_a_key_that_is_there() -> None:
             found = Everything()
             found("place", f"before {trace.decode()} after")
             assert len(found.givers()) == 1
-    assert sys.executable in "".join(command())
-    assert subprocess.run([sys.executable, "-c", ""], env=os.environ | KEYS, check=False).returncode == 0
