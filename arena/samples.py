@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,9 @@ from typing import Any, Literal, TypeAlias
 
 from arena.store import Result, Store, Wanted
 from judges.types import LABEL, Judgment, Outcome, Task, Verdict
+from retrieval_eval.relevance import majority, mean, median
 
-Combine: TypeAlias = Literal["majority", "mean"]
+Combine: TypeAlias = Literal["majority", "median", "mean"]
 
 _POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
 
@@ -59,8 +61,9 @@ def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
     """One result of several: the outcome by ``how``, with the words of a sample that says so where there is one.
 
     Majority: the outcome that most samples have. Where several have as many, verdicts are a tie and labels and grades
-    the lowest of them, so that a judge who cannot make up its mind claims less. Mean: labels and grades are averaged
-    (a label to the nearest whole number, a half downwards), verdicts are counted as 1, 0 and -1 and the sign decides.
+    the lowest of them, so that a judge who cannot make up its mind claims less. Median: the lower one of labels and
+    grades. Mean: labels and grades are averaged, a label to the nearest whole number (a half downwards). Median and
+    mean count verdicts as 1, 0 and -1, and the sign decides.
     """
     judged = [sample for sample in samples if isinstance(sample, Judgment)]
     if None in samples:
@@ -110,21 +113,19 @@ def _choices(outcome: Outcome) -> object:
     return tuple((name, value) for name, value in outcome.items() if not isinstance(value, str))
 
 
-def _value(values: Sequence[int | float | str], how: Combine, *, whole: bool) -> Any:
+def _value(values: Sequence[float | str], how: Combine, *, whole: bool) -> Any:
     if isinstance(values[0], str):
         return _verdict([str(value) for value in values], how)
     numbers = [value for value in values if not isinstance(value, str)]
-    if how == "mean":
-        mean = sum(numbers) / len(numbers)
-        return math.ceil(mean - 0.5) if whole else mean
-    counts = Counter(numbers)
-    return min(value for value, times in counts.items() if times == max(counts.values()))
+    combined = {"majority": majority, "median": median, "mean": mean}[how](numbers)
+    return math.ceil(combined - 0.5) if whole else combined
 
 
 def _verdict(verdicts: Sequence[str], how: Combine) -> str:
-    if how == "mean":
-        points = sum(_POINTS[verdict] for verdict in verdicts)
-        return (Verdict.A if points > 0 else Verdict.B if points < 0 else Verdict.TIE).value
-    counts = Counter(verdicts)
-    most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
-    return most[0] if len(most) == 1 else Verdict.TIE.value
+    if how == "majority":
+        counts = Counter(verdicts)
+        most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
+        return most[0] if len(most) == 1 else Verdict.TIE.value
+    points = [_POINTS[verdict] for verdict in verdicts]
+    middle = sum(points) if how == "mean" else statistics.median(points)
+    return (Verdict.A if middle > 0 else Verdict.B if middle < 0 else Verdict.TIE).value

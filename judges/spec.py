@@ -48,7 +48,7 @@ class JudgeSpec(Section):
     ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
     samples: Count = 1
     """How often each thing is judged; the repetitions become one outcome by ``combine``."""
-    combine: Literal["majority", "mean"] = "majority"
+    combine: Literal["majority", "median", "mean"] = "majority"
     concurrency: Count = 16
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None

@@ -127,7 +127,7 @@ def combine_labels(labels: Sequence[int], how: How) -> CombinedLabel:
     return CombinedLabel(combined, sum(label == combined for label in labels), len(labels))
 
 
-def majority(labels: Sequence[int]) -> int:
+def majority(labels: Sequence[float]) -> float:
     """The most frequent label; of several equally frequent ones the lowest.
 
     The lowest, since a document should not become relevant by a tie among its judges.
@@ -140,7 +140,7 @@ def majority(labels: Sequence[int]) -> int:
     return min(label for label, count in counts.items() if count == most)
 
 
-def median(labels: Sequence[int]) -> int:
+def median(labels: Sequence[float]) -> float:
     """The lower median: the highest label that more than half of the judges gave or exceeded.
 
     With an even number of labels the two in the middle may differ. Their mean may lie off the scale, and the upper one
@@ -152,7 +152,7 @@ def median(labels: Sequence[int]) -> int:
     return sorted(_some(labels))[(len(labels) - 1) // 2]
 
 
-def mean(labels: Sequence[int]) -> float:
+def mean(labels: Sequence[float]) -> float:
     """The mean, which need not lie on the scale.
 
     Raises:
@@ -161,7 +161,7 @@ def mean(labels: Sequence[int]) -> float:
     return math.fsum(_some(labels)) / len(labels)
 
 
-def _some(labels: Sequence[int]) -> Sequence[int]:
+def _some(labels: Sequence[float]) -> Sequence[float]:
     if not labels:
         raise ValueError("there are no labels to combine")
     return labels

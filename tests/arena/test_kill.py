@@ -19,7 +19,8 @@ import pytest
 
 from arena.config import load_config
 from arena.store import Store
-from judges.types import Judgment
+from judges.errors import CAUSES
+from judges.types import JudgeFailure, Judgment
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ FILE = """
 name: small
 store: store.db
 data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
-judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}}}}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
 retrieval: {{judge: judge}}
 pairwise: {{judges: [judge], documents: {{threshold: 1}}}}
 criteria: {{judge: judge, documents: {{threshold: 1}}}}
@@ -48,9 +49,10 @@ criteria: {{judge: judge, documents: {{threshold: 1}}}}
 
 
 @contextmanager
-def slow_server(delay_ms: int) -> Iterator[str]:
+def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
     """The scripted server as a process of its own; gives its address."""
-    command = [sys.executable, "-m", "tests.support.llm_server", "--delay-ms", str(delay_ms)]
+    module = "tests.support.llm_server"
+    command = [sys.executable, "-m", module, "--delay-ms", str(delay_ms), "--hostile", str(hostile)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
@@ -83,10 +85,10 @@ def started(tmp_path: Path) -> Iterator[Any]:
         child.communicate()
 
 
-def written(folder: Path, url: str, concurrency: int = CONCURRENCY) -> Path:
+def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "") -> Path:
     write_data(folder, QUERIES)
     config = folder / "tournament.yaml"
-    config.write_text(FILE.format(url=f"{url}/v1", concurrency=concurrency))
+    config.write_text(FILE.format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
     return config
 
 
@@ -194,3 +196,42 @@ def test_a_run_takes_over_what_a_killed_one_was_about_to_ask(tmp_path: Path, sta
     assert len({call["sha256"] for call in told["calls"]}) == ALL
     assert told["count"] - ALL <= 2 * CONCURRENCY
     assert len(judged(config)) == ALL
+
+
+def test_against_a_hostile_server_and_kills_every_judgment_is_right_or_a_listed_failure(
+    tmp_path: Path, started: Any
+) -> None:
+    """Three in ten requests go wrong in ten ways, and three runs are killed: what is judged is never asked again."""
+    with slow_server(10, hostile=0.3) as url:
+        config = written(tmp_path, url, limits=", timeout_s: 1, max_attempts: 4")
+        loaded = load_config(config)
+        settled: set[str] = set()
+        for moment in (ALL // 6, ALL // 6, ALL // 6):
+            already = log(url)["count"]
+            child = started(config)
+            wait_for(url, already + moment, child)
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            settled |= set(judged(config))
+        before = log(url)["count"]
+        summary = run(loaded)
+        after_kills = log(url)["calls"][before:]
+    kept = results(loaded)
+    wrong = [result for result in kept.values() if not isinstance(result, Judgment)]
+    assert all(isinstance(result, JudgeFailure) and result.cause in CAUSES for result in wrong)
+    stages = summary.stages.values()
+    assert sum(stage.judged + stage.known for stage in stages) == ALL - len(wrong)
+    assert (sum(stage.failed for stage in stages), sum(stage.left for stage in stages)) == (len(wrong), 0)
+    assert sum(stage.calls for stage in stages) == len(after_kills), "the log has the calls that are counted"
+    assert sum(stage.known for stage in stages) >= len(settled), "what was judged before a kill is not asked again"
+    assert settled <= set(judged(config))
+
+    unbroken = tmp_path / "unbroken"
+    unbroken.mkdir()
+    with slow_server(0) as url:
+        whole = load_config(written(unbroken, url))
+        assert run(whole).complete
+    right = outcomes(whole)
+    assert {
+        want for want, result in kept.items() if isinstance(result, Judgment) and result.outcome != right[want]
+    } == set()

@@ -25,22 +25,26 @@ def judged(outcome: Any, reason: str = "") -> Judgment:
 
 
 @pytest.mark.parametrize(
-    ("said", "majority", "mean"),
+    ("said", "majority", "median", "mean"),
     [
-        (["A", "A", "B"], "A", "A"),
-        (["A", "B"], "TIE", "TIE"),
-        (["A", "TIE", "TIE"], "TIE", "A"),
-        (["B", "TIE", "A", "B"], "B", "B"),
-        ([0, 2, 2], 2, 1),
-        ([0, 2], 0, 1),
-        ([1, 2], 1, 1),
-        ([0, 1, 3, 3], 3, 2),
-        ([{"tone": 0, "depth": 2}, {"tone": 1, "depth": 2}], {"tone": 0, "depth": 2}, {"tone": 0.5, "depth": 2}),
+        (["A", "A", "B"], "A", "A", "A"),
+        (["A", "B"], "TIE", "TIE", "TIE"),
+        (["A", "TIE", "TIE"], "TIE", "TIE", "A"),
+        (["B", "TIE", "A", "B"], "B", "B", "B"),
+        ([0, 2, 2], 2, 2, 1),
+        ([0, 2], 0, 0, 1),
+        ([1, 2], 1, 1, 1),
+        ([0, 1, 3, 3], 3, 1, 2),
+        ([{"tone": 0, "depth": 2}, {"tone": 1, "depth": 2}], *[{"tone": 0, "depth": 2}] * 2, {"tone": 0.5, "depth": 2}),
+        (
+            [{"label": label, "steps": text} for label, text in ((1, "a"), (2, "b"), (2, "c"))],
+            *[{"label": 2, "steps": "b"}] * 3,
+        ),
     ],
 )
-def test_samples_become_one_outcome(said: list[Any], majority: Any, mean: Any) -> None:
+def test_samples_become_one_outcome(said: list[Any], majority: Any, median: Any, mean: Any) -> None:
     samples = [judged(outcome) for outcome in said]
-    for how, expected in (("majority", majority), ("mean", mean)):
+    for how, expected in (("majority", majority), ("median", median), ("mean", mean)):
         whole = combine(samples, how)  # type: ignore[arg-type]
         assert isinstance(whole, Judgment)
         assert whole.outcome == expected
@@ -58,7 +62,10 @@ def test_a_missing_sample_leaves_it_open_and_failures_outvote_judgments() -> Non
     assert combine([judged("A"), FAILURE, FAILURE], "majority") == FAILURE
 
 
-@given(st.lists(st.sampled_from(["A", "B", "TIE"]), min_size=1, max_size=9), st.sampled_from(["majority", "mean"]))
+@given(
+    st.lists(st.sampled_from(["A", "B", "TIE"]), min_size=1, max_size=9),
+    st.sampled_from(["majority", "median", "mean"]),
+)
 def test_neither_the_order_of_samples_nor_the_side_of_an_answer_matters(said: list[str], how: Any) -> None:
     other_side = {"A": "B", "B": "A", "TIE": "TIE"}
     whole, backwards = (combine([judged(o) for o in order], how) for order in (said, said[::-1]))

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, cycle
+from itertools import count, cycle, pairwise
 
 import pytest
 from tenacity import wait_random_exponential
@@ -17,7 +17,7 @@ from judges.errors import CAUSES, ConfigError
 from judges.judge import Judge, Request, Result, Stop
 from judges.runtime import Listed, judge_all
 from judges.spec import JudgeSpec
-from judges.types import Document, JudgeFailure, Judgment, Usage
+from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
 from tests.support.llm_server import Call, LLMServer, Reply, Script, steady_judge
 from tests.support.prompts import relevance
 
@@ -443,3 +443,133 @@ async def test_a_hostile_server_gives_right_judgments_or_listed_failures() -> No
             assert json.loads(result.reply)["label"] in request(0).prompt.contract.choices["label"]
     assert 0 < len(done.failures) < 20
     assert sum(len(result.rejected) for result in done.results) > 3
+
+
+async def test_a_server_that_takes_only_so_many_at_once_is_asked_no_faster_for_long() -> None:
+    """A server refuses whatever comes while eight calls are open; each judgment comes about all the same."""
+    open_until: list[float] = []
+    refused = 0
+
+    def script(call: Call) -> Reply:
+        nonlocal refused
+        now = time.monotonic()
+        open_until[:] = [until for until in open_until if until > now]
+        if len(open_until) >= 8:
+            refused += 1
+            return Reply("slower", status=429)
+        open_until.append(now + 0.02)
+        return replace(GOOD, delay_s=0.02)
+
+    done = await ran(script, requests(400), concurrency=64, max_attempts=12)
+    assert not done.failures
+    assert refused < 400, "fewer refusals than replies, though eight times too many calls are allowed"
+
+
+async def test_a_pause_that_the_server_asks_for_holds_for_all_calls() -> None:
+    told: list[float] = []
+
+    def script(call: Call) -> Reply:
+        if not told:
+            told.append(call.at)
+            return Reply("slower", status=429, headers={"Retry-After": "0.5"})
+        return replace(GOOD, delay_s=0.01)
+
+    done = await ran(script, requests(30), concurrency=3)
+    assert not done.failures
+    later = [call.at - told[0] for call in done.calls if call.at > told[0] + 0.1]
+    assert len(later) >= 27
+    assert min(later) >= 0.5
+
+
+async def test_a_spent_allowance_is_waited_for_before_the_server_has_to_refuse() -> None:
+    turns = count()
+
+    def script(call: Call) -> Reply:
+        left = 4 - next(turns) % 5
+        headers = {"x-ratelimit-remaining-requests": str(left), "x-ratelimit-reset-requests": "300ms"}
+        return replace(GOOD, headers=headers)
+
+    done = await ran(script, requests(12), concurrency=1)
+    gaps = [later.at - call.at for call, later in pairwise(done.calls)]
+    assert [gap > 0.29 for gap in gaps] == [(number + 1) % 5 == 0 for number in range(11)]
+
+
+async def test_limits_per_minute_hold_over_all_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.pace.MINUTE_S", 0.4)
+    turns = count()
+    script = lambda call: Reply(status=500) if next(turns) % 3 == 0 else GOOD
+    done = await ran(script, requests(20), concurrency=8, requests_per_minute=10)
+    times = [call.at for call in done.calls]
+    assert not done.failures
+    assert all(later - earlier > 0.35 for earlier, later in zip(times, times[10:], strict=False))
+
+
+async def test_tokens_per_minute_count_what_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two calls fit a minute: once their number of tokens is known, not while the longest reply has to be feared."""
+    monkeypatch.setattr("judges.pace.MINUTE_S", 0.3)
+    one = await ran([GOOD], requests(1))
+    used = (one.only.usage.input_tokens or 0) + (one.only.usage.output_tokens or 0)
+    done = await ran(lambda call: GOOD, requests(8), concurrency=8, tokens_per_minute=int(2.9 * used), max_tokens=13)
+    times = [call.at for call in done.calls]
+    assert all(later - earlier > 0.25 for earlier, later in zip(times, times[3:], strict=False))
+    assert times[-1] - times[0] < 8 * 0.3
+
+
+async def test_a_wait_beyond_the_bound_ends_the_judge_and_says_when_to_come_back() -> None:
+    script = lambda call: Reply("daily limit", status=429, headers={"Retry-After": "7200"})
+    done = await ran(script, requests(20), concurrency=2, max_retry_s=30)
+    assert len(done.calls) <= 2
+    assert {failure.cause for failure in done.failures} == {"rate_limit"}
+    assert "asks to wait 7200 s" in str(done.judge.stopped)
+
+
+async def test_time_spent_on_attempts_is_bounded() -> None:
+    script = lambda call: Reply("busy", status=500, headers={"Retry-After": "0.3"})
+    done = await ran(script, requests(1), max_attempts=50, max_retry_s=1)
+    assert 2 <= len(done.calls) <= 4
+    assert done.failures[0].cause == "server_error"
+
+
+async def test_a_stop_does_not_wait_for_pauses() -> None:
+    """What was refused is a failure that the next run asks again; what was never sent is left."""
+    stop, results = Stop(), []
+
+    async def keep(_name: str, _request: Request, result: Result) -> None:
+        results.append(result)
+
+    with LLMServer(lambda call: Reply(status=429, headers={"Retry-After": "20"})) as server:
+        judge = judge_at(server, stop=stop, concurrency=3)
+        work = asyncio.create_task(judge_all({"judge": Listed(requests(50))}, {"judge": judge}, keep))
+        while len(server.calls) < 3:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        stop.request()
+        await asyncio.wait_for(work, 2)
+        assert len(server.calls) == len(results) == 3
+        await judge.close()
+    assert {result.cause for result in results if isinstance(result, JudgeFailure)} == {"rate_limit"}
+
+
+async def test_a_trace_has_every_call_and_nothing_that_was_said() -> None:
+    traced: list[CallTrace] = []
+    with LLMServer([Reply(status=500), WRONG, GOOD]) as server:
+        spec = {
+            "provider": "openai",
+            "model": "gpt-x",
+            "base_url": server.openai_url,
+            "price": {"input": 1, "output": 1},
+        }
+        judge = Judge("judge", JudgeSpec.model_validate(spec), trace=traced.append)
+        judgment = await judge.judge(request(7))
+        await judge.close()
+    assert isinstance(judgment, Judgment)
+    assert [(call.call, call.reask, call.cause, call.finish) for call in traced] == [
+        (1, 0, "server_error", None),
+        (2, 0, None, "stop"),
+        (3, 1, None, "stop"),
+    ]
+    assert {call.judgment_id for call in traced} == {"7"}
+    assert sum(call.cost_usd or 0 for call in traced) == pytest.approx(judgment.cost_usd)
+    assert "Text 7" not in repr(traced)
+    assert "subject" not in repr(traced)
+    assert len(judge.latencies_s) == 2

@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
+import itertools
 import json
 import os
+import random
 import socket
 import struct
 import threading
@@ -76,6 +78,26 @@ Script = Callable[[Call], Reply]
 def steady_judge(call: Call) -> Reply:
     """A judge that replies the same to the same request, within the schema it is given."""
     return Reply(text=steady_text(call.body))
+
+
+def hostile(script: Script, share: float) -> Script:
+    """The same judge, but ``share`` of the requests go wrong, each time in the next of many ways."""
+    wrong = itertools.cycle(
+        [
+            Reply("slower", status=429, headers={"Retry-After": "0.05"}),
+            Reply("busy", status=500),
+            Reply(fault="reset"),
+            Reply(fault="stall"),
+            Reply(fault="garbage"),
+            Reply(fault="half"),
+            Reply("I would say the first one is better."),
+            Reply('{"reason": "r", "explanation": "r", "verdict": "C", "label": "quite relevant"}'),
+            Reply('{"explanation": "cut o', ending="length"),
+            Reply(""),
+        ]
+    )
+    turns = random.Random(7)
+    return lambda call: next(wrong) if turns.random() < share else script(call)
 
 
 def in_turn(replies: Sequence[Reply]) -> Script:
@@ -271,13 +293,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--delay-ms", type=float, default=0.0)
+    parser.add_argument("--hostile", type=float, default=0.0, metavar="SHARE")
     given = parser.parse_args()
     delay_s = given.delay_ms / 1000
 
     def delayed(call: Call) -> Reply:
         return replace(steady_judge(call), delay_s=delay_s)
 
-    LLMServer(delayed, given.port).run()
+    LLMServer(hostile(delayed, given.hostile), given.port).run()
 
 
 if __name__ == "__main__":
