@@ -201,9 +201,6 @@ class Store:
         """Keep results: task, prompt name with version, and the judgment or failure. A judgment stays.
 
         Nobody is about to ask for them any more.
-
-        Raises:
-            StoreError: they cannot be written; says how many replies of a judge are lost by that.
         """
         rows = [judgment_values(*entry) for entry in results]
         names = [column.name for column in table(JudgmentRow).columns]
@@ -213,14 +210,9 @@ class Store:
             f"INSERT INTO judgment ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
             f"ON CONFLICT (judgment_id) DO UPDATE SET {changed} WHERE judgment.outcome IS NULL"
         )
-        try:
-            with self._write() as connection:
-                connection.execute(statement, rows)
-                runners.release(connection, [row["judgment_id"] for row in rows])
-        except StoreError as error:
-            paid = sum(result.calls > 0 for _, _, result in results)
-            lost = f"; replies that came and could not be kept: {paid}" if paid else ""
-            raise StoreError(f"{error}{lost}") from error
+        with self._write() as connection:
+            connection.execute(statement, rows)
+            runners.release(connection, [row["judgment_id"] for row in rows])
 
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""
