@@ -78,7 +78,8 @@ def kept(config: Path) -> int:
 
 def one_line(run: Ended, status: int = 2) -> str:
     assert (run.status, run.out) == (status, ""), run
-    (line,) = run.err.splitlines()
+    assert run.err.count("\n") == 1, run.err
+    line = run.err.rstrip()
     assert line.startswith("error: ")
     return line
 
