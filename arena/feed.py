@@ -204,6 +204,6 @@ class Feed:
 
 
 def _heard(task: asyncio.Task[None]) -> None:
-    """A problem is raised for whoever asks next; where a run ends by another nobody does, and asyncio would complain."""
+    """A problem is raised for whoever asks next; where a run ends by another nobody does: asyncio would complain."""
     if not task.cancelled():
         task.exception()
