@@ -10,8 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from judges.criteria import DEFAULT_CRITERIA
 from judges.errors import ConfigError
 from judges.pairwise import ReferenceOptions
-from judges.sections import RelativePath, Section, load_section, nearest
+from judges.sections import RelativePath, Section, beside_file, load_section, nearest
 from judges.spec import JudgeSpec
+from retrieval_eval.irds import dataset_name
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -40,17 +41,31 @@ def _each_once(names: list[str]) -> list[str]:
     return names
 
 
+def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
+    return source if dataset_name(source) is not None else beside_file(source, info)
+
+
 Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
+Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(_as_list)]
+"""Files, or ``irds:NAME`` for datasets of ir_datasets."""
 PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
 class DataSection(Section):
-    """Files of queries, documents and answers; one path or a list of paths each."""
+    """Files of queries, documents and answers, TREC runs and the corpus of their documents; one or a list each."""
 
-    queries: Paths
+    queries: Sources
     documents: Paths = Field(default_factory=list)
     answers: Paths = Field(default_factory=list)
+    runs: Paths = Field(default_factory=list)
+    corpus: Sources = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _corpus_is_for_runs(self) -> DataSection:
+        if self.corpus and not self.runs:
+            raise ValueError("'corpus' has the documents of 'runs', and there are none")
+        return self
 
 
 class RetrievalSection(Section):

@@ -14,19 +14,19 @@ from typing import TypeAlias
 
 from judges.tables import Cell, Row, read_rows, write_rows
 from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.topics import topic_rows
 
 Files: TypeAlias = Path | str | Sequence[Path | str]
 """One file, or several that are read as one table."""
 
 ALIASES: Mapping[str, Sequence[str]] = {
     "qid": ("query_id", "question_id"),
-    "query": ("question", "query_text"),
     "did": ("doc_id", "docid", "document_id"),
     "document": ("document_text", "passage", "text"),
     "agent": ("system", "model"),
     "answer": ("response", "answer_text"),
 }
-"""Other spellings of the columns, accepted where the column itself is absent."""
+"""Other spellings of the columns of documents and answers, accepted where the column itself is absent."""
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
@@ -82,7 +82,7 @@ class Dataset:
 
 
 def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
-    """Read a dataset from CSV, TSV, JSONL or Parquet files.
+    """Read a dataset: queries as ``retrieval_eval.topics`` reads them, the rest from CSV, TSV, JSONL or Parquet files.
 
     Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
     ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
@@ -205,7 +205,7 @@ class _DocumentReader:
 def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
     queries: dict[str, Query] = {}
     places: dict[str, str] = {}
-    for row in _rows(paths, ("qid", "query")):
+    for row in (row for path in paths for row in topic_rows(path)):
         query_id, text = row.identifier("qid"), row.text("query")
         if query_id in queries:
             raise row.error(f"this query id stands in {places[query_id]} already", query_id)

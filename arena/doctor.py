@@ -13,6 +13,7 @@ from arena.prompting import Prompting
 from arena.tournament import load_data
 from judges.errors import InputError
 from judges.providers import open_provider
+from retrieval_eval.trec_files import read_runs
 
 Finding: TypeAlias = tuple[str, bool, str]
 """What was looked at, whether it is fine, and what was found."""
@@ -22,6 +23,7 @@ _EXTRAS = {
     "postgres": ("psycopg",),
     "ray": ("ray",),
     "dense": ("sentence_transformers",),
+    "ir-datasets": ("ir_datasets",),
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
@@ -58,6 +60,8 @@ def _examine_config(path: Path) -> list[Finding]:
         ("config", True, f"{path}: {wanted} judgments wanted, prompts {prompts}"),
         ("config data", True, shape),
     ]
+    for run in read_runs(config.data.runs):
+        findings += [("config data", True, f"run {run.name}: {note.text}") for note in run.notes]
     if data.unanswered_queries:
         findings.append(("data", False, f"no answers at all to {_some(data.unanswered_queries)}"))
     if data.missing_answers:

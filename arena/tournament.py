@@ -13,6 +13,7 @@ from arena.feed import Lookup
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.prompting import Prompting
+from arena.run_files import with_runs
 from arena.samples import combinations
 from arena.stages import StageRunner
 from arena.store import IDENTICAL, Runner, Store, Wanted
@@ -27,7 +28,11 @@ _TIE_OF_EQUALS = Judgment(
 
 def load_data(config: Config) -> Dataset:
     """The data a configuration names."""
-    return load_dataset(config.data.queries, config.data.documents, config.data.answers)
+    section = config.data
+    data = load_dataset(section.queries, section.documents, section.answers)
+    if not section.runs:
+        return data
+    return with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
 
 
 def run(
@@ -70,7 +75,8 @@ def run(
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
-        return asyncio.run(_judge(StageRunner(lookup, combinations(settings), asked, progress), wants, judges, stop))
+        runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
+        return asyncio.run(_judge(runner, wants, judges, stop))
     except BaseExceptionGroup as group:
         raise _first(group) from group
     finally:

@@ -64,6 +64,8 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return _parse_brackets(text, contract, inputs)
     if contract.form == "word":
         return _parse_word(text, contract, inputs)
+    if contract.form == "text":
+        return _parse_text(text, contract)
     return _parse_object(_judges_own_object(text, contract, inputs), contract)
 
 
@@ -213,6 +215,18 @@ def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
+
+
+def _parse_text(text: str, contract: ReplyContract) -> ParsedReply:
+    """All of the text is the outcome, unless all of it is one of the contract's words."""
+    stripped = text.strip()
+    if not stripped:
+        raise ReplyError("the reply was empty")
+    ((_, special),) = contract.choices.items()
+    for word, value in special.items():
+        if stripped.strip(_DECORATION).casefold() == str(word).casefold():
+            return ParsedReply(value, "")
+    return ParsedReply(stripped, "")
 
 
 def _word(marker: re.Match[str]) -> str:

@@ -37,12 +37,13 @@ def nearest(given: object, known: Any) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(names))}"
 
 
-def _beside_file(path: Path, info: ValidationInfo) -> Path:
+def beside_file(path: Path, info: ValidationInfo) -> Path:
+    """A path as the folder of the file that names it has it."""
     folder = (info.context or {}).get("folder")
     return path if folder is None else (folder / path.expanduser())
 
 
-RelativePath = Annotated[Path, AfterValidator(_beside_file)]
+RelativePath = Annotated[Path, AfterValidator(beside_file)]
 """A path that a file names; relative ones start at the file's own folder."""
 
 Model = TypeVar("Model", bound=BaseModel)

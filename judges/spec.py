@@ -29,7 +29,7 @@ class Price(Section):
 class JudgeSpec(Section):
     """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
 
-    provider: Literal["openai", "anthropic", "transformers", "lexical", "replay"]
+    provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay"]
     model: str = ""
     base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
     api_key_env: str | None = None
@@ -59,16 +59,17 @@ class JudgeSpec(Section):
     max_cost_usd: Positive | None = None
     price: Price | None = None
     path: RelativePath | None = None
-    """``replay``: the file of recorded replies or verdicts. ``transformers``: a local model folder."""
+    """``replay``: the file of recorded replies or verdicts. ``transformers``, ``extractive_qa``: a local model
+    folder."""
     device: str | None = None
-    """``transformers``: cpu, cuda, cuda:1; chosen automatically when absent."""
+    """``transformers``, ``extractive_qa``: cpu, cuda, cuda:1; chosen automatically when absent."""
 
     @model_validator(mode="after")
     def _complete(self) -> JudgeSpec:
         if self.provider in {"openai", "anthropic"} and not self.model:
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
-        if self.provider == "transformers" and not (self.model or self.path):
-            raise ValueError("provider 'transformers' needs a 'model' name or a 'path' to a local folder")
+        if self.provider in {"transformers", "extractive_qa"} and not (self.model or self.path):
+            raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
         if self.provider == "replay" and self.path is None:

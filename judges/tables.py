@@ -22,11 +22,19 @@ from typing import Any, BinaryIO, TypeAlias
 
 from judges.errors import DataError
 from judges.files import is_gzip, open_binary, open_replacing, read_lines
+from judges.row_filter import LineFilter, Only
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
 """A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
 
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jl": "jsonl",  # as NIST names its files
+    ".parquet": "parquet",
+}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1
 _MISSING_NAMES = frozenset({"nan", "<na>"})
@@ -70,7 +78,7 @@ class Row:
 
     @property
     def _counts_rows(self) -> bool:
-        return table_format(self.path) == "parquet"
+        return known_format(self.path) == "parquet"
 
     def error(self, problem: str, value: str | None = None) -> DataError:
         """The error that says what is wrong here, for the caller to raise."""
@@ -94,17 +102,21 @@ def table_format(path: Path | str) -> str:
     Raises:
         DataError: the file's extension is none of a table.
     """
-    name = Path(path).name.lower().removesuffix(".gz")
-    suffix = Path(name).suffix
-    if suffix not in FORMATS:
+    if (kind := known_format(path)) is None:
         raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
-    return FORMATS[suffix]
+    return kind
+
+
+def known_format(path: Path | str) -> str | None:
+    """The same, or ``None`` where the extension is none of a table."""
+    return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def read_rows(
     path: Path | str,
     required: Sequence[str] = (),
     aliases: Mapping[str, Sequence[str]] | None = None,
+    only: Only | None = None,
 ) -> Iterator[Row]:
     """Stream the rows of a table.
 
@@ -113,6 +125,8 @@ def read_rows(
         required: columns that must be there, by their canonical names.
         aliases: for a canonical name other accepted spellings, best first; one is renamed to the canonical name where
             that is absent.
+        only: which rows are wanted, all where it is left out. The others are checked no further than it takes to pass
+            over them: a line of JSON has to end like one.
 
     Raises:
         DataError: the file is missing, unreadable, empty, torn or malformed, lacks a column, or has no row. Raised
@@ -121,12 +135,12 @@ def read_rows(
     path, aliases = Path(path), aliases or {}
     kind = table_format(path)
     if kind == "parquet":
-        rows = _read_parquet(path, required, aliases)
+        rows = _read_parquet(path, required, aliases, only)
     elif kind == "jsonl":
-        rows = _read_jsonl(path, required, aliases)
+        rows = _read_jsonl(path, required, aliases, only)
     else:
-        rows = _read_delimited(path, _DELIMITERS[kind], required, aliases)
-    return _at_least_one(path, rows)
+        rows = _read_delimited(path, _DELIMITERS[kind], required, aliases, only)
+    return _at_least_one(path, rows) if only is None else rows
 
 
 def read_columns(path: Path | str) -> list[str]:
@@ -176,31 +190,22 @@ def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _read_delimited(
-    path: Path, delimiter: str, required: Sequence[str], aliases: Mapping[str, Sequence[str]]
+    path: Path, delimiter: str, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
 ) -> Iterator[Row]:
-    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
-        csv.field_size_limit(_FIELD_LIMIT)
-    records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
     header: list[str] = []
-    while True:
-        start = records.line_num + 1
-        try:
-            fields = next(records)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            raise DataError(path, f"malformed record, check its quotes ({error})", line=start) from error
-        if not fields:
-            continue
+    for start, fields in _records(path, delimiter):
         if not header:
             found = [name.strip() for name in fields]
             if repeated := _repeated(name for name in found if name):
                 raise DataError(path, "the header names a column twice", line=start, value=repeated[0])
             renamed = _renamed(path, start, found, required, aliases)
             header = [renamed[name] for name in found]
+            place = header.index(only.column) if only is not None else 0
             continue
         if len(fields) != len(header):
             raise DataError(path, f"the record has {len(fields)} fields, the header {len(header)}", line=start)
+        if only is not None and fields[place] not in only.values:
+            continue
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
         yield Row(path, start, values)
@@ -208,11 +213,31 @@ def _read_delimited(
         raise DataError(path, "the file is empty")
 
 
-def _read_jsonl(path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The records of CSV, each with the line on which it starts; blank lines are passed over."""
+    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
+        csv.field_size_limit(_FIELD_LIMIT)
+    records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    while True:
+        start = records.line_num + 1
+        try:
+            fields = next(records)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(path, f"malformed record, check its quotes ({error})", line=start) from error
+        if fields:
+            yield start, fields
+
+
+def _read_jsonl(
+    path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
+) -> Iterator[Row]:
     decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most lines have the keys of the line before
+    lines = LineFilter(only) if only is not None else None
     for number, line in read_lines(path):
-        if line.isspace():
+        if line.isspace() or (lines is not None and lines.passes_over(line)):
             continue
         try:
             record = decoder.decode(line.strip())
@@ -226,29 +251,43 @@ def _read_jsonl(path: Path, required: Sequence[str], aliases: Mapping[str, Seque
         keys = tuple(record)
         if keys not in renamings:
             renamings[keys] = _renamed(path, number, keys, required, aliases)
+            if lines is not None and only is not None:
+                lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
         renamed = renamings[keys]
-        yield Row(path, number, {renamed[key]: value for key, value in record.items()})
+        row = Row(path, number, {renamed[key]: value for key, value in record.items()})
+        if only is None or row.text(only.column) in only.values:
+            yield row
 
 
-def _read_parquet(path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+def _read_parquet(
+    path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
+) -> Iterator[Row]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    number = 0
+    before = 0
     try:
         with open_binary(path) as raw:
             # Parquet is read from its end, and a gzip stream has no cheap way there.
             table = parquet.ParquetFile(io.BytesIO(raw.read()) if is_gzip(path) else raw)
             renamed = _renamed(path, None, table.schema_arrow.names, required, aliases)
             for batch in table.iter_batches(batch_size=4096):
-                for record in batch.to_pylist():
-                    number += 1
-                    row = Row(path, number, {renamed[name]: _plain(cell) for name, cell in record.items()})
+                wanted = _wanted_places(batch, renamed, only)
+                for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
+                    row = Row(path, before + place + 1, {renamed[name]: _plain(cell) for name, cell in record.items()})
                     if (problem := _unstorable(row.values)) is not None:
                         raise row.error(problem)
                     yield row
+                before += len(batch)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(path, f"not a whole Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
+    if only is None:
+        return list(range(len(batch)))
+    cells = next(batch[name] for name, canonical in renamed.items() if canonical == only.column).to_pylist()
+    return [place for place, cell in enumerate(cells) if cell_text(_plain(cell)) in only.values]
 
 
 def _renamed(

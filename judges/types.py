@@ -73,6 +73,7 @@ class Task(StrEnum):
     RELEVANCE = "relevance"
     PAIRWISE = "pairwise"
     CRITERIA = "criteria"
+    EXTRACTION = "extraction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,15 @@ class ReplyContract:
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
-            published yes/no prompts.
+            published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
+            ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text).
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
     """
 
     reason: str
     choices: Mapping[str, Mapping[str | int, int | str]]
-    form: Literal["json", "brackets", "word"] = "json"
+    form: Literal["json", "brackets", "word", "text"] = "json"
     texts: tuple[str, ...] = ()
     label: str | None = None
 
@@ -202,13 +204,18 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One reply, whole. ``model`` is the name the server gave, which may be more exact than the one asked."""
+    """One reply, whole.
+
+    ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
+    the model itself, where it computes one.
+    """
 
     text: str
     model: str
     finish: Finish = Finish.STOP
     usage: Usage = Usage()
     allowance: Allowance | None = None
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

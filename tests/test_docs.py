@@ -124,6 +124,8 @@ def assert_occur_in_order(entry: Shown, output: str) -> None:
 def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block in blocks(page):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         if block.language == "python":
             exec(compile(block.text, str(page), "exec"), {"__name__": "page"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -32,6 +33,17 @@ def printable(text: str) -> str:
 def print_json(value: Any) -> None:
     """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
     print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False))
+
+
+def rounded(value: Any, decimals: int = 6) -> Any:
+    """The value with fewer digits than floating point has, so that equal figures are equal bytes on every machine."""
+    if isinstance(value, float):
+        return round(value, decimals) + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, Mapping):
+        return {key: rounded(inner, decimals) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner, decimals) for inner in value]
+    return value
 
 
 def dollars(amount: float | None) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from arena.cli.console import rounded
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -16,16 +16,13 @@ from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
 
-_DECIMALS = 6
-"""Digits kept: fewer than floating point has, so that equal ratings are equal bytes on every machine."""
-
 Row = dict[str, Any]
 
 
 def board_json(board: Leaderboard) -> Row:
     """The shape of ``leaderboard --format json`` and ``run --json``."""
     ratings = board.ratings
-    shape: Row = _rounded(
+    shape: Row = rounded(
         {
             "tournament": board.tournament,
             "agents": [_agent_json(row, board) for row in ratings.agents] if ratings else [],
@@ -57,7 +54,7 @@ def board_json(board: Leaderboard) -> Row:
 
 def ratings_json(ratings: Ratings) -> Row:
     """Ratings alone."""
-    shape: Row = _rounded(
+    shape: Row = rounded(
         {
             "agents": [asdict(row) for row in ratings.agents],
             "judge_health": _health_json(ratings),
@@ -82,7 +79,7 @@ def rated_json(rated: RatedTable) -> Row:
     shape["rows"] = dict(rated.rows)
     shape["cluster_column"] = rated.cluster_column
     controlled = rated.controlled
-    shape["controlled"] = controlled and _rounded(
+    shape["controlled"] = controlled and rounded(
         {
             "agents": dict(zip(controlled.raw.agents, controlled.ratings.tolist(), strict=True)),
             "raw": dict(zip(controlled.raw.agents, controlled.raw.ratings.tolist(), strict=True)),
@@ -117,7 +114,7 @@ def flat_rated(rated: RatedTable) -> list[Row]:
     if rated.by_judge:
         of_each = [{"judge": judge, **row} for judge, own in rated.by_judge.items() for row in flat_ratings(own)]
         rows = [{"judge": "", **row} for row in rows] + of_each
-    return [_rounded(row) for row in rows]
+    return [rounded(row) for row in rows]
 
 
 def flat_ratings(ratings: Ratings) -> list[Row]:
@@ -133,7 +130,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     for row in rows:
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
-    return [_rounded(row) for row in rows]
+    return [rounded(row) for row in rows]
 
 
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
@@ -165,13 +162,3 @@ def _agreement_json(ratings: Ratings | None) -> Row | None:
 
 def _health_json(ratings: Ratings | None) -> Row | None:
     return None if ratings is None or ratings.judge_health is None else asdict(ratings.judge_health)
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, _DECIMALS) + 0.0  # -0.0 becomes 0.0
-    if isinstance(value, Mapping):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(inner) for inner in value]
-    return value

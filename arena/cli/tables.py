@@ -62,7 +62,7 @@ def _made(
     for place, heading in enumerate(names):
         table.add_column(heading, overflow="fold", max_width=name if place == last else None)
     for heading in numbers:
-        shown = heading if narrow else heading.replace("-\n", "-").replace("\n", " ")
+        shown = heading if narrow else heading.replace("-\n", "-").replace("\n(", "(").replace("\n", " ")
         table.add_column(shown, justify="right", no_wrap=True)
     if flags and not narrow:
         table.add_column("flags", no_wrap=True)

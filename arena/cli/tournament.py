@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,9 +74,17 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
         print_plan(planned)
 
 
+class Stage(StrEnum):
+    """The stages of a tournament; a judge has tasks besides."""
+
+    RELEVANCE = Task.RELEVANCE.value
+    PAIRWISE = Task.PAIRWISE.value
+    CRITERIA = Task.CRITERIA.value
+
+
 def run(
     config: ConfigPath,
-    stage: Annotated[list[Task] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
+    stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
     ] = False,
@@ -98,9 +107,10 @@ def run(
     from arena.config import load_config
 
     loaded = load_config(config)
-    _require_stages(loaded, stage or ())
+    only = [Task(each) for each in stage] if stage else None
+    _require_stages(loaded, only or ())
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
-        summary = tournament.run(loaded, bars, only=stage, retry_failed=retry_failed, trace=trace)
+        summary = tournament.run(loaded, bars, only=only, retry_failed=retry_failed, trace=trace)
     _report(summary)
     _print_board(loaded, as_json=as_json)
     if not summary.complete:

@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.agreement import Level, cohen_kappas, coincidences, krippendorff_alphas
 from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
+from retrieval_eval.agreement import Level, cohen_kappas, coincidences, krippendorff_alphas
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""

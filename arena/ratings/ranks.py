@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from arena.ratings.games import Floats
+from retrieval_eval.significance import holm
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
@@ -158,7 +159,7 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
     p = np.where(apart, 2 * special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
-    return PairedTests(difference, p, _holm(p))
+    return PairedTests(difference, p, _holm_of_pairs(p))
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -219,13 +220,10 @@ def _difference_variance(covariance: Floats) -> Floats:
     return variance
 
 
-def _holm(p: Floats) -> Floats:
-    """Holm (1979, Scandinavian Journal of Statistics 6) over the pairs above the diagonal."""
+def _holm_of_pairs(p: Floats) -> Floats:
+    """Holm's correction over the pairs above the diagonal."""
     upper = np.triu_indices(len(p), k=1)
-    order = np.argsort(p[upper], kind="stable")
-    factor = np.arange(order.size, 0, -1)
-    corrected = np.empty(order.size)
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factor * p[upper][order]))
+    corrected = holm(p[upper])
     result = np.ones_like(p)
     result[upper] = corrected
     result.T[upper] = corrected

@@ -48,7 +48,7 @@ def _words(given: object) -> Words:
 class ReplySection(Section):
     """The ``reply`` section of a prompt file."""
 
-    form: Literal["json", "brackets", "word"] = "json"
+    form: Literal["json", "brackets", "word", "text"] = "json"
     reason: str = "reason"
     texts: list[str] = Field(default_factory=list)
     """Text fields besides the reason; they are kept with the label."""
@@ -75,6 +75,8 @@ class ReplySection(Section):
         Raises:
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
+        if (task is Task.EXTRACTION) is not (self.form == "text"):
+            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
                 raise ValueError(
@@ -88,6 +90,8 @@ class ReplySection(Section):
             raise ValueError("reply: the name of a field is empty or begins or ends in white space")
         if task is Task.PAIRWISE:
             self._check_verdict()
+        elif task is Task.EXTRACTION:
+            self._check_words_for_texts()
         else:
             self._check_label()
         if self.form != "json" and (len(self.choices) > 1 or self.texts):
@@ -101,6 +105,13 @@ class ReplySection(Section):
         (words,) = self.choices.values()
         if not {"A", "B"} <= set(words.values()) <= set(Verdict):
             raise ValueError("reply.choices: the values of verdicts are A, B and TIE")
+
+    def _check_words_for_texts(self) -> None:
+        if len(self.choices) != 1 or self.texts or self.label:
+            raise ValueError("reply: an extraction prompt has one field, with the words that stand for something else")
+        (words,) = self.choices.values()
+        if any(not isinstance(value, str) for value in words.values()):
+            raise ValueError("reply.choices: the words of an extraction prompt stand for texts")
 
     def _check_label(self) -> None:
         if not self.choices:
@@ -132,6 +143,9 @@ def reply_rule(contract: ReplyContract) -> str:
     if contract.form == "word":
         (allowed,) = contract.choices.values()
         return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."
+    if contract.form == "text":
+        (special,) = contract.choices.values()
+        return f"Reply with the answer and nothing else, or with {' or '.join(map(str, special))} if there is none."
     if contract.form == "brackets":
         (allowed,) = contract.choices.values()
         return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."

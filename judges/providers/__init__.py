@@ -27,6 +27,10 @@ def open_provider(spec: JudgeSpec) -> Provider:
             from judges.providers.transformers import TransformersProvider
 
             return TransformersProvider(spec)
+        case "extractive_qa":
+            from judges.providers.extractive_qa import ExtractiveQAProvider
+
+            return ExtractiveQAProvider(spec)
         case "lexical":
             from judges.providers.lexical import LexicalProvider
 

@@ -52,9 +52,12 @@ class LexicalProvider:
         """Judge at once.
 
         Raises:
-            RejectedError: the prompt has neither document nor answer, or a verdict that is not about A and B.
+            RejectedError: the prompt has neither document nor answer, a verdict that is not about A and B, or asks for
+                an answer in words.
         """
         inputs, contract = prompt.inputs, prompt.contract
+        if contract.form == "text":
+            raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer")
         match len(inputs.answers):
             case 2:
                 chosen, why = _verdict(inputs, contract)

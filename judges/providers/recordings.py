@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from judges.errors import DataError
-from judges.files import read_lines
-from judges.tables import FORMATS, Cell, Row, cell_text, read_rows
+from judges.tables import Cell, Row, cell_text, known_format, read_rows
+from judges.trec_lines import QRELS_FIELDS, read_trec_lines
 from judges.types import Prompt, ReplyContract, Verdict
 
 VERDICT_WORDS: Mapping[str, Verdict] = {
@@ -101,19 +100,10 @@ def says_nothing(row: Row, contract: ReplyContract) -> bool:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    if any(path.name.lower().removesuffix(".gz").endswith(suffix) for suffix in FORMATS):
+    if known_format(path) is not None:
         return read_rows(path, aliases=ALIASES)
-    return _qrels(path)
-
-
-def _qrels(path: Path) -> Iterator[Row]:
-    for number, line in read_lines(path):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 4:
-            raise DataError(path, "a line of qrels is 'query 0 document label'", line=number, value=line.strip())
-        yield Row(path, number, {"qid": fields[0], "did": fields[2], "label": fields[3]})
+    lines = read_trec_lines(path, QRELS_FIELDS)
+    return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 
 
 def _as_shown(row: Row) -> Row:

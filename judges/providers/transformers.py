@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 
-from judges.errors import InputError, MissingExtraError
 from judges.providers.batching import Batcher
-from judges.providers.local_model import Conversation, Decoding, LocalModel, device_or_error, fingerprint
+from judges.providers.local_model import Conversation, Decoding, LocalModel
+from judges.providers.local_source import local_source
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
@@ -29,21 +28,14 @@ class TransformersProvider:
             MissingExtraError: torch or transformers is not installed.
             InputError: the folder is missing or holds no model, or the device is not there.
         """
-        if find_spec("torch") is None or find_spec("transformers") is None:
-            raise MissingExtraError("local", "provider 'transformers'")
-        if spec.path is not None and not (spec.path / "config.json").is_file():
-            problem = "holds no config.json" if spec.path.is_dir() else "is not a folder"
-            raise InputError(f"{spec.path}: {problem}; a model folder is what save_pretrained writes")
-        self._source = str(spec.path or spec.model)
-        self._name = spec.model or str(spec.path and spec.path.resolve().name)
+        self._local = local_source(spec)
         self._decoding = Decoding(spec.max_tokens, spec.temperature, spec.seed)
-        self._device = device_or_error(spec.device)
         self._model: LocalModel | None = None
         self._batcher = Batcher(self._replies, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "transformers",
-            "model": self._name,
-            "weights": fingerprint(spec.path) if spec.path else None,
+            "model": self._local.name,
+            "weights": self._local.weights,
             "temperature": spec.temperature,
             "seed": spec.seed,
             "max_tokens": spec.max_tokens,
@@ -60,14 +52,14 @@ class TransformersProvider:
 
     def _replies(self, conversations: Sequence[Conversation]) -> list[Completion | Exception]:
         if self._model is None:
-            self._model = LocalModel(self._source, self._device, self._decoding)
+            self._model = LocalModel(self._local.source, self._local.device, self._decoding)
         replies: list[Completion | Exception] = []
         for reply in self._model.generate(conversations):
             if isinstance(reply, Exception):
                 replies.append(reply)
                 continue
             usage = Usage(reply.input_tokens, None, reply.output_tokens)
-            replies.append(Completion(storable(reply.text), self._name, reply.finish, usage))
+            replies.append(Completion(storable(reply.text), self._local.name, reply.finish, usage))
         return replies
 
     async def close(self) -> None:

@@ -76,7 +76,7 @@ def test_a_bad_table_is_named_with_line_and_value(cli: Any, folder: Path) -> Non
 
 
 def test_a_missing_column_is_named(cli: Any, folder: Path) -> None:
-    replaced(folder / "queries.csv", "qid,query", "qid,text")
+    replaced(folder / "queries.csv", "qid,query", "qid,wording")
     assert "queries.csv:1: column 'query' is missing" in refused(cli, "plan", folder / "tournament.yaml")
 
 
@@ -216,7 +216,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
     [
         ("verdicts", "no/such/out.csv", "cannot be written"),
         ("verdicts", "out.xlsx", "not a table"),
-        ("labels", "no/such/out.qrels", "cannot be written"),
+        ("labels", "out.qrels", "'ragarena qrels export' writes qrels"),
         ("data", "queries.csv", "cannot be made a folder"),
         ("data", "queries.csv/inside", "cannot be made a folder"),
     ],

@@ -164,14 +164,6 @@ def test_exported_verdicts_imported_again_give_the_same_ratings(cli: Any, played
     assert rated["full"]["judge_health"]["longer_share"] is not None
 
 
-def test_labels_are_exported_as_qrels(cli: Any, played_demo: Path, tmp_path: Path) -> None:
-    cli("export", played_demo / "tournament.yaml", tmp_path / "labels.qrels", "--what", "labels")
-    lines = [line.split(" ") for line in (tmp_path / "labels.qrels").read_text(encoding="utf-8").splitlines()]
-    assert len(lines) == 87
-    assert {(len(fields), fields[1]) for fields in lines} == {(4, "0")}
-    assert {fields[3] for fields in lines} <= {"0", "1", "2"}
-
-
 def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     cli("export", played_demo / "tournament.yaml", tmp_path / "data", "--what", "data")
     shutil.copy(played_demo / "tournament.yaml", tmp_path / "data")

@@ -99,7 +99,7 @@ def test_queries_alone_are_a_dataset(tmp_path: Path) -> None:
         ("queries", "qid,query\n,a\n", ":2: 'qid' is empty"),
         ("queries", "qid,query\n  ,a\n", ":2: 'qid' is empty"),
         ("queries", "qid,query\nq1, \n", ":2: the text of query 'q1' is empty"),
-        ("queries", "qid,text\nq1,a\n", ":1: column 'query' is missing"),
+        ("queries", "qid,wording\nq1,a\n", ":1: column 'query' is missing"),
         ("queries", "", "the file is empty"),
         ("answers", "qid,agent,answer\nq9,x,a\n", ":2: no query has this id ('q9')"),
         ("answers", "qid,agent,answer\nq1,,a\n", ":2: 'agent' is empty"),

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.calibration.agreement import cohen_kappa, confusion, krippendorff_alpha
 from arena.ratings.clustered import jackknife_interval, share_interval
 from arena.ratings.games import GameVerdict, reconcile, tabulate
 from arena.ratings.judges import judge_agreement, judged_games, of_judge
@@ -18,6 +17,7 @@ from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.verdicts import read_verdicts
 from judges.types import Verdict
+from retrieval_eval.agreement import cohen_kappa, confusion, krippendorff_alpha
 
 DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="RAGARENA_SHARED does not lead to the shared data")

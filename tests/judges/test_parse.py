@@ -395,3 +395,26 @@ def test_the_schema_names_reason_first_and_allows_nothing_else() -> None:
     assert schema["properties"]["accuracy"] == {"type": "integer", "enum": [0, 1]}
     assert schema["additionalProperties"] is False
     assert json_schema(LABEL)["properties"]["label"]["type"] == "string"
+
+
+ANSWER = ReplyContract("reason", {"answer": {"unanswerable": ""}}, "text")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("epidermis", "epidermis"),
+        ("  The epidermis,\nthe upper layer. \n", "The epidermis,\nthe upper layer."),
+        ("unanswerable", ""),
+        ("**Unanswerable.**", ""),
+        ("It is unanswerable why.", "It is unanswerable why."),
+        ('{"answer": "x"}', '{"answer": "x"}'),
+    ],
+)
+def test_a_text_reply_is_the_outcome_as_a_whole_unless_it_is_a_declared_word(text: str, outcome: str) -> None:
+    assert parse_reply(text, ANSWER, Inputs(Query("q", "which layer?"))).outcome == outcome
+
+
+def test_an_empty_text_is_no_answer_and_not_unanswerable() -> None:
+    with pytest.raises(ReplyError, match="empty"):
+        parse_reply(" \n", ANSWER, Inputs(Query("q", "which layer?")))

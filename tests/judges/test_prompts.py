@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import PromptError
+from judges.extraction import extraction_prompt
 from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
 from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, WEATHER, criteria, pairwise, relevance
 
-TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA} | dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
+TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
+TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -123,7 +125,8 @@ def test_packaged_prompts_load_for_their_task_only(name: str) -> None:
 
 def test_every_prompt_quotes_the_rule_about_the_marks() -> None:
     labels = [relevance(name=name) for name in RELEVANCE_PROMPTS]
-    for prompt in (pairwise(), criteria(), *labels):
+    extraction = extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, VACUUM)
+    for prompt in (pairwise(), criteria(), extraction, *labels):
         assert QUOTING_RULE in prompt.system
         assert "\n\n\n" not in prompt.system
 
@@ -282,7 +285,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, A: 1}}\n  form: word", "must differ in more than case"),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 1}}\n  form: word\n  reason: why", "no room for a reason"),
-        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets' or 'word'"),
+        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets', 'word' or 'text'"),
     ],
 )
 def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
@@ -337,3 +340,45 @@ def test_a_prompt_that_is_not_there_says_what_is(tmp_path: Path) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
     with pytest.raises(PromptError, match=r"latin\.yaml: is not UTF-8"):
         load_prompt(tmp_path / "latin.yaml", Task.RELEVANCE)
+
+
+@pytest.mark.parametrize("passage", [VACUUM, GOOD], ids=["document", "answer"])
+def test_an_extraction_prompt_shows_question_and_passage_and_asks_for_the_answer_alone(
+    passage: Document | Answer,
+) -> None:
+    prompt = extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, passage)
+    assert fences(prompt) == {"question": QUERY.text, "passage": passage.text}
+    assert "Reply with the answer and nothing else, or with unanswerable if there is none." in prompt.system
+    assert prompt.contract.form == "text"
+
+
+@pytest.mark.parametrize(
+    ("task", "reply", "problem"),
+    [
+        ("relevance", "{form: text, choices: {label: {none: 0}}}", "the form of extraction prompts"),
+        ("extraction", "{choices: {answer: {none: ''}}}", "the form of extraction prompts"),
+        ("extraction", "{form: text, choices: {answer: {none: 0}}}", "stand for texts"),
+    ],
+)
+def test_only_extraction_prompts_are_replied_to_in_the_judges_own_words(
+    tmp_path: Path, task: str, reply: str, problem: str
+) -> None:
+    text = f"{{name: x, version: '1', task: {task}, system: s, user: u, reply: {reply}}}"
+    with pytest.raises(PromptError, match=problem):
+        load_prompt(mine(tmp_path, text), Task(task))
+
+
+def test_both_orders_and_all_pairs_of_a_query_share_the_beginning_up_to_the_answers() -> None:
+    prompts = [pairwise(GOOD, BAD), pairwise(BAD, GOOD), pairwise(Answer("q1", "x", "Another."), GOOD)]
+    beginnings = {prompt.user.partition("<<<answer of assistant A")[0] for prompt in prompts}
+    assert len({prompt.system for prompt in prompts}) == 1
+    (shared,) = beginnings
+    assert QUERY.text in shared
+    assert VACUUM.text in shared
+
+
+def test_all_grades_of_a_query_share_the_beginning_up_to_the_answer() -> None:
+    one, other = criteria(GOOD), criteria(BAD)
+    assert one.system == other.system
+    (shared,) = {prompt.user.partition("<<<answer ")[0] for prompt in (one, other)}
+    assert VACUUM.text in shared

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import RejectedError
+from judges.extraction import extraction_prompt
 from judges.parse import ParsedReply, parse_reply
 from judges.prompts import load_prompt
 from judges.providers import open_provider
@@ -172,3 +173,11 @@ async def test_a_prompt_about_nothing_it_can_count_is_rejected() -> None:
         await outcome(replace(relevance(), inputs=Inputs(Query("q", "x"))))
     with pytest.raises(RejectedError):
         await outcome(replace(pairwise(), contract=ReplyContract("why", {"better": {"left": "L", "right": "R"}})))
+
+
+async def test_an_answer_in_words_is_refused_and_not_made_of_labels() -> None:
+    prompt = extraction_prompt(
+        load_prompt("extraction", Task.EXTRACTION), Query("q", "which layer?"), Document("d", "x")
+    )
+    with pytest.raises(RejectedError, match="cannot write an answer"):
+        await LexicalProvider().complete(prompt)

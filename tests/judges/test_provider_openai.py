@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 
 from judges.errors import InputError
+from judges.extraction import extraction_prompt
 from judges.parse import json_schema, parse_reply
+from judges.prompts import load_prompt
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
-from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
+from judges.types import Allowance, Completion, Finish, Prompt, Task, Turn, Usage
 from tests.support.llm_server import LLMServer, Reply
-from tests.support.prompts import bracketed, criteria, pairwise, relevance
+from tests.support.prompts import QUERY, VACUUM, bracketed, criteria, pairwise, relevance
 
 
 def declared(server: LLMServer, **options: object) -> JudgeSpec:
@@ -65,6 +67,15 @@ async def test_no_schema_is_sent_for_free_text_or_where_declared_off(prompt: Pro
     with LLMServer([Reply("[[A]]")]) as server:
         await asked(declared(server, structured_output=structured), prompt)
         assert "response_format" not in server.calls[0].body
+
+
+async def test_an_answer_in_words_is_asked_for_without_a_schema() -> None:
+    prompt = extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, VACUUM)
+    with LLMServer() as server:
+        completion = await asked(declared(server), prompt)
+        assert "response_format" not in server.calls[0].body
+    outcome = parse_reply(completion.text, prompt.contract, prompt.inputs).outcome
+    assert outcome == "The vacuum optimizer removes deleted records"
 
 
 async def test_only_declared_sampling_parameters_are_sent() -> None:

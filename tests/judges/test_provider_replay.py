@@ -135,7 +135,7 @@ async def test_the_same_verdict_twice_is_no_contradiction(tmp_path: Path) -> Non
         ("v.csv", "qid,verdict\nq1,A\n", r"v\.csv:2: the row must have"),
         ("v.csv", "qid,agent_a,agent_b,verdict\n,x,y,A\n", r"v\.csv:2: 'qid' is empty"),
         ("v.csv", "qid,agent_a,agent_b,order,verdict\nq1,x,y,so,A\n", r"v\.csv:2: 'order' must be"),
-        ("human.qrels", "q1 0 d1\n", r"human\.qrels:1: a line of qrels is"),
+        ("human.qrels", "q1 0 d1\n", r"human\.qrels:1: a line must have 4 fields"),
     ],
 )
 def test_a_malformed_file_names_the_line(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from judges.errors import InputError, JudgeStoppedError, MissingExtraError, Reje
 from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.providers.batching import Batcher
+from judges.providers.local_model import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
 from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, Family, save_tiny_model
@@ -140,6 +142,54 @@ async def test_a_prompt_too_long_for_the_model_is_rejected_and_the_others_are_no
     assert short.text == YES
 
 
+@pytest.mark.parametrize("model", ["chat_model", "t5_model"])
+async def test_where_memory_does_not_suffice_a_batch_is_worked_off_in_parts(
+    model: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    path, prompts = (
+        request.getfixturevalue(model),
+        [prompt(text) for text in ("vacuum", "tomorrow's weather", "vacuum")],
+    )
+    plenty = await asked(declared(path), *prompts)
+    real, sizes = LocalModel._batch, []
+
+    def scarce(self: LocalModel, texts: Sequence[str], lengths: Sequence[int]) -> Any:
+        sizes.append(len(texts))
+        if len(texts) > 1:
+            raise torch.OutOfMemoryError
+        return real(self, texts, lengths)
+
+    monkeypatch.setattr(LocalModel, "_batch", scarce)
+    assert await asked(declared(path, device="cpu"), *prompts) == plenty
+    assert sizes == [3, 1, 2, 1, 1]
+
+
+async def test_a_prompt_for_which_memory_never_suffices_fails_alone(
+    chat_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    real = LocalModel._batch
+
+    def scarce(self: LocalModel, texts: Sequence[str], lengths: Sequence[int]) -> Any:
+        if max(lengths) > 60:
+            raise torch.OutOfMemoryError
+        return real(self, texts, lengths)
+
+    monkeypatch.setattr(LocalModel, "_batch", scarce)
+    provider = open_provider(declared(chat_model))
+    long, short = await asyncio.gather(
+        provider.complete(prompt("x" * 80)), provider.complete(prompt("vacuum")), return_exceptions=True
+    )
+    await provider.close()
+    assert isinstance(long, RejectedError)
+    assert long.cause == "server_error"
+    assert isinstance(short, Completion)
+    assert short.text == YES
+
+
 def test_identity_tells_models_apart_by_their_weights(chat_model: Path, random_model: Path, tmp_path: Path) -> None:
     renamed = Path(shutil.copytree(chat_model, tmp_path / "elsewhere" / "chat"))
     one, same = open_provider(declared(chat_model)), open_provider(declared(renamed))
@@ -170,7 +220,7 @@ def test_a_device_that_is_not_there_is_one_line(random_model: Path) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, random_model: Path) -> None:
-    monkeypatch.setattr("judges.providers.transformers.find_spec", lambda name: None)
+    monkeypatch.setattr("judges.providers.local_source.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"ragarena\[local\]"):
         open_provider(declared(random_model))
 

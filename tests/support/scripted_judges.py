@@ -18,6 +18,8 @@ def steady_text(request: Mapping[str, Any]) -> str:
     A verdict prefers the answer with the larger hash, so that both orders of a game agree; anything else is chosen by a
     hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
 
+    To a question about one passage, free of any schema, the answer is the passage's first sentence.
+
     Args:
         request: the body of a chat completion or messages request, with a JSON schema, or whose system message asks
             for a word in double brackets.
@@ -26,6 +28,8 @@ def steady_text(request: Mapping[str, Any]) -> str:
     texts = {match["name"]: match["text"] for match in _FENCED.finditer(user)}
     schema = _schema(request)
     if schema is None:
+        if "passage" in texts:
+            return texts["passage"].partition(".")[0]
         words = list(dict.fromkeys(_MARKER.findall(system)))
         return f"Read both.\n[[{_choice('verdict', words, texts, user)}]]"
     reply: dict[str, Any] = {}

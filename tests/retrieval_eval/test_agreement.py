@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from arena.calibration.agreement import (
+from retrieval_eval.agreement import (
     Level,
     Weights,
     cohen_kappa,

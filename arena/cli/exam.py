@@ -1,0 +1,255 @@
+"""``exam``: scores, labels, agreement and oversight from grades that are already there, and their files."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from judges.errors import InputError
+
+exam = typer.Typer(no_args_is_help=True, help="Exam questions and nuggets: scores, labels, agreement, oversight.")
+
+GradesFile = Annotated[
+    Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, or a table qid, did, item, grade")
+]
+BankFile = Annotated[
+    Path | None, typer.Option("--bank", help="the test bank; without it the graded items stand for it")
+]
+Runs = Annotated[
+    list[Path] | None, typer.Option("--run", help="passages in order, as a run of trec_eval; may be repeated")
+]
+Qrels = Annotated[Path | None, typer.Option("--qrels", help="relevance by people; else the judgments in GRADES")]
+Items = Annotated[str | None, typer.Option("--items", metavar="PATTERN", help="only items with such ids, like '*-Q*'")]
+Llm = Annotated[str | None, typer.Option("--llm", help="the grader's model, where there are several graders")]
+PromptName = Annotated[str | None, typer.Option("--prompt", help="the grader's prompt, likewise")]
+MinGrade = Annotated[
+    int | None, typer.Option("--min-grade", min=1, help="grade that counts as covered; 4, or 1 of 0/1")
+]
+MinLabel = Annotated[int, typer.Option("--min-label", help="label from which people found a passage relevant")]
+K = Annotated[int, typer.Option("--k", min=1, help="passages of a response that count")]
+Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+
+
+class Compat(StrEnum):
+    """Whose way of counting."""
+
+    WORKBENCH = "workbench"
+
+
+class By(StrEnum):
+    """What makes a label."""
+
+    HIGHEST = "highest"
+    COUNT = "count"
+
+
+class TableFormat(StrEnum):
+    """How tables of agreement are written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    LATEX = "latex"
+
+
+class View(StrEnum):
+    """What to look at."""
+
+    SUMMARY = "summary"
+    ANSWERS = "answers"
+    GRID = "grid"
+    UNCOVERED = "uncovered"
+    SPURIOUS = "spurious"
+    INFLUENCE = "influence"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.add_typer(exam, name="exam")
+
+
+@exam.command("score")
+def score(
+    file: GradesFile,
+    bank: BankFile = None,
+    run: Runs = None,
+    official: Annotated[Path | None, typer.Option(help="a leaderboard to compare with: agent, rank or score")] = None,
+    k: K = 20,
+    alpha: Annotated[float, typer.Option(min=0, max=1, help="of alpha-nDCG")] = 0.5,
+    items: Items = None,
+    llm: Llm = None,
+    prompt: PromptName = None,
+    compat: Annotated[Compat | None, typer.Option(help="count as the workbench's code does")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="also write every agent's score of every query to this table")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """EXAM-Cover of every agent at every level, with standard errors.
+
+    Also normalised cover, alpha-nDCG, and how the leaderboard agrees with an official one.
+    """
+    from arena.cli.console import output, print_json
+    from arena.cli.exam_shapes import query_rows, score_json
+    from arena.cli.exam_tables import print_scores
+    from arena.exam_score import score_report
+    from arena.exam_study import load_study, read_official
+    from judges.tables import write_rows
+
+    study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
+    if not study.rankings:
+        raise InputError(f"{file}: says of no passage whose response it is part of; give the runs with --run")
+    known = read_official(official) if official is not None else None
+    report = score_report(study, k=k, alpha=alpha, workbench=compat is not None, official=known)
+    if out is not None:
+        rows = query_rows(report)
+        write_rows(out, tuple(rows[0]) if rows else ("agent",), rows)
+    if as_json:
+        print_json(score_json(report, study, compat is not None))
+    else:
+        print_scores(report, study, compat is not None)
+        if out is not None:
+            output.print(f"every query's scores are in {out}")
+
+
+@exam.command("qrels")
+def qrels(
+    file: GradesFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="the file of labels, qid 0 did label")],
+    bank: BankFile = None,
+    by: Annotated[By, typer.Option(help="the highest grade, or how many items reach --min-grade")] = By.HIGHEST,
+    min_grade: MinGrade = None,
+    grade_map: Annotated[
+        str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
+    ] = None,
+    items: Items = None,
+    llm: Llm = None,
+    prompt: PromptName = None,
+) -> None:
+    """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
+    from arena.cli.console import output
+    from arena.exam_study import load_study
+    from retrieval_eval.exam.labels import exam_labels, read_grade_map
+    from retrieval_eval.exam.trec_edge import write_labels
+
+    study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
+    steps = read_grade_map(grade_map) if grade_map is not None else None
+    labels = exam_labels(study.grids, by=by.value, level=min_grade or study.usual_level, grade_to_label=steps)
+    write_labels(out, labels.labels)
+    output.print(f"{len(labels)} labels written to {out}")
+    if labels.partly:
+        output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
+    if labels.ungraded:
+        output.print(f"{labels.ungraded} passages have no grade and no label")
+
+
+@exam.command("agreement")
+def agreement(
+    file: Annotated[Path, typer.Argument(metavar="GRADES", help="grades as for score, or predicted labels as .qrels")],
+    qrels: Qrels = None,
+    bank: BankFile = None,
+    by: Annotated[By, typer.Option(help="the highest grade, or how many items reach --min-grade")] = By.HIGHEST,
+    min_grade: MinGrade = None,
+    min_label: MinLabel = 1,
+    grade_map: Annotated[
+        str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
+    ] = None,
+    items: Items = None,
+    llm: Llm = None,
+    prompt: PromptName = None,
+    form: Annotated[TableFormat, typer.Option("--format", help="table, json, csv or latex")] = TableFormat.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+) -> None:
+    """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised."""
+    from arena.cli.exam_agreement import agreement_report, print_agreement
+    from arena.exam_study import load_study
+    from retrieval_eval.exam.labels import exam_labels, read_grade_map
+    from retrieval_eval.exam.trec_edge import read_labels
+
+    if file.name.removesuffix(".gz").endswith(".qrels"):
+        if qrels is None:
+            raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
+        report = agreement_report(read_labels(file), read_labels(qrels), None, min_label)
+    else:
+        study = load_study(file, bank=bank, qrels=qrels, items=items, llm=llm, prompt=prompt)
+        if not study.labels:
+            raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
+        steps = read_grade_map(grade_map) if grade_map is not None else None
+        level = min_grade or study.usual_level
+        made = exam_labels(study.grids, by=by.value, level=level, grade_to_label=steps)
+        plain = steps is None and by is By.HIGHEST
+        report = agreement_report(made.labels, study.labels, level if plain else None, min_label)
+    if not report.agreement.n:
+        raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
+    print_agreement(report, "json" if as_json else form.value)
+
+
+@exam.command("oversight")
+def oversight(
+    file: GradesFile,
+    bank: BankFile = None,
+    qrels: Qrels = None,
+    run: Runs = None,
+    show: Annotated[View, typer.Option(help="what to look at")] = View.SUMMARY,
+    query: Annotated[str | None, typer.Option(help="only this query")] = None,
+    min_grade: MinGrade = None,
+    min_label: MinLabel = 1,
+    k: K = 20,
+    items: Items = None,
+    llm: Llm = None,
+    prompt: PromptName = None,
+    out: Annotated[Path | None, typer.Option(help="write the rows to this table instead")] = None,
+    as_json: Json = False,
+) -> None:
+    """What to look at before trusting grades and a bank.
+
+    Grades beside extracted answers; the grid of passages and items; relevant passages that no item covers; items that
+    passages without relevance cover often; items that the leaderboard hangs on.
+    """
+    from arena.cli.exam_views import show_view
+    from arena.exam_study import load_study
+
+    study = load_study(file, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
+    if query is not None and query not in study.grids.grids:
+        raise InputError(f"--query: no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ...")
+    level = min_grade or study.usual_level
+    show_view(study, show.value, query=query, level=level, relevant=min_label, k=k, out=out, as_json=as_json)
+
+
+@exam.command("import")
+def import_grades(
+    file: Annotated[Path, typer.Argument(metavar="GRADED", help="the workbench's graded jsonl.gz")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder for the tables")],
+    bank: BankFile = None,
+) -> None:
+    """Turn a file of the workbench into tables: documents, grades, labels; with its bank also queries and items."""
+    from arena.cli.console import output
+    from arena.exam_files import import_workbench
+
+    for written, rows in import_workbench(file, folder, bank):
+        output.print(f"{rows:>7}  {written}")
+
+
+@exam.command("export")
+def export_grades(
+    file: GradesFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="the workbench's file to write, .jsonl.gz")],
+    bank: Annotated[Path | None, typer.Option(help="the test bank, which says what is secret")] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also export what was graded with secret items")] = False,
+    onto: Annotated[Path | None, typer.Option(help="a workbench file to add the grades to, byte for byte else")] = None,
+    documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
+    min_grade: MinGrade = None,
+) -> None:
+    """Write grades in the workbench's form, with the passages, or onto a file of it that has them."""
+    from arena.cli.console import output
+    from arena.exam_files import export_workbench
+
+    count, left_out = export_workbench(
+        file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
+    )
+    output.print(f"{count} queries written to {out}")
+    if left_out:
+        output.print(f"{left_out} grades of secret items left out")

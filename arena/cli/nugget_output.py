@@ -1,0 +1,243 @@
+"""Nugget scores and comparisons as tables for people and as JSON, CSV and JSONL for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from arena.cli.console import output, print_json, printable
+from arena.cli.markup import print_csv
+from arena.cli.tables import print_table
+from arena.nugget_comparison import Comparison, NuggetAgreement
+from retrieval_eval.clustered_agreement import LabelAgreement
+from retrieval_eval.nuggets.run_scores import RunScores
+from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
+from retrieval_eval.rank_correlation import Coefficient
+
+Row: TypeAlias = dict[str, Any]
+
+_METRIC = {
+    "v_strict": "strict_vital_score",
+    "v": "vital_score",
+    "w_strict": "strict_weighted_score",
+    "w": "weighted_score",
+    "a_strict": "strict_all_score",
+    "a": "all_score",
+}
+"""nuggetizer's names; it writes neither of the weighted scores."""
+_DIGITS = 8
+"""Significant ones, since p-values are small."""
+_MOST_NAMED = 5
+
+
+def print_scores(table: ScoreTable, scored: Sequence[RunScores], form: str) -> None:
+    """Write scores to standard output in one of the formats of ``nuggets score --format``."""
+    if form == "json":
+        print_json(
+            _rounded({"runs": {own.run: _run_json(own) for own in scored}, "notes": _score_notes(table, scored)})
+        )
+    elif form == "csv":
+        print_csv([_rounded({"run": own.run, **_run_json(own)}) for own in scored])
+    elif form == "jsonl":
+        for record in _metric_records(table, scored):
+            print(json.dumps(_rounded(record), allow_nan=False))
+    else:
+        _print_score_table(table, scored)
+
+
+def print_comparison(comparison: Comparison, column: str, names: tuple[str, str], form: str) -> None:
+    """Write a comparison to standard output in one of the formats of ``nuggets correlate --format``."""
+    if form == "json":
+        print_json(_rounded(_comparison_json(comparison, column, names)))
+    else:
+        _print_comparison(comparison, column, names)
+
+
+def _run_json(own: RunScores) -> Row:
+    row: Row = {column: mean.value for column, mean in own.means.items()}
+    row |= {"length": own.length, "topics": own.topics, "missing": own.missing, "failed": own.failed}
+    row |= {"empty": own.empty, "labels": own.labels, "assigned": own.assigned, "coverage": own.coverage}
+    for column, mean in own.means.items():
+        row |= {f"{column}_{part}": value for part, value in asdict(mean).items() if part != "value"}
+    return row
+
+
+def _metric_records(table: ScoreTable, scored: Sequence[RunScores]) -> Iterator[Row]:
+    """Lines of nuggetizer's metrics file: each run's topics, then its means as topic ``all``."""
+    place = {run: at for at, run in enumerate(table.runs)}
+    for own in scored:
+        at = place[own.run]
+        for topic, values, answered, words in zip(
+            table.topics, table.values[at].tolist(), table.answered[at].tolist(), table.words[at].tolist(), strict=True
+        ):
+            scores = {_METRIC[column]: value for column, value in zip(COLUMNS, values, strict=True)}
+            yield {"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered}
+        means = {_METRIC[column]: mean.value for column, mean in own.means.items()}
+        yield {"run_id": own.run, "qid": "all", **means, "response_length": own.length}
+
+
+def _print_score_table(table: ScoreTable, scored: Sequence[RunScores]) -> None:
+    headings = ["V\nstrict", "95 %\ninterval", "V", "W\nstrict", "W", "A\nstrict", "A", "length", "missing", "failed"]
+    rows = []
+    for own in scored:
+        shown = {column: _number(mean.value) for column, mean in own.means.items()}
+        first = own.means["v_strict"]
+        length = "-" if own.length is None else f"{own.length:.2f}"
+        numbers = [shown["v_strict"], _range(first.low, first.high), *(shown[column] for column in COLUMNS[1:])]
+        rows.append([own.run, *numbers, length, str(own.missing), str(own.failed)])
+    print_table(["run"], headings, rows)
+    output.print(f"\n{len(scored)} runs, means over {len(table.topics)} topics")
+    for note in _score_notes(table, scored):
+        output.print(printable(f"- {note}"))
+
+
+def _score_notes(table: ScoreTable, scored: Sequence[RunScores]) -> list[str]:
+    """All a reader must know who compares the scores."""
+    notes = []
+    if missing := [f"{own.run} {own.missing}" for own in scored if own.missing]:
+        notes.append(f"topics a run did not answer, each counted 0: {_named(missing)}")
+    for own in scored:
+        if own.failed:
+            first = own.means["v_strict"]
+            notes.append(
+                f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means "
+                f"for that: {own.failed}; with every label V strict would lie in {_range(first.lowest, first.highest)}"
+            )
+    if empty := [f"{own.run} {own.empty}" for own in scored if own.empty]:
+        notes.append(f"answers without a single nugget, left out of the means: {_named(empty)}")
+    fewer = [
+        f"{own.run} {own.means['v_strict'].topics}"
+        for own in scored
+        if own.means["v_strict"].topics < own.topics - own.failed - own.empty
+    ]
+    if fewer:
+        notes.append(f"V is not defined without vital nuggets; topics in its mean: {_named(fewer)}")
+    if table.unjudged_topics:
+        notes.append(f"topics without an assignment of any run, counted 0 for all: {_named(table.unjudged_topics)}")
+    if table.differing_topics:
+        notes.append(f"topics where runs were held against different nuggets: {_named(table.differing_topics)}")
+    if table.left_out:
+        notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
+    if table.answered.any() and not table.counts[..., 1].any():
+        notes.append("no label is partial_support (two grades): strict scores are the same as the others")
+    return notes
+
+
+def _comparison_json(found: Comparison, column: str, names: tuple[str, str]) -> Row:
+    of = found.correlation
+    shape: Row = {"column": column, "a": names[0], "b": names[1], "n": of.runs, "resampled": of.resampled}
+    shape |= _coefficient_json("kendall", of.kendall, "kendall_tau") | _coefficient_json("spearman", of.spearman)
+    shape["pairs"] = {"n": of.pairs, **_coefficient_json("kendall", of.pairs_kendall, "kendall_tau")}
+    shape["per_topic"] = {
+        "n": of.topics,
+        **_coefficient_json("kendall", of.topics_kendall, "kendall_tau"),
+        "topics": dict(zip(found.topics, of.by_topic, strict=True)),
+    }
+    shape["nuggets"] = found.nuggets and asdict(found.nuggets)
+    shape["points"] = {"runs": [asdict(own) for own in found.runs], "topics": [asdict(own) for own in found.pairs]}
+    shape["left_out"] = {
+        "runs_a": found.only_a,
+        "runs_b": found.only_b,
+        "topics_a": found.topics_only_a,
+        "topics_b": found.topics_only_b,
+    }
+    return shape
+
+
+def _coefficient_json(name: str, found: Coefficient, value: str | None = None) -> Row:
+    return {
+        value or name: found.value,
+        f"{name}_low": found.low,
+        f"{name}_high": found.high,
+        f"{name}_p": found.p_value,
+    }
+
+
+def _print_comparison(found: Comparison, column: str, names: tuple[str, str]) -> None:
+    of = found.correlation
+    rows = [
+        _coefficient_row("Kendall's tau, runs", of.runs, of.kendall),
+        _coefficient_row("Spearman's rho, runs", of.runs, of.spearman),
+    ]
+    if found.topics:
+        rows.append(_coefficient_row("Kendall's tau, all (run, topic) pairs", of.pairs, of.pairs_kendall))
+        rows.append(_coefficient_row("Kendall's tau by topic, mean", of.topics, of.topics_kendall))
+    output.print(printable(f"{column} of {names[0]} against {names[1]}"), end="\n\n")
+    print_table(
+        [
+            "",
+        ],
+        ["n", "value", "95 %\ninterval", "p"],
+        rows,
+    )
+    unit = "topics" if of.resampled == "topic" else "runs, since no topics are known"
+    output.print(f"\nintervals: bootstrap over {unit}")
+    if found.nuggets is not None:
+        _print_nuggets(found.nuggets)
+    if front := [f"{own.run} ({own.length:.0f} words, {own.a:.4f})" for own in found.runs if own.front]:
+        output.print(printable(f"no run is both shorter and better than: {', '.join(front)}"))
+    left_out = {
+        f"runs in {names[0]} alone": found.only_a,
+        f"runs in {names[1]} alone": found.only_b,
+        f"topics in {names[0]} alone": found.topics_only_a,
+        f"topics in {names[1]} alone": found.topics_only_b,
+    }
+    for what, own in left_out.items():
+        if own:
+            output.print(printable(f"left out, {what}: {_named(own)}"))
+
+
+def _print_nuggets(found: NuggetAgreement) -> None:
+    output.print(
+        f"nuggets in both: {found.shared}; in the first alone {found.only_a}, in the second alone {found.only_b}"
+    )
+    for name, own in {
+        "assignment": found.assignment,
+        "assignment, two grades": found.two_grades,
+        "importance": found.importance,
+    }.items():
+        if own.n:
+            kappa = f"kappa {_signed(own.kappa)} ({_range(own.low, own.high)})"
+            output.print(f"{name}: {own.share:.1%} of {own.n} labels equal, {kappa}")
+    if found.assignment.n:
+        _print_confusion(found.assignment)
+
+
+def _print_confusion(found: LabelAgreement) -> None:
+    rows = [[label, *map(str, counts)] for label, counts in zip(found.labels, found.confusion, strict=True)]
+    output.print()
+    print_table(["first \\ second"], [str(label) for label in found.labels], rows)
+    output.print()
+
+
+def _coefficient_row(name: str, n: int, found: Coefficient) -> list[str]:
+    p_value = "-" if found.p_value is None else f"{found.p_value:.2g}"
+    return [name, str(n), _signed(found.value), _range(found.low, found.high), p_value]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:.3f}..{high:.3f}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value

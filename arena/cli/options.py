@@ -1,0 +1,29 @@
+"""Options that take several values at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.core import TyperCommand
+
+
+class ManyValues(TyperCommand):
+    """A command without arguments whose repeatable options also take their values in one go: ``--run runs/*.run``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read ``--run A B`` as ``--run A --run B``."""
+        repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        return super().parse_args(ctx, list(_spread(args, repeatable)))
+
+
+def _spread(args: list[str], repeatable: set[str]) -> Iterator[str]:
+    option, values = "", 0
+    for word in args:
+        if word.startswith("-"):
+            option, values = word, 0
+        elif option in repeatable:
+            values += 1
+            if values > 1:
+                yield option
+        yield word

@@ -1,0 +1,139 @@
+"""The workbench's graded files to tables and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from arena.exam_study import USUAL_LEVEL
+from judges.errors import DataError, InputError
+from judges.tables import Cell, read_rows, write_rows
+from retrieval_eval.exam.bank_files import read_bank, write_bank
+from retrieval_eval.exam.grade_files import ALIASES, read_graded, to_workbench, workbench_entries, write_grades
+from retrieval_eval.exam.grades import Grade, Graded
+from retrieval_eval.exam.trec_edge import write_labels
+from retrieval_eval.exam.workbench import GradedQuery, is_workbench, read_workbench, write_workbench
+
+_TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
+
+
+def import_workbench(file: Path, folder: Path, bank: Path | None) -> Iterator[tuple[Path, int]]:
+    """Write what a graded file says as tables of this project; yields each file written and its number of rows.
+
+    Raises:
+        InputError: the file is none of the workbench's graded ones, or the folder is not empty.
+    """
+    if not is_workbench(file):
+        raise DataError(file, "is not a graded file of the workbench; a test bank is read by 'ragarena bank convert'")
+    graded = read_graded(file)
+    known = read_bank(bank) if bank is not None else None
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: exists and is not empty; name a new folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(folder, f"cannot be made a folder: {error.strerror}") from error
+    if rows := list(_document_rows(graded)):
+        write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
+        yield folder / "documents.csv", len(rows)
+    if graded.grades:
+        yield folder / "grades.csv", write_grades(folder / "grades.csv", graded)
+    tables = {"human.qrels": graded.labels}
+    tables |= {f"direct-{number}.qrels": labels for number, labels in enumerate(graded.direct.values(), start=1)}
+    for name, labels in tables.items():
+        if count := sum(map(len, labels.values())):
+            write_labels(folder / name, labels)
+            yield folder / name, count
+    if known is not None:
+        queries: list[dict[str, Cell]] = [
+            {"qid": query_id, "query": info.text} for (query_id, facet), info in known.queries.items() if facet is None
+        ]
+        if queries:
+            write_rows(folder / "queries.csv", ("qid", "query"), queries)
+            yield folder / "queries.csv", len(queries)
+        write_bank(folder / "bank.csv", known, secret=True)
+        yield folder / "bank.csv", len(known.items)
+
+
+def export_workbench(
+    file: Path,
+    out: Path,
+    *,
+    bank: Path | None,
+    secret: bool,
+    onto: Path | None,
+    documents: Path | None,
+    min_grade: int | None,
+) -> tuple[int, int]:
+    """Write grades in the workbench's form; returns how many queries were written and how many grades left out.
+
+    Raises:
+        InputError: nobody said which items are secret, or that it does not matter; a file is wrong; no passages.
+    """
+    if bank is None and not secret:
+        raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
+    graded = read_graded(file)
+    items = read_bank(bank).items if bank is not None else ()
+    hidden = {item.item_id for item in items if item.secret and not secret}
+    nuggets = graded.nuggets | {item.item_id for item in items if item.item_type == "nugget"}
+    open_grades = {
+        grader: [entry for entry in entries if entry.item_id not in hidden] for grader, entries in graded.grades.items()
+    }
+    left_out = sum(map(len, graded.grades.values())) - sum(map(len, open_grades.values()))
+    graded = replace(graded, grades=open_grades, nuggets=nuggets)
+    level = min_grade or USUAL_LEVEL
+    if onto is not None:
+        return write_workbench(out, _added(graded, onto, level)), left_out
+    if documents is not None:
+        graded = _with_documents(graded, documents)
+    if not graded.passages:
+        raise InputError(f"{file}: has no texts of passages; give them with --documents, or a file with --onto")
+    return write_workbench(out, to_workbench(graded, tau=level)), left_out
+
+
+def _document_rows(graded: Graded) -> Iterator[dict[str, Cell]]:
+    ranked: dict[tuple[str, str], list[tuple[str, int | None]]] = {}
+    for (query_id, agent), passages in graded.rankings.items():
+        for rank, passage in enumerate(passages, start=1):
+            ranked.setdefault((query_id, passage), []).append((agent, rank))
+    for query_id, texts in graded.passages.items():
+        for passage, text in texts.items():
+            for agent, place in ranked.get((query_id, passage), [("", None)]):
+                yield {"qid": query_id, "did": passage, "document": text, "agent": agent, "rank": place}
+
+
+def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
+    by_query: dict[tuple[str, int], list[Grade]] = {}
+    for number, entries in enumerate(graded.grades.values()):
+        for entry in entries:
+            by_query.setdefault((entry.query_id, number), []).append(entry)
+    for found in read_workbench(onto):
+        query = found
+        there = {paragraph["paragraph_id"] for paragraph in query.paragraphs}
+        for number, grader in enumerate(graded.grades):
+            own = by_query.pop((query.query_id, number), [])
+            if strange := [entry.passage_id for entry in own if entry.passage_id not in there]:
+                raise query.error("there is a grade for a paragraph that the query does not have", strange[0])
+            if own:
+                query = query.with_grades(workbench_entries(graded, grader, own, tau=level))
+        yield query
+    if by_query:
+        raise DataError(onto, "lacks a query that has grades", value=next(iter(by_query))[0])
+
+
+def _with_documents(graded: Graded, documents: Path) -> Graded:
+    texts: dict[str, dict[str, str]] = {}
+    ranked: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
+    for row in read_rows(documents, ("qid", "did", "document"), _TEXTS):
+        query_id, passage = row.identifier("qid"), row.identifier("did")
+        if texts.setdefault(query_id, {}).setdefault(passage, row.text("document")) != row.text("document"):
+            raise row.error("this passage has another text in an earlier row", passage)
+        if agent := row.text("agent"):
+            places = ranked.setdefault((query_id, agent), [])
+            given = row.text("rank") or str(len(places) + 1)
+            if not given.isdigit():
+                raise row.error("a rank is a whole number", given)
+            places.append((int(given), len(places), passage))
+    rankings = {key: tuple(dict.fromkeys(place[2] for place in sorted(found))) for key, found in ranked.items()}
+    return replace(graded, passages=texts, rankings=rankings)

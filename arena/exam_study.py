@@ -1,0 +1,141 @@
+"""One evaluation by exam: grades, the bank, rankings and labels, brought together from files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from judges.errors import DataError, InputError
+from judges.tables import read_rows
+from retrieval_eval.exam.bank_files import read_bank
+from retrieval_eval.exam.cover import RATED_LEVELS
+from retrieval_eval.exam.grade_files import read_graded
+from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
+from retrieval_eval.exam.items import Bank
+from retrieval_eval.exam.leaderboards import places
+from retrieval_eval.exam.trec_edge import read_labels, read_rankings
+
+USUAL_LEVEL = 4
+"""The grade from which the authors of 001 count an item as covered."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What scores and oversight start from.
+
+    Attributes:
+        graded: the whole file of grades.
+        grader: whose grades count.
+        grades: those grades.
+        bank: the test bank, ``None`` where none was given; then the graded items stand for it.
+        rankings: passages of each agent's response.
+        grids: the grades by query.
+        labels: relevance by people, empty where nobody gave any.
+        levels: every lowest grade at which an item can count as covered.
+    """
+
+    graded: Graded
+    grader: Grader
+    grades: Sequence[Grade]
+    bank: Bank | None
+    rankings: Rankings
+    grids: Grids
+    labels: Labels
+    levels: tuple[int, ...]
+
+    @property
+    def usual_level(self) -> int:
+        """4 where the grades are ratings up to 5; otherwise the highest level."""
+        return USUAL_LEVEL if USUAL_LEVEL in self.levels else max(self.levels)
+
+    @property
+    def strange_queries(self) -> tuple[str, ...]:
+        """Queries of the rankings that the bank does not have."""
+        return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
+
+    def text_of(self, item_id: str) -> str:
+        """The question or nugget; its id where the bank is not known."""
+        return self.bank.by_id[item_id].text if self.bank is not None and item_id in self.bank.by_id else item_id
+
+
+def load_study(
+    file: Path,
+    *,
+    bank: Path | None = None,
+    runs: Sequence[Path] = (),
+    qrels: Path | None = None,
+    items: str | None = None,
+    llm: str | None = None,
+    prompt: str | None = None,
+) -> Study:
+    """Read everything.
+
+    Args:
+        file: the workbench's graded file or a table of grades.
+        bank: the test bank.
+        runs: trec_eval runs; without them the rankings in the file of grades.
+        qrels: relevance by people; without it the judgments in the file of grades.
+        items: a shell pattern that the ids of the items must match.
+        llm: the grader's model, where there are several graders.
+        prompt: the grader's prompt, likewise.
+
+    Raises:
+        InputError: a file is wrong, no grader or no item fits, or several graders do.
+    """
+    graded = read_graded(file)
+    grader = graded.chosen(llm, prompt)
+    grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
+    if not grades:
+        raise InputError(f"{file}: no graded item has an id like {items!r}")
+    known = read_bank(bank) if bank is not None else None
+    if known is not None and items is not None:
+        known = replace(known, items=tuple(item for item in known.items if fnmatchcase(item.item_id, items)))
+    rankings = read_rankings(runs) if runs else graded.rankings
+    grids = make_grids(grades, known, rankings)
+    if known is not None and grids.pairs == grids.ungraded:
+        raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
+    labels = read_labels(qrels) if qrels is not None else graded.labels
+    levels = RATED_LEVELS if grader in graded.rated else (1,)
+    return Study(graded, grader, grades, known, rankings, grids, labels, levels)
+
+
+def read_official(path: Path) -> dict[str, float]:
+    """An official leaderboard as places, 1 best: a JSON object from agent to rank, or a table ``agent, rank|score``.
+
+    Raises:
+        DataError: the file cannot be read or a place is not a number.
+    """
+    if path.name.endswith(".json"):
+        return _official_json(path)
+    found: dict[str, float] = {}
+    ranked = True
+    for row in read_rows(path, ("agent",), {"agent": ("method", "run", "system"), "rank": ("place",)}):
+        ranked = "rank" in row.values
+        given = row.text("rank" if ranked else "score")
+        try:
+            value = float(given)
+        except ValueError:
+            raise row.error("an official leaderboard has a number in its column 'rank' or 'score'", given) from None
+        if row.identifier("agent") in found:
+            raise row.error("this agent stands there twice", row.text("agent"))
+        found[row.identifier("agent")] = value
+    return found if ranked else places(found)
+
+
+def _official_json(path: Path) -> dict[str, float]:
+    import json
+
+    from judges.files import read_lines
+
+    try:
+        content = json.loads("".join(line for _, line in read_lines(path)))
+    except ValueError as error:
+        raise DataError(path, f"not JSON: {error}") from error
+    if not isinstance(content, Mapping) or not content:
+        raise DataError(path, "is not a JSON object from agent to rank")
+    for agent, rank in content.items():
+        if isinstance(rank, bool) or not isinstance(rank, int | float):
+            raise DataError(path, f"the rank of {agent!r} is not a number", value=str(rank))
+    return {str(agent): float(rank) for agent, rank in content.items()}

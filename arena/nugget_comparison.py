@@ -1,0 +1,210 @@
+"""Two conditions of a nugget evaluation held against each other (Pradeep et al. 2024, section 4 and Figures 6 and 7).
+
+A condition is a way of making nuggets and of assigning them, by people or by a judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from arena.nugget_conditions import Condition
+from judges.errors import InputError
+from retrieval_eval.clustered_agreement import LabelAgreement, label_agreement
+from retrieval_eval.nuggets.scores import Floats
+from retrieval_eval.nuggets.types import Assignment, Importance, Support
+from retrieval_eval.rank_correlation import RankCorrelation, correlate_runs, correlate_topics
+
+_FEWEST_RUNS = 3
+"""With two runs an order is either the same or reversed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPoint:
+    """One run in both conditions; ``front`` where no other run is at least as good and as short (first condition)."""
+
+    run: str
+    a: float
+    b: float
+    length: float | None
+    front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PairPoint:
+    """One run's answer to one topic in both conditions."""
+
+    topic: str
+    run: str
+    a: float
+    b: float
+    length: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetAgreement:
+    """The two conditions' labels of the same nuggets, known by query and text.
+
+    Attributes:
+        shared: nuggets in both conditions.
+        only_a: nuggets in the first alone.
+        only_b: nuggets in the second alone.
+        assignment: labels of (nugget, run), three grades.
+        two_grades: the same where partial_support is not_support, as strict scores see it.
+        importance: labels of nuggets that have one in both.
+    """
+
+    shared: int
+    only_a: int
+    only_b: int
+    assignment: LabelAgreement
+    two_grades: LabelAgreement
+    importance: LabelAgreement
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far two conditions agree.
+
+    Attributes:
+        correlation: of their scores.
+        topics: names of the topics in common; empty where a condition has none.
+        runs: runs in both, best in the first condition first.
+        pairs: answers scored in both; empty where a condition has no topics.
+        nuggets: agreement on single nuggets, where both conditions hold assignments.
+        only_a: runs with a score in the first condition alone.
+        only_b: runs with a score in the second alone.
+        topics_only_a: topics in the first alone.
+        topics_only_b: topics in the second alone.
+    """
+
+    correlation: RankCorrelation
+    topics: tuple[str, ...]
+    runs: tuple[RunPoint, ...]
+    pairs: tuple[PairPoint, ...]
+    nuggets: NuggetAgreement | None
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    topics_only_a: tuple[str, ...]
+    topics_only_b: tuple[str, ...]
+
+
+def compare_conditions(first: Condition, second: Condition, samples: int = 1000, seed: int = 0) -> Comparison:
+    """Compare what both conditions score, over the runs and topics they have in common.
+
+    Raises:
+        InputError: fewer than three runs have a score in both, or topics are known on both sides and none is shared.
+    """
+    topics = None
+    if first.topics is not None and second.topics is not None:
+        topics = tuple(sorted({*first.topics} & {*second.topics}))
+        if not topics:
+            raise InputError(f"{first.path} and {second.path}: no topic is in both")
+    common = sorted({*first.runs} & {*second.runs})
+    a, b = first.chosen(common, topics), second.chosen(common, topics)
+    scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
+    runs = [run for run, whole in zip(common, scored, strict=True) if whole]
+    if len(runs) < _FEWEST_RUNS:
+        found = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
+        raise InputError(f"{first.path} and {second.path}: an order needs {_FEWEST_RUNS} runs; there are {found}")
+    a, b = a.chosen(runs, topics), b.chosen(runs, topics)
+    if topics is None:
+        correlation = correlate_runs(a.scores, b.scores, samples, seed)
+    else:
+        correlation = correlate_topics(a.scores, b.scores, a.answered & b.answered, samples, seed)
+    return Comparison(
+        correlation,
+        topics or (),
+        _run_points(a, b),
+        () if topics is None else _pair_points(a, b),
+        _nugget_agreement(a.assignments, b.assignments, samples, seed) if a.assignments and b.assignments else None,
+        tuple(run for run in first.runs if run not in runs),
+        tuple(run for run in second.runs if run not in runs),
+        () if topics is None else tuple(topic for topic in first.topics or () if topic not in topics),
+        () if topics is None else tuple(topic for topic in second.topics or () if topic not in topics),
+    )
+
+
+def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
+    """Which runs no other run beats by being at least as short and at least as good, and better in one of the two."""
+    return [
+        not bool(((lengths <= length) & (scores >= score) & ((lengths < length) | (scores > score))).any())
+        for length, score in zip(lengths, scores, strict=True)
+    ]
+
+
+def _run_points(a: Condition, b: Condition) -> tuple[RunPoint, ...]:
+    lengths = a.lengths if a.lengths is not None else b.lengths
+    if lengths is not None and lengths.ndim == 2:
+        lengths = lengths.mean(axis=1)
+    front = [False] * len(a.runs) if lengths is None else pareto_front(lengths, a.run_scores)
+    found = [
+        RunPoint(run, float(x), float(y), None if lengths is None else float(lengths[at]), front[at])
+        for at, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
+    ]
+    return tuple(sorted(found, key=lambda point: (-point.a, point.run)))
+
+
+def _pair_points(a: Condition, b: Condition) -> tuple[PairPoint, ...]:
+    lengths = a.lengths if a.lengths is not None else b.lengths
+    used = a.answered & b.answered & ~np.isnan(a.scores) & ~np.isnan(b.scores)
+    topics = a.topics or ()
+    return tuple(
+        PairPoint(
+            topics[j], a.runs[i], float(a.scores[i, j]), float(b.scores[i, j]), _length_at(lengths, int(i), int(j))
+        )
+        for i, j in zip(*np.nonzero(used), strict=True)
+    )
+
+
+def _length_at(lengths: Floats | None, run: int, topic: int) -> float | None:
+    return None if lengths is None else float(lengths[run, topic])
+
+
+def _nugget_agreement(
+    first: Sequence[Assignment], second: Sequence[Assignment], samples: int, seed: int
+) -> NuggetAgreement:
+    labels = [_labels(own) for own in (first, second)]
+    both = [key for key in labels[0] if key in labels[1]]
+    x, y = ([label_of[key] for key in both] for label_of in labels)
+    importances = [_importances(own) for own in (first, second)]
+    shared = [key for key in importances[0] if key in importances[1]]
+    rated = [(key, importances[0][key], importances[1][key]) for key in shared]
+    known = [(key, i, j) for key, i, j in rated if i is not None and j is not None]
+    queries = [query_id for query_id, _, _ in both]
+    return NuggetAgreement(
+        len(shared),
+        len(importances[0]) - len(shared),
+        len(importances[1]) - len(shared),
+        label_agreement(x, y, list(Support), queries, samples=samples, seed=seed),
+        label_agreement(_strict(x), _strict(y), [Support.FULL, Support.NONE], queries, samples=samples, seed=seed),
+        label_agreement(
+            [i for _, i, _ in known],
+            [j for _, _, j in known],
+            list(Importance),
+            [key[0] for key, _, _ in known],
+            samples=samples,
+            seed=seed,
+        ),
+    )
+
+
+def _strict(labels: Sequence[Support]) -> list[Support]:
+    """Two grades of three, as strict scores see them."""
+    return [Support.NONE if label is Support.PARTIAL else label for label in labels]
+
+
+def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, str, str], Support]:
+    """The labels that did not fail, by query, run and nugget."""
+    return {
+        (own.query_id, own.run, nugget.nugget_id): label
+        for own in assignments
+        for nugget, label in zip(own.nuggets, own.labels, strict=True)
+        if label is not None
+    }
+
+
+def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, str], Importance | None]:
+    return {(own.query_id, nugget.nugget_id): nugget.importance for own in assignments for nugget in own.nuggets}

@@ -1,0 +1,202 @@
+"""Grades of passages against items, as records and, per query, as a grid. An ungraded pair is never a grade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judges.errors import InputError
+from retrieval_eval.exam.items import Bank
+
+UNGRADED = -1
+"""In a grid: nobody graded this passage against this item."""
+
+HIGHEST_GRADE = 100
+
+Labels: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Relevance labels by query_id and passage_id."""
+
+Rankings: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
+"""For (query_id, agent) the passages of the response in their order, as ids."""
+
+
+class Grader(NamedTuple):
+    """Who graded: a model and the name of its prompt; either may be empty where a file does not say."""
+
+    llm: str = ""
+    prompt: str = ""
+
+    def __str__(self) -> str:
+        return " with ".join(part for part in (self.llm or "a grader without a name", self.prompt) if part)
+
+
+class Grade(NamedTuple):
+    """How well a passage answers a question or covers a nugget, 0 (not at all) to 5; checked answers 0 or 1.
+
+    ``grade`` is ``None`` where only an answer was extracted.
+    """
+
+    query_id: str
+    passage_id: str
+    item_id: str
+    grade: int | None
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """All that a file of grades says.
+
+    Attributes:
+        grades: by grader, in the order of the file; each (query, passage, item) once per grader.
+        rated: the graders that rate on a scale, and do not only check or extract an answer.
+        passages: texts by query_id and passage_id, empty where the file has none.
+        rankings: which passages make up which agent's response.
+        labels: relevance by people.
+        direct: relevance labels that a model gave without items, by grader.
+        nuggets: ids of the items that are known to be nuggets and not questions.
+    """
+
+    grades: Mapping[Grader, Sequence[Grade]]
+    rated: frozenset[Grader] = frozenset()
+    passages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    rankings: Rankings = field(default_factory=dict)
+    labels: Labels = field(default_factory=dict)
+    direct: Mapping[Grader, Labels] = field(default_factory=dict)
+    nuggets: frozenset[str] = frozenset()
+
+    def chosen(self, llm: str | None = None, prompt: str | None = None) -> Grader:
+        """The one grader that fits; where several do, the only one of them that rates on a scale.
+
+        Raises:
+            InputError: none fits, or several do.
+        """
+        fitting = [own for own in self.grades if (llm or own.llm) == own.llm and (prompt or own.prompt) == own.prompt]
+        rating = [own for own in fitting if own in self.rated]
+        if len(fitting) == 1 or len(rating) == 1:
+            return (rating or fitting)[0]
+        if not self.grades:
+            raise InputError("there are no grades to choose from; has this file been graded?")
+        there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting or self.grades)
+        which = "several graders graded this; name one" if fitting else "no grader fits; there are"
+        raise InputError(f"{which}: {there}")
+
+    def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
+        """Extracted answers by query, passage and item: the grader's own; where it gave none, those of the others."""
+        found: dict[tuple[str, str, str], str] = {}
+        for own in (grader, *(other for other in self.grades if other != grader)):
+            rates = own in self.rated  # its reply is the rating, or a text in place of one
+            for entry in self.grades[own]:
+                if entry.answer and not (rates and entry.answer.strip().isdigit()):
+                    key = (entry.query_id, entry.passage_id, entry.item_id)
+                    found[key] = entry.answer if own == grader and not rates else found.get(key, entry.answer)
+        return found
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One query's grades.
+
+    Attributes:
+        query_id: the query.
+        passages: ids, the rows.
+        items: ids, the columns.
+        grades: shape (passages, items); ``UNGRADED`` where there is none.
+        weights: of the items, shape (items,).
+    """
+
+    query_id: str
+    passages: tuple[str, ...]
+    items: tuple[str, ...]
+    grades: NDArray[np.int8]
+    weights: NDArray[np.float64]
+
+    @property
+    def ungraded(self) -> int:
+        """Pairs without a grade."""
+        return int((self.grades == UNGRADED).sum())
+
+    def rows(self, passages: Iterable[str]) -> NDArray[np.intp]:
+        """Places of some of the passages.
+
+        Raises:
+            KeyError: a passage is not of this grid.
+        """
+        return np.array([self._places[passage] for passage in passages], np.intp)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {passage: at for at, passage in enumerate(self.passages)}
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Grids of a topic set.
+
+    Attributes:
+        grids: by query_id; every query of the topic set, also one without items or passages.
+        unknown: grades that were left out since the bank has no such item, or has retired it.
+    """
+
+    grids: Mapping[str, Grid]
+    unknown: int = 0
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of passage and item there are."""
+        return sum(grid.grades.size for grid in self.grids.values())
+
+    @property
+    def ungraded(self) -> int:
+        """Pairs without a grade."""
+        return sum(grid.ungraded for grid in self.grids.values())
+
+
+def make_grids(grades: Iterable[Grade], bank: Bank | None = None, rankings: Rankings | None = None) -> Grids:
+    """Sort grades into a grid for each query.
+
+    Rows are all passages with a grade or in a ranking; columns the active items of the bank, in its order, or without a
+    bank the items that have a grade, which is what the workbench counts.
+
+    Raises:
+        ValueError: one passage has two grades for one item.
+    """
+    given: dict[str, list[Grade]] = {}
+    for entry in grades:
+        if entry.grade is not None:
+            given.setdefault(entry.query_id, []).append(entry)
+    ranked: dict[str, dict[str, None]] = {}
+    for (query_id, _), passages in (rankings or {}).items():
+        ranked.setdefault(query_id, {}).update(dict.fromkeys(passages))
+    topics = bank.query_ids if bank is not None else tuple(dict.fromkeys([*given, *ranked]))
+    unknown = sum(len(entries) for query_id, entries in given.items() if query_id not in set(topics))
+    found: dict[str, Grid] = {}
+    for query_id in topics:
+        own = given.get(query_id, [])
+        if bank is None:
+            items = dict.fromkeys((entry.item_id for entry in own), 1.0)
+        else:
+            items = {item.item_id: item.weight for item in bank.active[query_id]}
+        known = [entry for entry in own if entry.item_id in items]
+        unknown += len(own) - len(known)
+        rows = dict.fromkeys([*(entry.passage_id for entry in own), *ranked.get(query_id, ())])
+        found[query_id] = _grid(query_id, tuple(rows), items, known)
+    return Grids(found, unknown)
+
+
+def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], entries: Sequence[Grade]) -> Grid:
+    row = {passage: at for at, passage in enumerate(passages)}
+    column = {item: at for at, item in enumerate(items)}
+    table = np.full((len(row), len(column)), UNGRADED, np.int8)
+    for entry in entries:
+        place = row[entry.passage_id], column[entry.item_id]
+        grade = UNGRADED if entry.grade is None else entry.grade
+        if table[place] not in (UNGRADED, grade):
+            raise ValueError(f"{entry.passage_id!r} has two grades for {entry.item_id!r}")
+        table[place] = grade
+    return Grid(query_id, passages, tuple(items), table, np.array(list(items.values()), np.float64))

@@ -1,0 +1,118 @@
+"""What a grader's free text says: a rating from 0 to 5, or that the question cannot be answered.
+
+Grading a passage against an item without JSON, as small models do it (000, 4.2.1 and 4.2.2; 001, Table 2).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from functools import cache
+from typing import Literal, TypeAlias
+
+from judges.errors import ReplyError
+
+Compat: TypeAlias = Literal["workbench"]
+
+HIGHEST_RATING = 5
+
+UNANSWERABLE = (
+    "unanswerable",
+    "no",
+    "no answer",
+    "not enough information",
+    "unknown",
+    "it is not possible to tell",
+    "it does not say",
+    "no relevant information",
+)
+"""Replies that say that there is no answer (000, 4.2.1)."""
+
+FUZZY_RATIO = 80
+"""Above this ratio, rounded, the workbench takes two normalised strings for the same."""
+
+_WHOLE_RATING = re.compile(r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*")
+_NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
+_LETTER = re.compile(r"[^\W\d_]")
+_MARK = re.compile(r"[(\[]?(?:[a-d]|i{1,3}|iv)[)\].]?", re.IGNORECASE)
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_LETTERS = ("A", "B", "C", "D", "a", "b", "c", "d", "i", "ii", "iii", "iv")
+_ONE_DIGIT = re.compile(r"[^\w]*([0-9])[^\w]*")
+
+
+def self_rating(reply: str, *, compat: Compat | None = None) -> int:
+    """The grade, 0 to 5, of a reply to a self-rating prompt.
+
+    A reply that is one whole number on the scale is that grade. A reply without a number is graded 0 where it says that
+    the question is unanswerable, or is ill-formed, and otherwise 1: the model answered instead of rating (000, 4.2.2).
+    A number of one or two digits that is not the whole reply (``score = 10``, ``-1``, ``4 out of 5``) may be meant as a
+    rating and is not guessed at; longer ones, as in ``the 1930s``, are part of an answer.
+
+    Args:
+        reply: the model's text.
+        compat: ``workbench`` does what its code does: one digit among signs that are no letters is the rating, so that
+            ``-1`` is 1; a reply without one, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or says
+            unanswerable, which is the opposite of the paper.
+
+    Raises:
+        ReplyError: the reply is empty or holds a number that may be meant as a rating. Never with ``compat``.
+    """
+    if compat == "workbench":
+        return _workbench_rating(reply)
+    if rating := _WHOLE_RATING.fullmatch(reply):
+        return int(rating[1])
+    if not reply.strip():
+        raise ReplyError("the reply is empty; reply with one whole number from 0 to 5")
+    if _NUMBER.search(reply) or not (_LETTER.search(reply) or is_ill_formed(reply)):
+        raise ReplyError("reply with one whole number from 0 to 5 and nothing else")
+    return int(is_answer(reply))
+
+
+def is_answer(reply: str) -> bool:
+    """Whether an extracted answer answers at all: neither empty nor ill-formed nor a way to say unanswerable."""
+    return bool(reply.strip()) and not is_unanswerable(reply) and not is_ill_formed(reply)
+
+
+def is_unanswerable(reply: str) -> bool:
+    """Whether a reply is, but for case, punctuation and spacing, exactly one of ``UNANSWERABLE``."""
+    return " ".join(reply.lower().translate(_PUNCTUATION).split()) in UNANSWERABLE
+
+
+def is_ill_formed(reply: str) -> bool:
+    """Whether a reply is the mark of a list or of a choice and nothing else, such as ``a.`` or ``(iii)``."""
+    return _MARK.fullmatch(reply.strip()) is not None
+
+
+def similar(first: str, second: str) -> bool:
+    """The workbench's fuzzy match: twice the common characters in order over both lengths, in whole per cent."""
+    from rapidfuzz import fuzz
+
+    ratio: float = fuzz.ratio(first, second)
+    return round(ratio) > FUZZY_RATIO
+
+
+def _workbench_rating(reply: str) -> int:
+    digit = _ONE_DIGIT.fullmatch(reply)
+    if digit and int(digit[1]) <= HIGHEST_RATING:
+        return int(digit[1])
+    return 0 if _workbench_answers(reply) else 1
+
+
+def _workbench_answers(reply: str) -> bool:
+    normal = _stemmed_whole(reply)
+    return bool(normal) and not any(similar(normal, expression) for expression in _workbench_expressions())
+
+
+@cache
+def _workbench_expressions() -> frozenset[str]:
+    forms = ("{})", "({})", "[{}]", "{}.", "{}")
+    marks = (form.format(letter) for letter in _LETTERS for form in forms)
+    return frozenset(_stemmed_whole(text) for text in (*marks, *UNANSWERABLE))
+
+
+def _stemmed_whole(text: str) -> str:
+    """The workbench lowers a text and stems it as if it were one word, which changes its last word at most."""
+    import Stemmer
+
+    stemmed: str = Stemmer.Stemmer("porter").stemWord(text.lower())
+    return stemmed

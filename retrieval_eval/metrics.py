@@ -1,0 +1,147 @@
+"""Runs against qrels: measures per query and over a topic set, thin over ir_measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from subprocess import CalledProcessError
+from typing import TypeAlias
+
+import numpy as np
+
+from judges.errors import InputError
+from retrieval_eval.measures import Measure, is_judged, judged_at, parse_measures
+from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+
+Labels: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Relevance labels by query_id and doc_id."""
+
+Scores: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Scores of retrieved documents by query_id and doc_id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunCoverage:
+    """What of a run could be scored.
+
+    Attributes:
+        missing: queries of the topic set that the run does not answer; they score 0.
+        unlabelled: queries of the run that have no labels; they are left out.
+        judged: Judged@k by name, mean over the topic set.
+    """
+
+    missing: tuple[str, ...]
+    unlabelled: tuple[str, ...]
+    judged: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metrics:
+    """Scores of runs by one set of qrels.
+
+    Attributes:
+        topics: the queries scored, which are those with a label, in the order of the qrels.
+        without_relevant: those of them with no label above 0; every run scores 0 on them in most measures.
+        runs, measures: names, in the order given.
+        values: per query, shape (runs, measures, topics).
+        counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
+        coverage: by run.
+    """
+
+    topics: tuple[str, ...]
+    without_relevant: tuple[str, ...]
+    runs: tuple[str, ...]
+    measures: tuple[str, ...]
+    values: Floats
+    counts: frozenset[str]
+    coverage: Mapping[str, RunCoverage]
+
+    def of_measure(self, measure: str) -> Floats:
+        """Values of one measure, shape (runs, topics)."""
+        return self.values[:, self.measures.index(measure)]
+
+    def value(self, run: str, measure: str) -> float:
+        """Mean over the topic set, or the total of what is counted."""
+        own = self.of_measure(measure)[self.runs.index(run)]
+        return float(own.sum() if measure in self.counts else own.mean())
+
+    def intervals(self, samples: int, seed: int) -> dict[str, dict[str, Estimate]]:
+        """Each run's value by measure with its 95 % bootstrap interval over queries."""
+        weights = query_weights(len(self.topics), samples, seed)
+        found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
+        for measure in self.measures:
+            own = self.of_measure(measure)
+            size = 1 if measure in self.counts else len(self.topics)
+            values = np.array([self.value(run, measure) for run in self.runs])
+            of_runs = estimates(values, weights @ own.T / size, len(self.topics))
+            for run, estimate in zip(self.runs, of_runs, strict=True):
+                found[run][measure] = estimate
+        return found
+
+
+def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -> Metrics:
+    """Score runs by qrels.
+
+    The topic set is the queries with labels: one that a run lacks scores 0 and is counted, a run's query without labels
+    is left out and counted. A document without a label counts as not relevant, which Judged@k shows.
+
+    Args:
+        labels: relevance labels; a query without any is not of the topic set.
+        runs: scores by the run's name. Of documents with the same score trec_eval's measures take the higher doc_id
+            first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
+        names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
+
+    Raises:
+        InputError: no labels, or a measure is unknown or cannot be computed on a run.
+    """
+    topics = tuple(query_id for query_id, own in labels.items() if own)
+    if not topics:
+        raise InputError("the qrels have no labels")
+    measures = parse_measures(names)
+    every = measures | judged_at(measures.values())
+    evaluator = _evaluator(labels, topics, every)
+    tables, coverage = [], {}
+    for run, scores in runs.items():
+        answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
+        values = _values(evaluator, answered, topics, every, run)
+        tables.append([values[name] for name in measures])
+        coverage[run] = RunCoverage(
+            missing=tuple(query_id for query_id in topics if query_id not in answered),
+            unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
+            judged={name: float(values[name].mean()) for name, measure in every.items() if is_judged(measure)},
+        )
+    return Metrics(
+        topics=topics,
+        without_relevant=tuple(query_id for query_id in topics if max(labels[query_id].values()) <= 0),
+        runs=tuple(runs),
+        measures=tuple(measures),
+        values=np.array(tables).reshape(len(runs), len(measures), len(topics)),
+        counts=frozenset(name for name, measure in measures.items() if _is_total(measure)),
+        coverage=coverage,
+    )
+
+
+def _evaluator(labels: Labels, topics: tuple[str, ...], measures: Mapping[str, Measure]) -> Measure:
+    import ir_measures
+
+    return ir_measures.evaluator(set(measures.values()), {query_id: dict(labels[query_id]) for query_id in topics})
+
+
+def _values(
+    evaluator: Measure, answered: Scores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
+) -> dict[str, Floats]:
+    """Of each measure by name, shape (topics,)."""
+    places = {query_id: place for place, query_id in enumerate(topics)}
+    found = {measure: np.zeros(len(topics)) for measure in measures.values()}
+    try:
+        for metric in evaluator.iter_calc(answered):
+            found[metric.measure][places[metric.query_id]] = metric.value
+    except (ArithmeticError, CalledProcessError) as error:  # ERR@k is gdeval's, which takes numbered queries only
+        raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
+    return {name: found[measure] for name, measure in measures.items()}
+
+
+def _is_total(measure: Measure) -> bool:
+    from ir_measures import SumAgg
+
+    return isinstance(measure.aggregator(), SumAgg)

@@ -1,0 +1,239 @@
+"""Nugget files and assignment files in nuggetizer's JSONL, the form of NIST's assignments of TREC RAG 2024 as well.
+
+One line is one query's bank (``query, qid, nuggets [{text, importance}]``), or one run's answer to one query (also
+``run_id, answer_text, response_length``, each nugget with an ``assignment``). What a line says beyond that is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from judges.errors import DataError
+from judges.files import open_replacing
+from judges.tables import FORMATS, Row, read_rows, table_format
+from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, count_words, make_nuggets
+
+Record: TypeAlias = Mapping[str, Any]
+
+FAILED = "failed"
+"""How nuggetizer writes a label that it did not get."""
+
+_SUPPORT: Mapping[Any, Support | None] = {**{label.value: label for label in Support}, FAILED: None, None: None}
+_IMPORTANCE: Mapping[Any, Importance | None] = {
+    **{label.value: label for label in Importance},
+    FAILED: None,
+    None: None,
+}
+_OF_BANK = frozenset({"query", "qid", "nuggets"})
+_OF_ASSIGNMENT = _OF_BANK | {"run_id", "answer_text"}
+_OF_NUGGET = frozenset({"text", "importance"})
+_OF_LABEL = _OF_NUGGET | {"assignment"}
+
+
+def read_banks(path: Path | str) -> list[NuggetBank]:
+    """The banks of a nugget file, in its order.
+
+    Raises:
+        DataError: the file cannot be read, a query is named twice, or a nugget is malformed; names file, line, value.
+    """
+    banks: dict[str, NuggetBank] = {}
+    places: dict[str, str] = {}
+    for row in _rows(path):
+        query_id = row.identifier("qid")
+        if query_id in banks:
+            raise row.error(f"this query has its nuggets in {places[query_id]} already", query_id)
+        given = _nugget_records(row)
+        texts, importances = _texts(row, given), [_importance(row, number, own) for number, own in _numbered(given)]
+        details = [_rest(own, _OF_NUGGET) for own in given]
+        nuggets = make_nuggets(query_id, texts, importances, details)
+        banks[query_id] = NuggetBank(query_id, row.text("query"), nuggets, _rest(row.values, _OF_BANK))
+        places[query_id] = row.place
+    return list(banks.values())
+
+
+def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
+    """Write a nugget file that ``read_banks`` reads back equal.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    _write(path, ({**_bank_record(bank.query, bank.query_id, bank.nuggets), **bank.details} for bank in banks))
+
+
+def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
+    """The assignments of one or several files, in their order; runs are told apart by ``run_id``.
+
+    A file without ``run_id`` is one run named like the file. ``failed`` and an empty label are failures. An answer's
+    length is counted in its text, and ``response_length`` is believed where that is not there.
+
+    Raises:
+        DataError: a file cannot be read, an answer stands there twice, or a nugget or label is malformed; names file,
+            line and value.
+    """
+    reader = _AssignmentReader()
+    return [reader.read(row) for path in paths for row in _rows(path)]
+
+
+def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
+    """Write an assignment file for ``read_assignments``; a label that failed is written ``failed``.
+
+    Everything comes back equal, but for a nugget's own details, which come back as its label's.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    _write(path, (_assignment_record(own) for own in assignments))
+
+
+class _AssignmentReader:
+    """Makes assignments of rows. Runs share their queries' nuggets, so each list of them is made once."""
+
+    def __init__(self) -> None:
+        self._nuggets: dict[tuple[Any, ...], tuple[Nugget, ...]] = {}
+        self._places: dict[tuple[str, str], tuple[Path, int]] = {}
+
+    def read(self, row: Row) -> Assignment:
+        if "docid" in row.values and "run_id" not in row.values:
+            raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
+        query_id = row.identifier("qid")
+        run = row.identifier("run_id") if "run_id" in row.values else _stem(row.path)
+        if (run, query_id) in self._places:
+            path, line = self._places[run, query_id]
+            raise row.error(f"run {run!r} has its answer to query {query_id!r} in {path}:{line} already")
+        self._places[run, query_id] = row.path, row.line
+        given = _nugget_records(row)
+        answer = _answer(row)
+        words = _words(row, answer)
+        details = _rest(row.values, _OF_ASSIGNMENT)
+        if details.get("response_length") == words:
+            del details["response_length"]  # only a length that the answer does not have is worth keeping
+        return Assignment(
+            query_id,
+            run,
+            self._shared_nuggets(row, query_id, given),
+            _labels(row, given),
+            words,
+            answer,
+            row.text("query"),
+            details,
+            () if all(own.keys() <= _OF_LABEL for own in given) else tuple(_rest(own, _OF_LABEL) for own in given),
+        )
+
+    def _shared_nuggets(self, row: Row, query_id: str, given: Sequence[Record]) -> tuple[Nugget, ...]:
+        key = (query_id, *[(own.get("text"), own.get("importance")) for own in given])
+        with suppress(KeyError, TypeError):  # not seen yet; or a list stands where a word should, which is said below
+            return self._nuggets[key]
+        texts = _texts(row, given)
+        importances = [_importance(row, number, own) for number, own in _numbered(given)]
+        self._nuggets[key] = make_nuggets(query_id, texts, importances)
+        return self._nuggets[key]
+
+
+def _rows(path: Path | str) -> Iterator[Row]:
+    if table_format(path) != "jsonl":
+        endings = ", ".join(ending for ending, form in FORMATS.items() if form == "jsonl")
+        raise DataError(path, f"nuggets are read from JSON lines: the name must end in {endings}, with or without .gz")
+    return read_rows(path, ("qid", "nuggets"), {"qid": ("query_id", "topic_id")})
+
+
+def _nugget_records(row: Row) -> list[dict[str, Any]]:
+    given = row.values["nuggets"]
+    if not isinstance(given, list):
+        raise row.error("'nuggets' must be a list", row.text("nuggets"))
+    for number, own in _numbered(given):
+        if not isinstance(own, dict):
+            raise row.error(f"nugget {number} must be an object with a text", str(own))
+    return given
+
+
+def _numbered(given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    return enumerate(given, start=1)
+
+
+def _texts(row: Row, given: Sequence[Record]) -> list[str]:
+    texts: list[str] = []
+    for own in given:
+        text = own.get("text")
+        if not isinstance(text, str) or not text or text.isspace():
+            raise row.error(f"nugget {len(texts) + 1} has no text", None if text is None else str(text))
+        texts.append(text)
+    return texts
+
+
+def _importance(row: Row, number: int, given: Record) -> Importance | None:
+    importance = given.get("importance")
+    try:
+        return _IMPORTANCE[importance]
+    except (KeyError, TypeError):
+        raise row.error(f"nugget {number}: importance is vital or okay", str(importance)) from None
+
+
+def _labels(row: Row, given: Sequence[Record]) -> tuple[Support | None, ...]:
+    labels: list[Support | None] = []
+    for own in given:
+        if "assignment" not in own:
+            raise row.error(f"nugget {len(labels) + 1} has no 'assignment'; is this a file of nuggets only?")
+        try:
+            labels.append(_SUPPORT[own["assignment"]])
+        except (KeyError, TypeError):
+            expected = ", ".join([*Support, FAILED])
+            problem = f"nugget {len(labels) + 1}: assignment is one of {expected}"
+            raise row.error(problem, str(own["assignment"])) from None
+    return tuple(labels)
+
+
+def _answer(row: Row) -> str | None:
+    answer = row.values.get("answer_text")
+    if answer is not None and not isinstance(answer, str):
+        raise row.error("'answer_text' must be a text", row.text("answer_text"))
+    return answer
+
+
+def _words(row: Row, answer: str | None) -> int:
+    """The answer's length, counted where the text is there and believed where it is not."""
+    stated = row.values.get("response_length")
+    if stated is not None and (not isinstance(stated, int) or isinstance(stated, bool) or stated < 0):
+        raise row.error("'response_length' must be a number of words", row.text("response_length"))
+    if answer is not None:
+        return count_words(answer)
+    if stated is None:
+        raise row.error("the answer has neither 'answer_text' nor 'response_length'")
+    return stated
+
+
+def _rest(given: Record, known: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in known}
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0]
+
+
+def _bank_record(query: str, query_id: str, nuggets: Sequence[Nugget]) -> dict[str, Any]:
+    return {"query": query, "qid": query_id, "nuggets": [_nugget_record(nugget) for nugget in nuggets]}
+
+
+def _nugget_record(nugget: Nugget) -> dict[str, Any]:
+    return {"text": nugget.text, "importance": nugget.importance, **nugget.details}
+
+
+def _assignment_record(own: Assignment) -> dict[str, Any]:
+    nuggets = [
+        {**_nugget_record(nugget), "assignment": label or FAILED, **details}
+        for nugget, label, details in zip(
+            own.nuggets, own.labels, own.label_details or [{}] * len(own.nuggets), strict=True
+        )
+    ]
+    answer = {} if own.answer is None else {"answer_text": own.answer}
+    record = {"query": own.query, "qid": own.query_id, "nuggets": nuggets, "run_id": own.run}
+    return {**record, **answer, "response_length": own.words, **own.details}
+
+
+def _write(path: Path | str, records: Iterable[Record]) -> None:
+    with open_replacing(path) as raw:
+        for record in records:
+            raw.write((json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode())

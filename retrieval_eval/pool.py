@@ -1,0 +1,150 @@
+"""The pool: per query, the documents that any of several runs has among its first ``depth``.
+
+TREC judges the pool and nothing else (Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval,
+2005, chapter 2): what no run ranks high is not looked at, and Judged@k shows how much that is. Pools have millions of
+pairs, so a query is its ids and one array of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judges.errors import InputError
+from retrieval_eval.trec import Qrels, Run
+
+Pair = tuple[str, str]
+"""(query_id, doc_id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PooledQuery:
+    """The documents of one query.
+
+    Attributes:
+        doc_ids: each once. A pool of several runs has them by their best rank, on equal ranks in the order of the runs;
+            those that later runs add stand behind.
+        ranks: int32, documents x runs: the rank in the run from 1, or 0 where it is not among the run's first.
+    """
+
+    doc_ids: tuple[str, ...]
+    ranks: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one run gave to the pool.
+
+    Attributes:
+        queries: on which it retrieved anything.
+        documents: pairs that it has among its first ``depth``.
+        alone: those of them that no other run has.
+        labelled: those of them that have a label; ``None`` without qrels.
+    """
+
+    queries: int
+    documents: int
+    alone: int
+    labelled: int | None = None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Who contributed what.
+
+    Attributes:
+        depth: documents taken of each run and query.
+        runs: names, in the order of the columns of ``PooledQuery.ranks``.
+        queries: by query_id, in the order in which the runs bring them up.
+    """
+
+    depth: int
+    runs: tuple[str, ...]
+    queries: Mapping[str, PooledQuery]
+
+    def __len__(self) -> int:
+        """(Query, document) pairs."""
+        return sum(len(query.doc_ids) for query in self.queries.values())
+
+    def pairs(self) -> Iterator[Pair]:
+        """Every pair, by query."""
+        return ((query_id, doc_id) for query_id, query in self.queries.items() for doc_id in query.doc_ids)
+
+    def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
+        """The documents of one query, each with its rank by name of the runs that have it."""
+        query = self.queries[query_id]
+        for doc_id, ranks in zip(query.doc_ids, query.ranks.tolist(), strict=True):
+            yield doc_id, {run: rank for run, rank in zip(self.runs, ranks, strict=True) if rank}
+
+    def unlabelled(self, qrels: Qrels) -> Iterator[Pair]:
+        """Pairs without a label: what is left to judge."""
+        for query_id, query in self.queries.items():
+            labelled = qrels.labels.get(query_id, {})
+            yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
+
+    def new_since(self, earlier: Pool) -> Iterator[Pair]:
+        """Pairs that an earlier pool does not have."""
+        for query_id, query in self.queries.items():
+            known = set(earlier.queries[query_id].doc_ids) if query_id in earlier.queries else set()
+            yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in known)
+
+    def extended(self, runs: Sequence[Run]) -> Pool:
+        """The pool with more runs; what it has keeps its place.
+
+        Raises:
+            InputError: a run has the name of another one.
+        """
+        names = (*self.runs, *(run.name for run in runs))
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"two runs of the pool are called {repeated[0]!r}")
+        wanted = dict.fromkeys([*self.queries, *(query_id for run in runs for query_id in run.rankings)])
+        return Pool(self.depth, names, {query_id: self._query(query_id, runs) for query_id in wanted})
+
+    def shares(self, qrels: Qrels | None = None) -> dict[str, Share]:
+        """What each run gave, by name."""
+        queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
+        for query_id, query in self.queries.items():
+            has = query.ranks > 0
+            queries += has.any(axis=0)
+            documents += has.sum(axis=0)
+            alone += has[has.sum(axis=1) == 1].sum(axis=0)
+            if qrels is not None:
+                known = qrels.labels.get(query_id, {})
+                labelled += has[[doc_id in known for doc_id in query.doc_ids]].sum(axis=0)
+        counts = zip(*(count.tolist() for count in (queries, documents, alone, labelled)), strict=True)
+        return {
+            run: Share(asked, found, own, known if qrels is not None else None)
+            for run, (asked, found, own, known) in zip(self.runs, counts, strict=True)
+        }
+
+    def _query(self, query_id: str, runs: Sequence[Run]) -> PooledQuery:
+        known = self.queries.get(query_id, PooledQuery((), np.zeros((0, len(self.runs)), dtype=np.int32)))
+        tops = [run.rankings[query_id].doc_ids[: self.depth] if query_id in run.rankings else () for run in runs]
+        places = {doc_id: place for place, doc_id in enumerate(known.doc_ids)}
+        for rank in range(max(map(len, tops), default=0)):
+            for top in tops:
+                if rank < len(top):
+                    places.setdefault(top[rank], len(places))
+        ranks = np.zeros((len(places), len(self.runs) + len(runs)), dtype=np.int32)
+        ranks[: len(known.doc_ids), : len(self.runs)] = known.ranks
+        for column, top in enumerate(tops, start=len(self.runs)):
+            ranks[[places[doc_id] for doc_id in top], column] = np.arange(1, len(top) + 1)
+        return PooledQuery(tuple(places), ranks)
+
+
+def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
+    """The pool of several runs.
+
+    Args:
+        runs: of retrieval files (``read_runs``) and of agents (``runs_of``), with different names.
+        depth: how many documents of each run and query are taken, at least 1.
+
+    Raises:
+        InputError: two runs have the same name, or the depth is less than 1.
+    """
+    if depth < 1:
+        raise InputError(f"the depth of a pool is at least 1, not {depth}")
+    return Pool(depth, (), {}).extended(runs)

@@ -1,0 +1,89 @@
+"""Do two sets of labels rank the runs alike? Kendall's tau-b and Spearman's rho, with intervals over queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from scipy import stats
+
+from retrieval_eval.metrics import Metrics
+from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+
+_DIGITS = 12
+"""Means that differ beyond this many decimals differ by rounding alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingAgreement:
+    """Two rankings of the same runs by one measure.
+
+    Attributes:
+        topics: queries with labels in both sets; both rankings are of these alone.
+        kendall_tau: tau-b, which takes account of ties.
+        spearman: with mean ranks for ties.
+        swapped: pairs of runs that the two rank the other way round, the better by the first set in front.
+    """
+
+    measure: str
+    topics: int
+    kendall_tau: Estimate
+    spearman: Estimate
+    swapped: tuple[tuple[str, str], ...]
+
+
+def ranking_agreement(
+    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0
+) -> RankingAgreement:
+    """Compare how two sets of labels rank the same runs, on the queries that both label.
+
+    Both rankings are drawn anew from the same resampled queries, so the interval says how the agreement would move had
+    other queries been asked.
+
+    Raises:
+        ValueError: the two are of different runs.
+    """
+    if first.runs != second.runs:
+        raise ValueError("the two sets of scores are of different runs")
+    places = {query_id: place for place, query_id in enumerate(second.topics)}
+    ours = [place for place, query_id in enumerate(first.topics) if query_id in places]
+    theirs = [places[first.topics[place]] for place in ours]
+    topics = len(ours)
+    weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
+    one = weights @ first.of_measure(measure)[:, ours].T / max(1, topics)
+    other = weights @ second.of_measure(measure)[:, theirs].T / max(1, topics)
+    coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
+    tau, rho = estimates(coefficients[0], coefficients[1:], topics)
+    swapped = tuple(
+        (first.runs[better], first.runs[worse])
+        for better, worse in permutations(range(len(first.runs)), 2)
+        if _above(one[0], better, worse) and _above(other[0], worse, better)
+    )
+    return RankingAgreement(measure, topics, tau, rho, swapped)
+
+
+def kendall_taus(one: Floats, other: Floats) -> Floats:
+    """Kendall's tau-b of each row, shape (rankings, runs) twice to (rankings,); NaN where a row is all ties."""
+    i, j = np.triu_indices(one.shape[1], k=1)
+    ours, theirs = (
+        np.sign(scores[:, i] - scores[:, j]) for scores in (np.round(one, _DIGITS), np.round(other, _DIGITS))
+    )
+    return _cosines(ours, theirs)
+
+
+def spearmans(one: Floats, other: Floats) -> Floats:
+    """Spearman's rho of each row, shape (rankings, runs) twice to (rankings,); NaN where a row is all ties."""
+    ours, theirs = (stats.rankdata(np.round(scores, _DIGITS), axis=1) for scores in (one, other))
+    middle = (one.shape[1] + 1) / 2
+    return _cosines(ours - middle, theirs - middle)
+
+
+def _above(scores: Floats, better: int, worse: int) -> bool:
+    return bool(np.round(scores[better], _DIGITS) > np.round(scores[worse], _DIGITS))
+
+
+def _cosines(one: Floats, other: Floats) -> Floats:
+    lengths = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(lengths > 0, (one * other).sum(axis=1) / lengths, np.nan)

@@ -1,0 +1,168 @@
+"""``exam`` and ``bank`` as a user runs them, on a graded file of the workbench and on tables."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from judges.tables import read_rows
+from retrieval_eval.exam.bank_files import write_bank
+from retrieval_eval.exam.items import Bank, Item, QueryInfo
+from tests.conftest import CLI
+from tests.support.workbench_files import write_graded
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    return write_graded(tmp_path / "graded.jsonl")
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Path:
+    items = [Item("skin", f"{name}?", item_id=name, secret=name == "b") for name in "abcd"]
+    items += [Item("rock", f"{name}?", item_id=name) for name in "ef"]
+    write_bank(tmp_path / "bank.yaml", Bank(tuple(items), {("skin", None): QueryInfo("The skin")}), secret=True)
+    return tmp_path / "bank.yaml"
+
+
+def test_scores_of_a_workbench_file_are_those_counted_by_hand(
+    cli: CLI, graded: Path, bank: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "official.json").write_text('{"two": 1, "one": 2, "three": 3}', encoding="utf-8")
+    done = cli("exam", "score", graded, "--bank", bank, "--official", tmp_path / "official.json", "--json")
+    said = json.loads(done.out)
+    assert done.status == 0
+    covers = {
+        row["agent"]: {level: own["cover"]["mean"] for level, own in row["levels"].items()} for row in said["agents"]
+    }
+    assert covers == {
+        "one": {"1": 0.875, "2": 0.875, "3": 0.875, "4": 0.75, "5": 0.375},
+        "two": {"1": 0.25, "2": 0.25, "3": 0.25, "4": 0.125, "5": 0.0},
+    }
+    assert said["official"]["4"]["cover"]["kendall"] == -1.0
+    assert said["official"]["4"]["cover"]["only_second"] == ["three"]
+    assert said["coverage"]["graded"] == said["coverage"]["pairs"] == 20
+
+
+def test_the_workbenchs_way_of_counting_leaves_missing_responses_out(cli: CLI, graded: Path) -> None:
+    said = json.loads(cli("exam", "score", graded, "--compat", "workbench", "--json").out)
+    two = next(row for row in said["agents"] if row["agent"] == "two")
+    assert two["levels"]["4"]["cover"] == {"mean": 0.25, "n": 1, "standard_error": None}
+
+
+def test_scores_of_every_query_are_written_as_a_table(cli: CLI, graded: Path, tmp_path: Path) -> None:
+    done = cli("exam", "score", graded, "--out", tmp_path / "scores.csv")
+    assert "items with a grade, since no --bank was given" in done.out
+    rows = [row.values for row in read_rows(tmp_path / "scores.csv")]
+    assert len(rows) == 2 * 2 * 5
+    assert {row["responded"] for row in rows if (row["agent"], row["qid"]) == ("two", "rock")} == {"0"}
+
+
+def test_agreement_has_the_shape_other_programs_rely_on(cli: CLI, graded: Path) -> None:
+    said = json.loads(cli("exam", "agreement", graded, "--json").out)
+    assert {"n", "kappa", "kappa_linear", "kappa_quadratic", "alpha", "confusion"} <= said.keys()
+    assert said["n"] == 4
+    assert sum(map(sum, said["confusion"]["counts"])) == 4
+    assert said["binarised"][0]["counts"] == [[2, 1], [1, 0]]
+
+
+def test_tables_of_agreement_come_as_csv_and_latex(cli: CLI, graded: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli("exam", "agreement", graded, "--format", "csv").out)))
+    assert sum(int(row["count"]) for row in rows if row["table"] == "min_grade 4") == 4
+    latex = cli("exam", "agreement", graded, "--format", "latex").out
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    assert r"Cohen's $\kappa$ \\ \hline" in latex
+    assert "4--5 & 2 & 1 & 3 & -0.333" in latex
+
+
+def test_labels_agree_with_themselves(cli: CLI, graded: Path, tmp_path: Path) -> None:
+    assert cli("exam", "qrels", graded, tmp_path / "made.qrels").status == 0
+    said = json.loads(cli("exam", "agreement", graded, "--qrels", tmp_path / "made.qrels", "--json").out)
+    assert (said["n"], said["kappa"]) == (5, 1.0)
+    said = json.loads(
+        cli("exam", "agreement", tmp_path / "made.qrels", "--qrels", tmp_path / "made.qrels", "--json").out
+    )
+    assert said["kappa"] == 1.0
+
+
+@pytest.mark.parametrize("view", ["answers", "uncovered", "spurious", "influence", "grid"])
+def test_every_view_is_printed_as_json_and_as_a_table(
+    cli: CLI, graded: Path, bank: Path, tmp_path: Path, view: str
+) -> None:
+    command = ("exam", "oversight", graded, "--bank", bank, "--show", view, "--query", "skin")
+    assert cli(*command).status == 0
+    rows = json.loads(cli(*command, "--json").out)
+    assert cli(*command, "--out", tmp_path / "rows.csv").status == 0
+    assert len(list(read_rows(tmp_path / "rows.csv"))) == len(rows) > 0
+
+
+def test_a_workbench_file_becomes_tables_and_such_a_file_again(
+    cli: CLI, graded: Path, bank: Path, tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "tables", tmp_path / "again.jsonl.gz"
+    assert cli("exam", "import", graded, folder, "--bank", bank).status == 0
+    assert {path.name for path in folder.iterdir()} == {
+        *("documents.csv", "grades.csv", "human.qrels", "direct-1.qrels", "queries.csv", "bank.csv")
+    }
+    done = cli("exam", "export", folder / "grades.csv", out, "--documents", folder / "documents.csv", "--bank", bank)
+    assert "6 grades of secret items left out" in done.out
+    assert '"b"' not in gzip.decompress(out.read_bytes()).decode()
+    assert cli("exam", "score", out, "--json", "--llm", "google/flan-t5-large").status == 0
+
+
+def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("qid,did,item,grade,llm,prompt\nrock,p4,e,5,gpt,rate\n", encoding="utf-8")
+    out = tmp_path / "more.jsonl"
+    assert cli("exam", "export", tmp_path / "new.csv", out, "--onto", graded, "--secret").status == 0
+    before, after = (path.read_text(encoding="utf-8").splitlines() for path in (graded, out))
+    assert (before[0], len(before)) == (after[0], len(after))
+    assert before[1] != after[1]
+    assert json.loads(after[1])[1][0]["exam_grades"][-1]["llm"] == "gpt"
+
+
+def test_secret_items_are_shown_only_when_asked_for(cli: CLI, bank: Path, tmp_path: Path) -> None:
+    for command in (
+        ("bank", "show", bank),
+        ("bank", "show", bank, "--json"),
+        ("bank", "diff", tmp_path / "empty.csv", bank),
+    ):
+        (tmp_path / "empty.csv").write_text("qid,question\nskin,old?\n", encoding="utf-8")
+        assert "b?" not in cli(*command).out
+        assert "b?" in cli(*command, "--secret").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("exam", "score", "none.csv"), "none.csv: no such file"),
+        (("exam", "score", "table.csv"), "give the runs with --run"),
+        (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
+        (("exam", "score", "table.csv", "--llm", "gpt"), "no grader fits"),
+        (("exam", "score", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
+        (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must be 'query Q0"),
+        (("exam", "agreement", "table.csv"), "holds no judgments by people"),
+        (("exam", "agreement", "table.csv", "--qrels", "bad.run"), "bad.run:1: a line must be 'query 0"),
+        (("exam", "qrels", "table.csv", "o.qrels", "--map", "4"), "'4' in the map of grades"),
+        (("exam", "oversight", "table.csv", "--show", "grid"), "name the query with --query"),
+        (("exam", "oversight", "table.csv", "--query", "z"), "no query 'z'"),
+        (("exam", "import", "table.csv", "folder"), "is not a graded file of the workbench"),
+        (("exam", "export", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
+        (("bank", "show", "bad.run"), "bad.run: not a table"),
+    ],
+)
+def test_what_a_user_can_get_wrong_is_one_line_and_status_2(
+    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text("qid,did,item,grade\nq,p,a,4\n", encoding="utf-8")
+    Path("other.csv").write_text("qid,question\nq,Another?\n", encoding="utf-8")
+    Path("bad.run").write_text("q p 1\n", encoding="utf-8")
+    done = cli(*arguments)
+    assert done.status == 2
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1

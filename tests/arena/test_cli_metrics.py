@@ -1,0 +1,222 @@
+"""``ragarena metrics`` and ``ragarena qrels``: output for people and programs, and what is wrong with the input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytrec_eval
+
+from arena.dataset import Dataset
+from arena.store import Store, Wanted
+from judges.types import JudgeFailure, Judgment, Query, Task
+
+HUMAN = "q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\nq3 0 d9 1\n"
+LLM = "q1 0 d1 1\nq1 0 d2 1\nq2 0 d1 1.\nq2 0 d7 2\n"
+GOOD = "q1 Q0 d1 1 2.0 good\nq1 Q0 d2 2 1.0 good\nq2 Q0 d1 1 1.0 good\nq8 Q0 d1 1 1.0 good\n"
+BAD = "q1 Q0 d2 1 2.0 bad\nq1 Q0 d1 2 1.0 bad\nq2 Q0 d7 1 1.0 bad\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"human.qrels": HUMAN, "llm.qrels": LLM, "good.run": GOOD, "bad.run": BAD}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+RUNS = ("--run", "good.run", "bad.run")
+
+
+def test_json_has_the_values_by_run_and_measure_and_what_was_judged(cli: Any, files: Path) -> None:
+    ended = cli("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "P@1", "RR(rel=2)@5", "--json")
+    told = json.loads(ended.out)
+    assert ended.status == 0
+    assert told["runs"]["good"] == pytest.approx({"P@1": 2 / 3, "RR(rel=2)@5": 1 / 3})
+    assert told["runs"]["bad"] == pytest.approx({"P@1": 0, "RR(rel=2)@5": 1 / 6})
+    assert told["judged"]["good"] == pytest.approx({"Judged@5": 2 / 3})
+    assert told["judged"]["bad"] == pytest.approx({"Judged@5": 1 / 3})
+    own = told["qrels"]["human"]
+    assert own["missing"] == {"good": ["q3"], "bad": ["q3"]}
+    assert own["unlabelled"] == {"good": ["q8"], "bad": []}
+    assert own["runs"] == told["runs"]
+    assert own["intervals"]["good"]["P@1"][0] <= 2 / 3 <= own["intervals"]["good"]["P@1"][1]
+    (pair,) = own["comparisons"]["P@1"]
+    assert (pair["first"], pair["second"], pair["wins"], pair["ties"], pair["losses"]) == ("good", "bad", 2, 1, 0)
+    assert pair["p_permutation"] == pytest.approx(0.5)
+    assert "per_query" not in own
+
+
+def test_values_of_each_query_are_there_when_asked_for(cli: Any, files: Path) -> None:
+    asked = ("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "P@1", "--per-query")
+    told = json.loads(cli(*asked, "--json").out)
+    assert told["qrels"]["human"]["per_query"]["good"] == {"q1": {"P@1": 1}, "q2": {"P@1": 1}, "q3": {"P@1": 0}}
+    rows = list(csv.DictReader(io.StringIO(cli(*asked, "--format", "csv").out)))
+    assert [(row["run"], row["qid"], row["P@1"], row["missing"]) for row in rows][2:4] == [
+        ("good", "q3", "0.0", "1"),
+        ("bad", "q1", "0.0", "0"),
+    ]
+    assert "human  q2     good  1.0000" in cli(*asked).out
+
+
+def test_labels_of_people_and_of_a_judge_stand_side_by_side(cli: Any, files: Path) -> None:
+    asked = ("metrics", "--qrels", "human.qrels", "llm.qrels", *RUNS, "--measure", "P@1", "--skip-faulty")
+    told = json.loads(cli(*asked, "--json").out)
+    assert (told["reference"], list(told["qrels"])) == ("human", ["human", "llm"])
+    assert told["qrels"]["llm"]["topics"] == 2
+    assert told["qrels"]["llm"]["faulty"] == [{"line": 3, "problem": "the label is not a whole number", "value": "1."}]
+    ranking = told["rankings"]["llm"]["P@1"]
+    assert (ranking["topics"], ranking["kendall_tau"]["value"], ranking["swapped"]) == (2, -1, [["good", "bad"]])
+    table = cli(*asked).out
+    assert "llm    bad   1.0000" in table
+    assert "  line 3: the label is not a whole number ('1.')" in table
+
+
+def test_a_baseline_is_what_others_are_compared_with(cli: Any, files: Path) -> None:
+    (files / "other.run").write_text(BAD.replace(" bad", " other"), encoding="utf-8")
+    asked = ("metrics", "--qrels", "human.qrels", *RUNS, "other.run", "--measure", "P@1", "--baseline", "bad", "--json")
+    pairs = json.loads(cli(*asked).out)["qrels"]["human"]["comparisons"]["P@1"]
+    assert [(pair["first"], pair["second"]) for pair in pairs] == [("good", "bad"), ("other", "bad")]
+    assert pairs[1]["p_permutation"] == pairs[1]["p_t"] == 1
+
+
+def test_one_run_has_scores_and_nothing_to_compare(cli: Any, files: Path) -> None:
+    told = cli("metrics", "--qrels", "human.qrels", "--run", "good.run").out
+    assert told.split("\n")[0].split()[:2] == ["run", "nDCG@10"]
+    assert "differences" not in told
+
+
+def test_the_same_call_prints_the_same_bytes(cli: Any, files: Path) -> None:
+    asked = ("metrics", "--qrels", "human.qrels", *RUNS, "--json")
+    assert cli(*asked).out == cli(*asked).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--measure", "ndcg@10"), "error: ndcg@10: no such measure; is it nDCG@10 or"),
+        (("--qrels", "llm.qrels"), "error: llm.qrels:3: the label is not a whole number ('1.')"),
+        (("--qrels", "human.qrels"), "error: human.qrels: these labels are given twice"),
+        (("--qrels", "no.qrels"), "error: no.qrels: no such file"),
+        (("--baseline", "best"), "error: no run is called 'best', only good, bad"),
+        (("--run", "human.qrels"), "error: human.qrels:1: "),
+    ],
+)
+def test_wrong_input_is_one_line(cli: Any, files: Path, arguments: tuple[str, ...], said: str) -> None:
+    ended = cli("metrics", "--qrels", "human.qrels", *RUNS, *arguments)
+    assert ended.status == 2
+    assert ended.err.startswith(said)
+    assert ended.err.count("\n") == 1
+    assert ended.out == ""
+
+
+def test_agreement_is_on_what_is_common_and_names_faulty_lines(cli: Any, files: Path) -> None:
+    ended = cli("qrels", "agreement", "human.qrels", "llm.qrels", "--json")
+    assert ended.status == 3
+    told = json.loads(ended.out)["sets"]["llm"]
+    assert (told["n"], told["first_only"], told["second_only"], told["coverage"]) == (2, 2, 1, 0.5)
+    assert told["confusion"] == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
+    assert told["faulty"] == [{"line": 3, "problem": "the label is not a whole number", "value": "1."}]
+    assert {"kappa", "kappa_linear", "kappa_quadratic", "alpha", "alpha_ordinal", "kappa_low"} <= set(told)
+    rows = list(
+        csv.DictReader(io.StringIO(cli("qrels", "agreement", "human.qrels", "llm.qrels", "--format", "csv").out))
+    )
+    assert [(row["qrels"], row["n"], row["faulty"]) for row in rows] == [("llm", "2", "1")]
+
+
+def test_labels_agree_with_themselves(cli: Any, files: Path) -> None:
+    (files / "same.qrels").write_text(HUMAN, encoding="utf-8")
+    ended = cli("qrels", "agreement", "human.qrels", "same.qrels", "--json")
+    told = json.loads(ended.out)["sets"]["same"]
+    assert (ended.status, told["kappa"], told["alpha_ordinal"], told["coverage"]) == (0, 1, 1, 1)
+
+
+def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
+    (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
+    ended = cli("qrels", "agreement", "human.qrels", "ids.qrels")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
+
+
+def test_names_from_files_cannot_command_the_terminal(cli: Any, files: Path) -> None:
+    (files / "evil.run").write_text("q1 Q0 d1 1 2.0 \x1b[31mevil\n", encoding="utf-8")
+    ended = cli("metrics", "--qrels", "human.qrels", "--run", "evil.run")
+    assert "\x1b" not in ended.out
+    assert "\\x1b[31mevil" in ended.out
+
+
+def test_nothing_in_common_is_shown_without_figures(cli: Any, files: Path) -> None:
+    (files / "other.qrels").write_text("q7 0 d1 1\n", encoding="utf-8")
+    ended = cli("qrels", "agreement", "human.qrels", "other.qrels")
+    assert ended.status == 0
+    assert ended.out.splitlines()[1].split() == ["other", "0", "0.0%", "-", "-", "-", "-", "-", "-", "-"]
+
+
+def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) -> Path:
+    """A store whose tournament wants labels: judge, query, document, and the label, failure's cause, or nothing yet."""
+    store = Store.create(str(path))
+    entries = [Wanted(Task.RELEVANCE, judge, query_id, doc_id) for judge, query_id, doc_id, _ in wants]
+    queries = {query_id: Query(query_id, query_id) for _, query_id, _, _ in wants}
+    store.begin("labels", {}, Dataset(queries, {}, {}, {}), entries)
+    for number, (want, (*_, said)) in enumerate(zip(entries, wants, strict=True)):
+        if said is not None:
+            result = (
+                JudgeFailure(f"j{number}", said, "it failed")
+                if isinstance(said, str)
+                else Judgment(f"j{number}", said, "so", "so", "model")
+            )
+            store.save([(Task.RELEVANCE, "reasoner@1", result)])
+            store.assign("labels", [(want, result.judgment_id)])
+    store.close()
+    return path
+
+
+def test_exported_labels_are_what_trec_eval_reads(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    ended = cli("qrels", "export", played_demo / "tournament.yaml", "--out", tmp_path / "judge.qrels")
+    assert (ended.status, ended.out) == (0, f"87 labels written to {tmp_path / 'judge.qrels'}\n")
+    with (tmp_path / "judge.qrels").open(encoding="utf-8") as file:
+        read = pytrec_eval.parse_qrel(file)
+    assert sum(map(len, read.values())) == 87
+    assert {label for own in read.values() for label in own.values()} <= {0, 1, 2}
+
+
+def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli: Any, tmp_path: Path) -> None:
+    wants = [("one", "q1", "a", 2), ("one", "q1", "b", "timeout"), ("one", "q1", "c", None), ("one", "q2", "a", 0)]
+    path = store_with(tmp_path / "s.db", wants)
+    ended = cli("qrels", "export", path, "--out", tmp_path / "out.qrels")
+    assert ended.status == 3
+    assert (tmp_path / "out.qrels").read_text(encoding="utf-8") == "q1 0 a 2\nq2 0 a 0\n"
+    assert "1 failed: timeout" in ended.out
+    assert "1 not judged yet" in ended.out
+
+
+def test_labels_of_several_judges_are_not_mixed(cli: Any, tmp_path: Path) -> None:
+    path = store_with(tmp_path / "s.db", [("one", "q1", "a", 2), ("two", "q1", "a", 0), ("two", "q1", "b", 1)])
+    out = tmp_path / "out.qrels"
+    ended = cli("qrels", "export", path, "--out", out)
+    assert (ended.status, out.exists()) == (2, False)
+    assert "labels of several judges (one, two); name one with --judge" in ended.err
+    assert cli("qrels", "export", path, "--out", out, "--judge", "two").status == 0
+    assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
+    assert (
+        "no judge 'three' gave labels, only one, two"
+        in cli("qrels", "export", path, "--out", out, "--judge", "three").err
+    )
+
+
+@pytest.mark.parametrize(
+    ("wants", "said"),
+    [
+        ([("one", "q1", "a", None)], "no document has a label yet"),
+        ([("one", "q1", "a b", 1)], "name that is empty or has white space"),
+    ],
+)
+def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: Any, said: str) -> None:
+    ended = cli("qrels", "export", store_with(tmp_path / "s.db", wants), "--out", tmp_path / "out.qrels")
+    assert ended.status == 2
+    assert said in ended.err
+    assert not (tmp_path / "out.qrels").exists()

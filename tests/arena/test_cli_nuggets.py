@@ -1,0 +1,161 @@
+"""``nuggets score`` and ``nuggets correlate`` as their users see them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COLUMNS = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
+RUNS = {"r<1>": "ssn", "r2": "snn", "r3": "npn", "r4": "nnn"}
+LABELS = {"s": "support", "p": "partial_support", "n": "not_support", "f": "failed"}
+
+
+def record(run: str, topic: str, letters: str) -> dict[str, object]:
+    nuggets = [
+        {"text": f"fact {at}", "importance": "okay" if at == 2 else "vital", "assignment": LABELS[letter]}
+        for at, letter in enumerate(letters)
+    ]
+    return {"query": "why", "qid": topic, "nuggets": nuggets, "run_id": run, "answer_text": "word " * 4}
+
+
+@pytest.fixture
+def assignments(tmp_path: Path) -> Path:
+    """Four runs on three topics; r4 did not answer the third, r2 has a failed label on it."""
+    records = [record(run, topic, letters) for run, letters in RUNS.items() for topic in ("1", "2")]
+    records += [record("r<1>", "3", "sss"), record("r2", "3", "sfs"), record("r3", "3", "nns")]
+    path = tmp_path / "assignments.jsonl"
+    path.write_text("".join(json.dumps(own) + "\n" for own in records), encoding="utf-8")
+    return path
+
+
+def read_json(cli: Any, *arguments: object) -> Any:
+    ended = cli(*arguments)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+def test_scores_as_json_have_the_promised_shape_and_their_coverage(cli: Any, assignments: Path) -> None:
+    shape = read_json(cli, "nuggets", "score", assignments, "--json")
+    assert {*COLUMNS, "length", "topics"} <= shape["runs"]["r2"].keys()
+    assert shape["runs"]["r<1>"]["v_strict"] == 1
+    second = shape["runs"]["r2"]
+    assert (second["v_strict"], second["failed"], second["assigned"], second["labels"]) == (0.5, 1, 8, 9)
+    assert (second["v_strict_topics"], second["topics"]) == (2, 3)
+    assert second["v_strict_lowest"] == pytest.approx(1.5 / 3)
+    assert second["v_strict_highest"] == pytest.approx(2 / 3)
+    assert (shape["runs"]["r4"]["missing"], shape["runs"]["r4"]["length"]) == (1, pytest.approx(8 / 3))
+    assert shape == read_json(cli, "nuggets", "score", assignments, "--format", "json")
+
+
+def test_the_table_lists_runs_best_first_and_says_what_is_missing(cli: Any, assignments: Path) -> None:
+    lines = cli("nuggets", "score", assignments).out.splitlines()
+    assert [line.split()[0] for line in lines[1:5]] == ["r<1>", "r2", "r3", "r4"]
+    text = "\n".join(lines)
+    assert "4 runs, means over 3 topics" in text
+    assert "topics a run did not answer, each counted 0: r4 1" in text
+    assert "r2: 1 of 9 labels failed; topics left out of its means for that: 1; with every label" in text
+
+
+def test_csv_has_one_row_a_run(cli: Any, assignments: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(cli("nuggets", "score", assignments, "--format", "csv").out)))
+    assert [row["run"] for row in rows] == ["r<1>", "r2", "r3", "r4"]
+    assert float(rows[2]["v"]) == pytest.approx(0.5 / 3)
+
+
+def test_jsonl_is_nuggetizers_metrics_by_run_and_topic(cli: Any, assignments: Path) -> None:
+    lines = [json.loads(line) for line in cli("nuggets", "score", assignments, "--format", "jsonl").out.splitlines()]
+    of_third = {own["qid"]: own for own in lines if own["run_id"] == "r3"}
+    assert list(of_third) == ["1", "2", "3", "all"]
+    assert of_third["1"]["vital_score"] == 0.25
+    assert of_third["all"]["strict_all_score"] == pytest.approx(1 / 9)
+    failed = next(own for own in lines if (own["run_id"], own["qid"]) == ("r2", "3"))
+    assert failed["strict_vital_score"] is None
+    missing = next(own for own in lines if (own["run_id"], own["qid"]) == ("r4", "3"))
+    assert (missing["strict_vital_score"], missing["answered"]) == (0, False)
+
+
+def test_a_topic_set_decides_what_the_mean_is_over(cli: Any, assignments: Path, tmp_path: Path) -> None:
+    (tmp_path / "topics.tsv").write_text("1\twhy\n2\thow\n9\twhen\n", encoding="utf-8")
+    shape = read_json(cli, "nuggets", "score", assignments, "--topics", tmp_path / "topics.tsv", "--json")
+    assert shape["runs"]["r<1>"]["v_strict"] == pytest.approx(2 / 3)
+    assert shape["notes"] == [
+        "topics a run did not answer, each counted 0: r<1> 1, r2 1, r3 1, r4 1",
+        "topics without an assignment of any run, counted 0 for all: 9",
+        "3 assignments are on queries outside the topic set and left out",
+    ]
+
+
+def test_a_topic_set_of_other_ids_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
+    (tmp_path / "topics.tsv").write_text("2024-1\twhy\n", encoding="utf-8")
+    ended = cli("nuggets", "score", assignments, "--topics", tmp_path / "topics.tsv")
+    assert (ended.status, ended.out) == (2, "")
+    assert "none of its topics is in" in ended.err
+
+
+def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments: Path) -> None:
+    text = assignments.read_text(encoding="utf-8").replace("partial_support", "partly", 1)
+    assignments.write_text(text, encoding="utf-8")
+    ended = cli("nuggets", "score", assignments)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment is one of")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "jsonl"])
+def test_written_scores_are_read_back_as_a_condition(cli: Any, assignments: Path, tmp_path: Path, form: str) -> None:
+    scores = tmp_path / f"scores.{form}"
+    scores.write_text(cli("nuggets", "score", assignments, "--format", form).out, encoding="utf-8")
+    for column in COLUMNS:
+        shape = read_json(cli, "nuggets", "correlate", assignments, scores, "--column", column, "--json")
+        assert (shape["n"], shape["kendall_tau"], shape["spearman"]) == (4, 1, 1)
+        assert shape["pairs"]["n"] == (10 if form == "jsonl" else 0)
+        assert all(own["a"] == pytest.approx(own["b"]) for own in shape["points"]["runs"])
+
+
+def test_a_condition_against_itself_agrees_in_everything(cli: Any, assignments: Path) -> None:
+    shape = read_json(cli, "nuggets", "correlate", assignments, assignments, "--column", "a", "--json")
+    assert {"n", "kendall_tau", "kendall_low", "kendall_high", "kendall_p", "spearman"} <= shape.keys()
+    assert shape["nuggets"]["assignment"]["kappa"] == shape["nuggets"]["importance"]["kappa"] == 1
+    assert shape["per_topic"]["kendall_tau"] == shape["pairs"]["kendall_tau"] == 1
+    assert len(shape["points"]["topics"]) == 10
+
+
+def test_the_reports_tables_correlate_as_the_report_says(cli: Any, shared: Path) -> None:
+    papers = shared / "data/papers"
+    manual, automatic = papers / "trec_rag24_manual_21topics.csv", papers / "trec_rag24_auto_21topics.csv"
+    shape = read_json(cli, "nuggets", "correlate", manual, automatic, "--column", "v_strict", "--json")
+    assert (shape["n"], round(shape["kendall_tau"], 3)) == (45, 0.783)
+    assert 0 < shape["kendall_p"] < 1e-12
+    assert shape["resampled"] == "run"
+    assert shape["kendall_low"] < 0.783 < shape["kendall_high"]
+    assert "0.783" in cli("nuggets", "correlate", manual, automatic).out
+
+
+@pytest.mark.parametrize("name", ["plot.svg", "plot.html"])
+def test_plots_show_runs_answers_and_front_and_hold_no_script(
+    cli: Any, assignments: Path, tmp_path: Path, name: str
+) -> None:
+    assert cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / name).status == 0
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "r<1>" not in text
+    drawing = ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
+    marks = drawing.findall("{*}circle")
+    assert len(marks) == 2 * (4 + 10)
+    assert len(drawing.findall("{*}polyline")) == 1
+    assert "r<1>: 1.0000, 1.0000" in {mark.findtext("{*}title") for mark in marks}
+    for mark in marks:
+        assert 0 <= float(mark.attrib["cx"]) <= 1040
+        assert 40 <= float(mark.attrib["cy"]) <= 440
+
+
+def test_a_plot_of_another_kind_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
+    ended = cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / "plot.png")
+    assert (ended.status, ended.out) == (2, "")
+    assert "a plot is written as .svg or .html" in ended.err

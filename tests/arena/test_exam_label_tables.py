@@ -1,0 +1,64 @@
+"""Agreement of exam labels with people's: the published tables, and the recorded grades."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arena.exam_study import load_study
+from retrieval_eval.exam.label_tables import (
+    binarised_table,
+    graded_table,
+    label_agreement,
+    pair_labels,
+    table_of_counts,
+)
+from retrieval_eval.exam.labels import exam_labels, read_grade_map
+from retrieval_eval.exam.trec_edge import read_labels
+
+
+@pytest.mark.parametrize(
+    ("counts", "kappa"),
+    [
+        ([[998, 2377], [668, 7343]], 0.25),  # 001, Table 5, questions
+        ([[1211, 4095], [455, 5625]], 0.16),  # 001, Table 5, nuggets
+        ([[1910, 1117], [880, 2445]], 0.37),  # 000, Table 4, whose 0.38 for the upper row cannot be recomputed
+    ],
+)
+def test_the_published_counts_give_the_published_kappa(counts: list[list[int]], kappa: float) -> None:
+    found = table_of_counts(counts, ("4-5", "0-3"), ("2-3", "0-1")).kappa
+    assert found is not None
+    assert round(found, 2) == kappa
+
+
+def test_kappa_needs_as_many_rows_as_columns() -> None:
+    with pytest.raises(ValueError, match="as many"):
+        table_of_counts([[1, 2, 3], [4, 5, 6]], ("1", "0"), ("2", "1", "0"))
+
+
+def test_labels_are_paired_and_the_others_counted() -> None:
+    pairs = pair_labels({"q": {"a": 5, "b": 0, "c": 3}}, {"q": {"a": 2, "b": 0, "x": 1}, "r": {"a": 1}})
+    assert (pairs.predicted, pairs.judged, pairs.only_predicted, pairs.only_judged) == ((5, 0), (2, 0), 1, 2)
+    table = graded_table(pairs)
+    assert (table.rows, table.columns, table.counts.tolist()) == (("5", "0"), ("2", "0"), [[1, 0], [0, 1]])
+    binary = binarised_table(pairs, least_predicted=4, least_judged=1)
+    assert (binary.rows, binary.columns, binary.kappa) == (("5", "0"), ("2", "0"), 1.0)
+    assert label_agreement(pairs).labels == (0, 1, 2, 3, 4, 5)
+
+
+def test_nothing_in_common_gives_no_coefficient() -> None:
+    found = label_agreement(pair_labels({"q": {"a": 1}}, {"q": {"b": 1}}))
+    assert (found.n, found.kappa, found.alpha) == (0, None, None)
+
+
+def test_recorded_grades_give_the_authors_labels_and_kappa(shared: Path) -> None:
+    folder = shared / "data/llmjudge24"
+    study = load_study(folder / "rubric_grades.csv.gz", items="*-Q*")
+    made = exam_labels(study.grids, grade_to_label=read_grade_map("0:0,1-3:1,4:2,5:3"))
+    assert len(made) == 7263
+    assert made.labels == read_labels(folder / "llm_qrels/flant5-exam-rubric.qrels")
+    found = label_agreement(pair_labels(made.labels, read_labels(folder / "human.qrels")))
+    assert found.kappa == pytest.approx(0.133545, abs=5e-7)
+    assert np.asarray(found.confusion).sum() == found.n == 7263

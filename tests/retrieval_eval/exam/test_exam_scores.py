@@ -1,0 +1,245 @@
+"""Cover, labels, alpha-nDCG and leaderboards, by hand and by laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+
+from judges.errors import InputError
+from retrieval_eval.exam.alpha_ndcg import alpha_ndcg
+from retrieval_eval.exam.cover import CoverScores, Floats, cover_means, cover_scores
+from retrieval_eval.exam.grades import UNGRADED, Grade, Graded, Grader, Grids, Rankings, make_grids
+from retrieval_eval.exam.items import Bank, Item, QueryInfo
+from retrieval_eval.exam.labels import exam_labels, read_grade_map
+from retrieval_eval.exam.leaderboards import correlate, places
+
+Rating = Mapping[str, Mapping[str, int]]
+
+# The passages of two agents, graded against the four items of one query and the two of another.
+SKIN: Rating = {
+    "p1": {"a": 5, "b": 0, "c": 4, "d": 0},
+    "p2": {"a": 4, "b": 3, "c": 0, "d": 0},
+    "p3": dict.fromkeys("abcd", 0),
+}
+ROCK: Rating = {"p4": {"e": 4, "f": 0}, "p5": {"e": 0, "f": 5}}
+BANK = Bank(
+    (*(Item("skin", f"{i}?", item_id=i) for i in "abcd"), *(Item("rock", f"{i}?", item_id=i) for i in "ef")),
+    {("wind", None): QueryInfo("no items yet")},
+)
+RANKED: Rankings = {("skin", "one"): ("p1", "p2"), ("skin", "two"): ("p3", "p2"), ("rock", "one"): ("p4", "p5")}
+
+
+def grades_of(**queries: Rating) -> list[Grade]:
+    return [
+        Grade(query_id, passage, item, grade)
+        for query_id, own in queries.items()
+        for passage, row in own.items()
+        for item, grade in row.items()
+    ]
+
+
+def mean_cover(scores: CoverScores, of: Floats, level: int, *, own: bool = False) -> dict[str, float]:
+    means = cover_means(scores, of, own_queries=own)
+    return {agent: means[agent, level].value for agent in scores.agents}
+
+
+def test_cover_by_hand() -> None:
+    grids = make_grids(grades_of(skin=SKIN, rock=ROCK), BANK, RANKED)
+    scores = cover_scores(grids, RANKED, levels=(1, 3, 4, 5), k=20)
+    assert scores.empty_queries == ("wind",)
+    # "one" covers a, b, c of skin at 3, a and c at 4, a at 5; e and f of rock, at 5 only f. "two" covers a and b.
+    assert mean_cover(scores, scores.cover, 3) == {"one": (3 / 4 + 1) / 2, "two": (2 / 4 + 0) / 2}
+    assert mean_cover(scores, scores.cover, 4) == {"one": (2 / 4 + 1) / 2, "two": (1 / 4 + 0) / 2}
+    assert mean_cover(scores, scores.cover, 5) == {"one": (1 / 4 + 1 / 2) / 2, "two": 0.0}
+    # Anybody covers three items of skin at 3, and two at 4.
+    assert mean_cover(scores, scores.normalised, 3) == {"one": 1.0, "two": pytest.approx((2 / 3 + 0) / 2)}
+    # The workbench averages "two" over skin alone.
+    assert mean_cover(scores, scores.cover, 4, own=True) == {"one": 3 / 4, "two": 1 / 4}
+    error = cover_means(scores, scores.cover)["one", 4].error
+    assert error == pytest.approx(np.std([1 / 2, 1], ddof=1) / math.sqrt(2))
+
+
+def test_only_the_first_k_passages_count() -> None:
+    grids = make_grids(grades_of(skin=SKIN, rock=ROCK), BANK, RANKED)
+    scores = cover_scores(grids, RANKED, levels=(4,), k=1)
+    assert mean_cover(scores, scores.cover, 4) == {"one": (2 / 4 + 1 / 2) / 2, "two": 0.0}
+
+
+def test_without_a_bank_the_graded_items_are_counted_as_the_workbench_does() -> None:
+    bank = Bank((*BANK.items, Item("skin", "nobody was graded on this?")))
+    for known, size in ((None, 4), (bank, 5)):
+        grids = make_grids(grades_of(skin=SKIN), known, {("skin", "one"): ("p1",)})
+        scores = cover_scores(grids, {("skin", "one"): ("p1",)}, levels=(4,))
+        assert scores.cover[0, 0, 0] == 2 / size
+
+
+def test_weights_count_and_retired_items_do_not() -> None:
+    bank = Bank(
+        (
+            Item("skin", "a?", item_id="a", weight=3.0),
+            Item("skin", "b?", item_id="b"),
+            Item("skin", "c", item_id="c", retired=True),
+        )
+    )
+    grids = make_grids(grades_of(skin=SKIN), bank, {("skin", "one"): ("p1",)})
+    assert grids.unknown == 6
+    assert cover_scores(grids, {("skin", "one"): ("p1",)}, levels=(4,)).cover[0, 0, 0] == 3 / 4
+
+
+def test_an_ungraded_pair_is_no_grade_of_0() -> None:
+    grades = [
+        entry for entry in grades_of(skin=SKIN) if (entry.passage_id, entry.item_id) not in {("p1", "b"), ("p2", "a")}
+    ]
+    ranked = {("skin", "one"): ("p1", "unseen"), ("skin", "two"): ("p2",)}
+    grids = make_grids(grades, BANK, ranked)
+    scores = cover_scores(grids, ranked, levels=(4,))
+    at = scores.queries.index("skin")
+    assert scores.pairs[:, at].tolist() == [8, 4]
+    assert scores.graded[:, at].tolist() == [3, 3]
+    assert scores.cover[:, at, 0].tolist() == [2 / 4, 0.0]
+    assert scores.possible[:, at, 0].tolist() == [1.0, 1 / 4]
+    labels = exam_labels(grids)
+    assert (labels.labels["skin"], labels.partly, labels.ungraded) == ({"p1": 5, "p2": 3, "p3": 0}, 2, 1)
+
+
+def test_two_grades_of_one_pair_are_refused() -> None:
+    with pytest.raises(ValueError, match="two grades"):
+        make_grids([Grade("q", "p", "a", 1), Grade("q", "p", "a", 2)])
+
+
+@st.composite
+def graded(draw: st.DrawFn) -> tuple[Grids, Rankings]:
+    passages, items = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    table = draw(st.lists(st.integers(UNGRADED, 5), min_size=passages * items, max_size=passages * items))
+    bank = Bank(
+        tuple(
+            Item("q", f"{item}?", item_id=str(item), weight=draw(st.sampled_from([1.0, 2.5]))) for item in range(items)
+        )
+    )
+    entries = [
+        Grade("q", str(at // items), str(at % items), grade) for at, grade in enumerate(table) if grade != UNGRADED
+    ]
+    rankings = {
+        ("q", agent): tuple(map(str, draw(st.permutations(range(passages)))[: draw(st.integers(0, passages))]))
+        for agent in "xy"
+    }
+    pool = {**rankings, ("q", "everything"): tuple(map(str, range(passages)))}
+    return make_grids(entries, bank, pool), pool
+
+
+@given(graded(), st.integers(1, 5))
+def test_laws_of_cover(case: tuple[Grids, Rankings], k: int) -> None:
+    grids, rankings = case
+    fewer, more = (cover_scores(grids, rankings, levels=(1, 2, 3, 4, 5), k=depth) for depth in (k, k + 1))
+    for scores in (fewer, more):
+        assert (np.diff(scores.cover, axis=2) <= 0).all(), "a higher level covers no more"
+        assert (scores.normalised >= scores.cover).all()
+        assert (scores.possible >= scores.cover).all()
+        assert ((scores.cover >= 0) & (scores.possible <= 1 + 1e-12) & (scores.normalised <= 1 + 1e-12)).all()
+        graded_all = scores.graded == scores.pairs
+        assert (scores.possible == scores.cover)[graded_all].all()
+    assert (more.cover >= fewer.cover).all(), "more passages cover no less"
+    assert (more.normalised >= fewer.normalised).all()
+
+
+def test_labels_by_highest_grade_by_count_and_through_a_map() -> None:
+    grids = make_grids(grades_of(skin=SKIN))
+    assert exam_labels(grids).labels == {"skin": {"p1": 5, "p2": 4, "p3": 0}}
+    assert exam_labels(grids, by="count", level=3).labels == {"skin": {"p1": 2, "p2": 2, "p3": 0}}
+    steps = read_grade_map("0:0, 1-3:1,4:2,5:3")
+    assert exam_labels(grids, grade_to_label=steps).labels == {"skin": {"p1": 3, "p2": 2, "p3": 0}}
+
+
+@pytest.mark.parametrize("text", ["", "4", "4:x", "3-1:2", "1:1,1:2", "-1:0"])
+def test_a_map_of_grades_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        read_grade_map(text)
+
+
+def test_a_grade_that_the_map_forgets_is_refused() -> None:
+    with pytest.raises(InputError, match="what becomes of 5"):
+        exam_labels(make_grids(grades_of(skin=SKIN)), grade_to_label={0: 0, 4: 1})
+
+
+def test_alpha_ndcg_by_hand() -> None:
+    (grid,) = make_grids(
+        grades_of(q={"p": {"a": 4, "b": 4}, "r": {"a": 4, "b": 0}, "s": {"a": 0, "b": 0}})
+    ).grids.values()
+    ideal = 2 + 0.5 / math.log2(3)
+    assert alpha_ndcg(grid, [["p", "r", "s"]], level=4, k=3) == [pytest.approx(1.0)]
+    assert alpha_ndcg(grid, [["r", "p"]], level=4, k=3) == [pytest.approx((1 + (0.5 + 1) / math.log2(3)) / ideal)]
+    assert alpha_ndcg(grid, [["s", "p"], ["p"]], level=4, k=1) == [0.0, 1.0]
+    assert alpha_ndcg(grid, [["r"], []], level=5, k=3) == [0.0, 0.0]
+
+
+NDEVAL = [
+    (0, 5, 0.382805),
+    (0, 10, 0.459682),
+    (1, 5, 0.652807),
+    (1, 10, 0.640248),
+    (2, 5, 0.857203),
+    (2, 10, 0.910363),
+    (3, 5, 0.692115),
+    (3, 10, 0.673530),
+    (4, 5, 0.614004),
+    (4, 10, 0.686908),
+]
+
+
+def test_alpha_ndcg_gives_the_figures_of_ndeval() -> None:
+    # pyndeval 0.0.8, alpha 0.5, on eight passages and four subtopics drawn with numpy's default_rng(seed).
+    for seed, depth, figure in NDEVAL:
+        covers = np.random.default_rng(seed).random((8, 4)) < 0.3
+        table = {f"d{row}": {str(item): int(covers[row, item]) for item in range(4)} for row in range(8)}
+        (grid,) = make_grids(grades_of(q=table)).grids.values()
+        order = [f"d{row}" for row in np.random.default_rng(seed + 100).permutation(8)[:6]]
+        assert alpha_ndcg(grid, [order], level=1, k=depth) == [pytest.approx(figure, abs=1e-6)]
+
+
+@given(graded())
+def test_alpha_ndcg_lies_between_0_and_1_but_for_the_greedy_ideal(case: tuple[Grids, Rankings]) -> None:
+    grids, rankings = case
+    for (query_id, _), ranking in rankings.items():
+        assert (
+            0 <= alpha_ndcg(grids.grids[query_id], [ranking], level=3, k=5)[0] <= 1 / (1 - 1 / math.e)
+        )  # how far the greedy order can be from the best
+
+
+def test_tied_agents_share_the_average_place() -> None:
+    assert places({"a": 0.5, "b": 0.1 + 0.2, "c": 0.3, "d": 0.1}) == {"a": 1, "b": 2.5, "c": 2.5, "d": 4}
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
+def test_correlations_are_scipys(pairs: list[tuple[int, int]]) -> None:
+    ours, theirs = ({str(at): float(pair[side]) for at, pair in enumerate(pairs)} for side in (0, 1))
+    found = correlate(places(ours), places(theirs))
+    if len(set(ours.values())) < 2 or len(set(theirs.values())) < 2:
+        assert found.spearman is None
+        assert found.kendall is None
+    else:
+        assert found.spearman == pytest.approx(spearmanr(*zip(*pairs, strict=True)).statistic)
+        assert found.kendall == pytest.approx(kendalltau(*zip(*pairs, strict=True)).statistic)
+
+
+def test_only_agents_on_both_leaderboards_are_compared_and_the_others_named() -> None:
+    found = correlate({"a": 1, "b": 2, "x": 3}, {"b": 1, "a": 2, "y": 3})
+    assert (found.n, found.kendall, found.only_first, found.only_second) == (2, -1.0, ("x",), ("y",))
+
+
+def test_the_only_grader_that_rates_is_chosen_and_otherwise_the_user_must() -> None:
+    rating, other, checks = Grader("t5", "rate"), Grader("gpt", "rate"), Grader("t5", "extract")
+    entry = [Grade("q", "p", "a", 1)]
+    assert Graded({rating: entry, checks: entry}, frozenset({rating})).chosen() == rating
+    assert Graded({rating: entry, checks: entry}, frozenset({rating})).chosen(prompt="extract") == checks
+    several = Graded({rating: entry, other: entry}, frozenset({rating, other}))
+    assert several.chosen(llm="gpt") == other
+    with pytest.raises(InputError, match="several graders"):
+        several.chosen()
+    with pytest.raises(InputError, match="no grader fits"):
+        several.chosen(llm="llama")

@@ -1,0 +1,194 @@
+"""Documents of a pool out of large corpora, and ir_datasets as a source."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges.errors import DataError, InputError, MissingExtraError
+from judges.tables import write_rows
+from judges.types import Document, Query
+from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.topics import read_topics
+from retrieval_eval.trec_files import read_qrels
+
+WHOLE = {f"d{number}" for number in range(5)}
+
+
+def put(tmp_path: Path, name: str, *lines: object) -> Path:
+    path = tmp_path / name
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("extension", [".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".jsonl.gz", ".parquet.gz"])
+def test_only_wanted_documents_are_fetched(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"corpus{extension}"
+    write_rows(path, ["did", "document"], [{"did": name, "document": f'"text" of {name}'} for name in sorted(WHOLE)])
+    found = fetch_documents([path], {"d3", "d1", "elsewhere"})
+    assert found == {name: Document(name, f'"text" of {name}') for name in ("d1", "d3")}
+    assert list(found) == ["d1", "d3"]
+
+
+RECORDS: dict[str, tuple[dict[str, Any], Document]] = {
+    "ours": ({"did": "d1", "document": "t", "site": "s"}, Document("d1", "t", {"site": "s"})),
+    "beir": ({"_id": "d1", "title": "T", "text": "t", "metadata": {}}, Document("d1", "t", {"title": "T"})),
+    "segment": (
+        {"docid": "d1", "url": "https://www.a.org:8/b", "title": "T", "headings": "H", "segment": "t", "end_char": 9},
+        Document(
+            "d1",
+            "t",
+            {"url": "https://www.a.org:8/b", "title": "T", "headings": "H", "end_char": "9", "website": "www.a.org"},
+        ),
+    ),
+    "passage": ({"pid": "d1", "passage": "t", "docid": "whole"}, Document("d1", "t", {"docid": "whole"})),
+    "document": (
+        {"url": "http://[", "title": "", "body": "t", "docid": "d1"},
+        Document("d1", "t", {"url": "http://["}),
+    ),
+    "pyserini": ({"id": "d1", "contents": "t"}, Document("d1", "t")),
+    "numbers": ({"id": 1, "text": "t"}, Document("1", "t")),
+    "empty": ({"docid": "d1", "text": ""}, Document("d1", "")),
+}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_fields_of_known_corpora_are_understood(tmp_path: Path, name: str) -> None:
+    record, document = RECORDS[name]
+    others = [dict.fromkeys(record, "x") for _ in range(2)]
+    for order in ([record, *others], [*others, record]):
+        path = put(tmp_path, "corpus.jsonl", *order)
+        assert fetch_documents([path], {document.doc_id}) == {document.doc_id: document}
+
+
+@pytest.mark.parametrize("name", ["collection.tsv", "collection.tsv.gz", "passages.txt"])
+def test_a_collection_without_a_header_is_an_id_a_tab_and_the_text(tmp_path: Path, name: str) -> None:
+    path = put(tmp_path, name, "0\tfirst", '1\t"open quote', "2\tlast")
+    assert fetch_documents([path], {"1", "2"}) == {"1": Document("1", '"open quote'), "2": Document("2", "last")}
+
+
+def test_reading_stops_when_all_are_found(tmp_path: Path) -> None:
+    path = put(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, {"did": "d2", "document": "u"}, "torn {")
+    assert fetch_documents([path, tmp_path / "missing.jsonl"], {"d2"}).keys() == {"d2"}
+    with pytest.raises(DataError, match=r"corpus\.jsonl:3: not a JSON object"):
+        fetch_documents([path], {"d2", "d9"})
+
+
+def test_no_file_is_opened_when_nothing_is_wanted(tmp_path: Path) -> None:
+    assert fetch_documents([tmp_path / "missing.jsonl"], set()) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"did": "d2", "document": "cut off', r":2: not a JSON object"),
+        ('["d2"]', r":2: the line is not a JSON object"),
+        ('{"document": "no id"}', r":2: column 'did' is missing"),
+        ('{"did": "d3", "document": "a", "document": "b"}', r":2: not a JSON object.*stands there twice"),
+        ('{"did": "d3"}', r":2: column 'document' is missing"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: str, said: str) -> None:
+    path = put(tmp_path, "corpus.jsonl", {"did": "d1", "document": "t"}, line, {"did": "d3", "document": "t"})
+    with pytest.raises(DataError, match=said):
+        fetch_documents([path], {"d3"})
+
+
+def test_a_text_cannot_pass_for_the_id(tmp_path: Path) -> None:
+    first = {"did": "d1", "document": "t"}
+    tricky = {"document": '"did": "d9", and {"did": "d1"}', "inner": {"did": "d8"}, "did": "d3"}
+    path = put(tmp_path, "corpus.jsonl", first, tricky, {"did": "d9", "document": "u"})
+    assert fetch_documents([path], {"d3"})["d3"].text == tricky["document"]
+    assert fetch_documents([path], {"d8", "d9"}) == {"d9": Document("d9", "u")}
+
+
+@given(ids=st.lists(st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1), min_size=1, unique=True))
+def test_every_document_is_found_whatever_its_id(tmp_path_factory: pytest.TempPathFactory, ids: list[str]) -> None:
+    known = [name for name in ids if name.casefold() not in {"nan", "<na>"}]
+    folder = tmp_path_factory.mktemp("corpus")
+    for ascii_only in (True, False):
+        path = folder / f"corpus{ascii_only}.jsonl"
+        records = [{"text": f"of {name}", "id": name} for name in known]
+        path.write_text("".join(json.dumps(r, ensure_ascii=ascii_only) + "\n" for r in records), encoding="utf-8")
+        for name in known:
+            assert fetch_documents([path], {name}) == {name: Document(name, f"of {name}")}
+
+
+def test_of_two_documents_with_one_id_the_first_counts(tmp_path: Path) -> None:
+    first = put(tmp_path, "a.jsonl", {"did": "d1", "document": "one"}, {"did": "d1", "document": "two"})
+    second = put(tmp_path, "b.jsonl", {"did": "d1", "document": "three"}, {"did": "d2", "document": "four"})
+    found = fetch_documents([first, second], {"d1", "d2"})
+    assert [document.text for document in found.values()] == ["one", "four"]
+
+
+def test_a_faulty_row_of_parquet_keeps_its_number(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    texts = [f"text {number}" for number in range(5000)]
+    texts[4499] = "nul \0"
+    path = tmp_path / "corpus.parquet"
+    parquet.write_table(pa.table({"did": [f"d{number}" for number in range(5000)], "document": texts}), path)
+    assert fetch_documents([path], {"d4998", "d4100"}).keys() == {"d4998", "d4100"}
+    with pytest.raises(DataError, match="row 4500: the text holds a NUL"):
+        fetch_documents([path], {"d4499"})
+
+
+def test_recorded_corpora_give_their_documents(shared: Path) -> None:
+    folder = shared / "data"
+    cranfield = fetch_documents([folder / "cranfield/documents.jsonl"], {"1", "471", "1400", "1401"})
+    assert cranfield.keys() == {"1", "471", "1400"}
+    assert cranfield["471"].text == ""
+    assert cranfield["1"].metadata["author"] == "brenckman,m."
+    assert len(fetch_documents([folder / "llmjudge24/passages.jsonl.gz"], {"p1", "p7262"})) == 2
+
+
+@pytest.fixture
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A dataset of three files that ir_datasets reads, so that nothing is downloaded."""
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
+    import ir_datasets
+
+    dataset = ir_datasets.create_dataset(
+        docs_tsv=str(put(tmp_path, "docs.tsv", "d1\tfirst text", "d2\tsecond text")),
+        queries_tsv=str(put(tmp_path, "queries.tsv", "q1\twhat is it")),
+        qrels_trec=str(put(tmp_path, "a.qrels", "q1 0 d1 2", "q1 0 d2 0")),
+    )
+    ir_datasets.registry.register("ragarena-test", dataset)
+    yield "irds:ragarena-test"
+    del ir_datasets.registry._registered["ragarena-test"]
+
+
+def test_ir_datasets_gives_topics_labels_and_documents(registered: str) -> None:
+    assert read_topics(registered) == {"q1": Query("q1", "what is it")}
+    assert read_qrels(registered).labels == {"q1": {"d1": 2, "d2": 0}}
+    assert fetch_documents([registered], {"d2", "d9"}) == {"d2": Document("d2", "second text")}
+
+
+def test_a_dataset_that_ir_datasets_does_not_know_is_named() -> None:
+    with pytest.raises(InputError, match="irds:no-such-dataset: ir_datasets knows no such dataset"):
+        read_topics("irds:no-such-dataset")
+
+
+def test_a_dataset_without_labels_says_so(registered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ir_datasets
+
+    bare = ir_datasets.create_dataset(queries_tsv=str(tmp_path / "queries.tsv"))
+    monkeypatch.setitem(ir_datasets.registry._registered, "ragarena-bare", bare)
+    with pytest.raises(InputError, match="irds:ragarena-bare: this dataset of ir_datasets has no qrels"):
+        read_qrels("irds:ragarena-bare")
+
+
+def test_without_ir_datasets_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(MissingExtraError, match=r"install 'ragarena\[ir-datasets\]'"):
+        fetch_documents(["irds:cranfield"], {"1"})

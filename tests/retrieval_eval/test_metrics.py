@@ -1,0 +1,169 @@
+"""Measures of runs: the same as ir_measures', over an explicit topic set, with what is missing counted."""
+
+import contextlib
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges.errors import InputError
+from retrieval_eval.measures import DEFAULT_MEASURES, parse_measures
+from retrieval_eval.metrics import evaluate
+from retrieval_eval.trec_files import read_qrels, read_run
+
+RUNS = ("bm25", "bm25_title", "lm_dirichlet", "random", "tf_overlap", "tfidf")
+MEASURES = (
+    *DEFAULT_MEASURES,
+    "Rprec",
+    "R@100",
+    "RR",
+    "nDCG",
+    "Bpref",
+    "Success@1",
+    "NumRet",
+    "nDCG(dcg='exp-log2')@10",
+)
+
+QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}, "q3": {"c": 0}}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_measure_is_that_of_ir_measures_called_directly(shared: Path, name: str) -> None:
+    folder = shared / "data/cranfield"
+    run = read_run(folder / f"runs/{name}.run")
+    ours = evaluate(read_qrels(folder / "qrels.txt").labels, {run.name: run.scores()}, MEASURES)
+    assert len(ours.topics) == 225
+
+    qrels = list(ir_measures.read_trec_qrels(str(folder / "qrels.txt")))
+    ranked = list(ir_measures.read_trec_run(str(folder / f"runs/{name}.run")))
+    parsed = [ir_measures.parse_measure(measure) for measure in MEASURES]
+    direct, by_query = ir_measures.calc(parsed, qrels, ranked)
+    for measure, theirs in zip(MEASURES, parsed, strict=True):
+        assert ours.value(name, measure) == pytest.approx(direct[theirs], abs=1e-9), measure
+        values = dict(zip(ours.topics, ours.of_measure(measure)[0], strict=True))
+        alone = {metric.query_id: metric.value for metric in by_query if metric.measure == theirs}
+        assert values == pytest.approx(alone, abs=1e-9), measure
+
+
+def test_a_query_missing_from_a_run_scores_0_and_is_counted() -> None:
+    result = evaluate(QRELS, {"run": {"q1": {"a": 2.0, "b": 1.0}, "q2": {}}}, ["nDCG@10", "RR@5", "Judged@2"])
+    assert result.topics == ("q1", "q2", "q3")
+    assert result.of_measure("nDCG@10").tolist() == [[1, 0, 0]]
+    assert result.value("run", "RR@5") == pytest.approx(1 / 3)
+    assert result.coverage["run"].missing == ("q2", "q3")
+    assert result.value("run", "Judged@2") == pytest.approx(1 / 3)
+
+
+def test_a_query_without_labels_is_left_out_and_counted() -> None:
+    alone = evaluate(QRELS, {"run": {"q1": {"b": 2.0, "a": 1.0}}}, ["AP"])
+    more = evaluate(
+        {**QRELS, "q8": {}}, {"run": {"q1": {"b": 2.0, "a": 1.0}, "q8": {"a": 1.0}, "q9": {"a": 1.0}}}, ["AP"]
+    )
+    assert more.value("run", "AP") == alone.value("run", "AP") == pytest.approx(0.5 / 3)
+    assert more.coverage["run"].unlabelled == ("q8", "q9")
+
+
+def test_queries_with_no_relevant_document_are_told() -> None:
+    assert evaluate({**QRELS, "q4": {"a": -1}}, {"run": {}}, ["AP"]).without_relevant == ("q3", "q4")
+
+
+def test_judged_at_the_largest_cutoff_is_there_unasked() -> None:
+    run = {"run": {"q1": {"x": 3.0, "a": 2.0, "b": 1.0}}}
+    coverage = evaluate({"q1": QRELS["q1"]}, run, ["nDCG@3", "P@2", "AP"]).coverage["run"]
+    assert coverage.judged == {"Judged@3": pytest.approx(2 / 3)}
+    assert evaluate({"q1": QRELS["q1"]}, run, ["P@2", "Judged@1"]).coverage["run"].judged == {
+        "Judged@1": 0,
+        "Judged@2": 0.5,
+    }
+    assert evaluate({"q1": QRELS["q1"]}, run, ["AP"]).coverage["run"].judged == {"Judged": pytest.approx(2 / 3)}
+
+
+def test_a_measure_keeps_the_name_it_was_asked_by() -> None:
+    result = evaluate(QRELS, {"run": {"q1": {"a": 1.0}}}, ["MRR@5", "RR(rel=1)@5", "RR(rel=2)@5"])
+    assert result.measures == ("MRR@5", "RR(rel=1)@5", "RR(rel=2)@5")
+    assert result.value("run", "MRR@5") == result.value("run", "RR(rel=1)@5") == pytest.approx(1 / 3)
+
+
+def test_thresholds_say_from_which_label_a_document_counts() -> None:
+    result = evaluate({"q": {"a": 1, "b": 2}}, {"run": {"q": {"a": 2.0, "b": 1.0}}}, DEFAULT_MEASURES)
+    assert result.value("run", "RR(rel=1)@5") == 1
+    assert result.value("run", "RR(rel=2)@5") == 0.5
+
+
+def test_what_is_counted_has_a_total_and_no_mean() -> None:
+    result = evaluate(QRELS, {"run": {"q1": {"a": 1.0, "x": 0.5}, "q2": {"a": 1.0}}}, ["NumRet", "P@1"])
+    assert result.value("run", "NumRet") == 3
+    interval = result.intervals(200, 0)["run"]["NumRet"]
+    assert interval.low is not None
+    assert interval.high is not None
+    assert 0 <= interval.low <= 3 <= interval.high
+
+
+def test_intervals_cover_the_mean_and_depend_on_the_seed_alone(shared: Path) -> None:
+    folder = shared / "data/cranfield"
+    run = read_run(folder / "runs/bm25.run")
+    result = evaluate(read_qrels(folder / "qrels.txt").labels, {"bm25": run.scores()}, ["nDCG@10"])
+    found = result.intervals(1000, 0)["bm25"]["nDCG@10"]
+    assert found == result.intervals(1000, 0)["bm25"]["nDCG@10"] != result.intervals(1000, 1)["bm25"]["nDCG@10"]
+    error = result.of_measure("nDCG@10")[0].std(ddof=1) / np.sqrt(225)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.low == pytest.approx(2 * 1.97 * error, rel=0.1)
+
+
+def test_qrels_without_labels_are_refused() -> None:
+    with pytest.raises(InputError, match="no labels"):
+        evaluate({"q1": {}}, {"run": {"q1": {"a": 1.0}}}, ["AP"])
+
+
+def test_labels_of_the_track_score_a_run(shared: Path) -> None:
+    labels = read_qrels(shared / "data/trec_rag24_nuggets/retrieval.qrels").labels
+    ideal = {query_id: {doc_id: float(label) for doc_id, label in own.items()} for query_id, own in labels.items()}
+    result = evaluate(labels, {"ideal": ideal}, ["nDCG@10", "Judged@10", "RR(rel=2)@5"])
+    assert len(result.topics) == 21
+    assert [result.value("ideal", measure) for measure in result.measures] == [1, 1, 1]
+
+
+def test_a_measure_that_fails_on_a_run_is_named() -> None:
+    with pytest.raises(InputError, match=r"^run: one of Accuracy\(rel=0\), Judged cannot be computed"):
+        evaluate(QRELS, {"run": {"q1": {"a": 1.0}}}, ["Accuracy(rel=0)"])
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ndcg@10", r"^ndcg@10: no such measure; is it nDCG@10 or"),
+        ("ndcg_cut_10", r"is it nDCG@10\?$"),
+        ("map", r"is it AP\?$"),
+        ("official", "no such measure; measures are written as nDCG@10"),
+        ("xyzzy", "no such measure; measures are written as nDCG@10"),
+        ("P@0", "the cutoff must be a whole number from 1"),
+        ("P@-3", "not how a measure is written"),
+        ("P@True", "the cutoff must be"),
+        ("P@5.5", "cutoff cannot be 5.5"),
+        ("P", r"P needs cutoff, as in P\(cutoff=10\)"),
+        ("nDCG(foo=1)@10", "nDCG takes no 'foo', only cutoff"),
+        ("RR(rel='2')@5", "rel cannot be '2'"),
+        ("P(rel=0)@5", "relevance_level should be positive"),
+        ("alpha_nDCG@10", "it needs pyndeval"),
+        ("RR(judged_only=True)@5", "no library computes it with these parameters"),
+        ("nDCG@10; import os", "not how a measure is written"),
+        ("", "not how a measure is written"),
+    ],
+)
+def test_an_unknown_measure_is_one_line_that_says_what_may_be_meant(
+    name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        parse_measures([name])
+    assert "\n" not in str(error.value)
+    assert capsys.readouterr() == ("", "")
+
+
+@given(st.text("nDCGPRel@()=,.{}:'0159-_+ ", max_size=12))
+def test_no_text_makes_the_parser_fail_otherwise(name: str) -> None:
+    with contextlib.suppress(InputError):
+        assert list(parse_measures([name])) == [name.strip()]

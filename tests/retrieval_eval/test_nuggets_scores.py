@@ -1,0 +1,204 @@
+"""The six scores: by hand, as laws, as published, and what is left out of a mean."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval_eval.nuggets.files import read_assignments
+from retrieval_eval.nuggets.run_scores import RunScores, score_runs
+from retrieval_eval.nuggets.scores import COLUMNS, QueryScores, query_scores, score_table
+from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets, of_empty_answer
+
+VITAL, OKAY = Importance
+FULL, PARTIAL, NONE = Support
+Nuggets: TypeAlias = list[tuple[Importance, Support]]
+NUGGETS = st.lists(st.tuples(st.sampled_from(Importance), st.sampled_from(Support)), min_size=1, max_size=12)
+
+
+def assignment(
+    run: str,
+    query_id: str,
+    labels: Sequence[Support | None],
+    importances: Sequence[Importance | None] = (),
+    words: int = 10,
+) -> Assignment:
+    importances = importances or [VITAL] * len(labels)
+    nuggets = make_nuggets(query_id, [f"fact {place}" for place in range(len(labels))], importances)
+    return Assignment(query_id, run, nuggets, tuple(labels), words=10)
+
+
+def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dict[str, RunScores]:
+    return {own.run: own for own in score_runs(score_table(assignments, topics), samples=50)}
+
+
+def test_scores_by_hand() -> None:
+    # Three vital nuggets (1, 0.5, 0) and two okay ones (0.5, 1).
+    found = query_scores([VITAL, VITAL, VITAL, OKAY, OKAY], [FULL, PARTIAL, NONE, PARTIAL, FULL])
+    expected = QueryScores(v_strict=1 / 3, v=1.5 / 3, w_strict=1.5 / 4, w=2.25 / 4, a_strict=2 / 5, a=3 / 5)
+    assert astuple(found) == pytest.approx(astuple(expected))
+
+
+@given(NUGGETS)
+def test_a_strict_score_is_never_higher_and_all_lie_between_none_and_all(
+    nuggets: list[tuple[Importance, Support]],
+) -> None:
+    importances, labels = zip(*nuggets, strict=True)
+    found = query_scores(importances, labels)
+    for strict, lenient in ((found.v_strict, found.v), (found.w_strict, found.w), (found.a_strict, found.a)):
+        assert (strict is None) is (lenient is None)
+        if strict is not None and lenient is not None:
+            assert 0 <= strict <= lenient <= 1
+
+
+@given(NUGGETS)
+def test_the_order_of_nuggets_does_not_matter(nuggets: Nuggets) -> None:
+    first, second = (query_scores(*zip(*own, strict=True)) for own in (nuggets, sorted(nuggets)))
+    assert astuple(first) == pytest.approx(astuple(second))
+
+
+@given(NUGGETS)
+def test_with_two_grades_strict_scores_are_the_scores(nuggets: Nuggets) -> None:
+    found = query_scores([own for own, _ in nuggets], [NONE if label is PARTIAL else label for _, label in nuggets])
+    assert (found.v_strict, found.w_strict, found.a_strict) == (found.v, found.w, found.a)
+
+
+@given(NUGGETS)
+def test_weighted_lies_between_vital_and_all(nuggets: Nuggets) -> None:
+    found = query_scores(*zip(*nuggets, strict=True))
+    if found.v is not None and found.w is not None and found.a is not None:
+        assert min(found.v, found.a) - 1e-12 <= found.w <= max(found.v, found.a) + 1e-12
+
+
+def test_without_vital_nuggets_only_the_vital_scores_are_not_defined() -> None:
+    assert query_scores([OKAY, OKAY], [FULL, PARTIAL]) == QueryScores(None, None, 0.5, 0.75, 0.5, 0.75)
+
+
+def test_without_importance_only_all_is_defined() -> None:
+    assert query_scores([VITAL, None], [FULL, PARTIAL]) == QueryScores(None, None, None, None, 0.5, 0.75)
+
+
+def test_a_failed_label_leaves_the_answer_without_scores() -> None:
+    assert set(astuple(query_scores([VITAL, OKAY], [FULL, None]))) == {None}
+
+
+def test_without_nuggets_nothing_is_defined() -> None:
+    assert set(astuple(query_scores([], []))) == {None}
+
+
+def test_an_empty_answer_supports_nothing() -> None:
+    bank = NuggetBank("q", "why", make_nuggets("q", ["a", "b"], [VITAL, OKAY]))
+    empty = of_empty_answer(bank, "run")
+    assert (empty.labels, empty.words) == ((NONE, NONE), 0)
+    assert set(astuple(query_scores([VITAL, OKAY], empty.labels))) == {0.0}
+
+
+def test_a_missing_topic_counts_zero_in_scores_and_length() -> None:
+    found = scored(assignment("whole", "1", [FULL]), assignment("whole", "2", [FULL]), assignment("half", "1", [FULL]))
+    assert found["whole"].means["v_strict"].value == 1
+    assert found["half"].means["v_strict"].value == 0.5
+    assert (found["half"].length, found["half"].missing, found["half"].means["v"].topics) == (5, 1, 2)
+
+
+def test_the_topic_set_may_hold_topics_that_no_run_answered_and_lack_others() -> None:
+    table = score_table([assignment("r", "1", [FULL]), assignment("r", "9", [NONE])], ["1", "2"])
+    (found,) = score_runs(table)
+    assert (table.unjudged_topics, table.left_out) == (("2",), 1)
+    assert (found.means["a"].value, found.topics, found.missing) == (0.5, 2, 1)
+
+
+def test_a_query_without_vital_nuggets_is_left_out_of_the_vital_mean_also_where_it_is_missing() -> None:
+    found = scored(
+        assignment("r", "1", [FULL]), assignment("s", "1", [FULL]), assignment("r", "2", [NONE, NONE], [OKAY, OKAY])
+    )
+    for run in ("r", "s"):
+        assert (found[run].means["v_strict"].value, found[run].means["v_strict"].topics) == (1, 1)
+        assert (found[run].means["a"].value, found[run].means["a"].topics) == (0.5, 2)
+
+
+def test_a_failure_is_coverage_and_bounds_and_never_not_support() -> None:
+    found = scored(assignment("r", "1", [FULL]), assignment("r", "2", [NONE, None, FULL, FULL]))["r"]
+    first = found.means["v_strict"]
+    assert (first.value, first.topics, found.failed) == (1, 1, 1)
+    assert (first.lowest, first.highest) == (0.75, 0.875)
+    assert (found.labels, found.assigned, found.coverage) == (5, 4, 0.8)
+
+
+@given(st.lists(st.lists(st.sampled_from([*Support, None]), min_size=1, max_size=5), min_size=1, max_size=5))
+def test_bounds_hold_every_score_that_failed_labels_may_turn_into(answers: list[list[Support | None]]) -> None:
+    found = scored(*(assignment("r", str(at), labels) for at, labels in enumerate(answers)))["r"]
+    for credit in Support:
+        filled = [[credit if label is None else label for label in labels] for labels in answers]
+        whole = scored(*(assignment("r", str(at), labels) for at, labels in enumerate(filled)))["r"]
+        for column in COLUMNS:
+            low, value, high = found.means[column].lowest, whole.means[column].value, found.means[column].highest
+            assert low is not None
+            assert value is not None
+            assert high is not None
+            assert low - 1e-12 <= value <= high + 1e-12
+
+
+def test_a_run_with_failures_only_has_no_score_and_comes_last() -> None:
+    table = score_table([assignment("a", "1", [None]), assignment("b", "1", [NONE])])
+    found = score_runs(table)
+    assert [own.run for own in found] == ["b", "a"]
+    assert found[1].means["v_strict"].value is None
+
+
+def test_an_answer_held_against_no_nuggets_is_left_out_and_noticed() -> None:
+    table = score_table([assignment("r", "1", []), assignment("s", "1", [FULL]), assignment("r", "2", [FULL])])
+    found = {own.run: own for own in score_runs(table)}
+    assert (found["r"].empty, found["r"].means["a"].value, found["r"].means["a"].topics) == (1, 1, 1)
+    assert table.differing_topics == ("1",)
+
+
+def test_two_assignments_of_one_answer_are_refused() -> None:
+    with pytest.raises(ValueError, match="two assignments"):
+        score_table([assignment("r", "1", [FULL]), assignment("r", "1", [NONE])])
+
+
+def test_intervals_hold_the_mean_repeat_with_the_seed_and_need_two_topics() -> None:
+    rng = np.random.default_rng(0)
+    many = [assignment("r", str(at), [FULL if rng.random() < 0.5 else NONE for _ in range(4)]) for at in range(60)]
+    first, again, other = (score_runs(score_table(many), 500, seed)[0].means["v"] for seed in (0, 0, 1))
+    assert first == again != other
+    assert first.low is not None
+    assert first.high is not None
+    assert first.value is not None
+    assert first.low < first.value < first.high
+    # The normal interval of a mean of 60 topics.
+    values = score_table(many).values[0, :, 1]
+    assert (first.high - first.low) / 2 == pytest.approx(1.96 * values.std() / 60**0.5, rel=0.15)
+    assert scored(many[0])["r"].means["v"].low is None
+
+
+def test_intervals_over_few_defined_topics_leave_no_sample_in_the_way() -> None:
+    found = scored(
+        *(assignment("r", str(at), [NONE], [OKAY]) for at in range(8)),
+        *(assignment("r", f"v{at}", [FULL if at else NONE]) for at in range(2)),
+    )["r"].means["v_strict"]
+    assert (found.low, found.value, found.high, found.topics) == (0, 0.5, 1, 2)
+
+
+def test_all_runs_of_trec_2024_score_what_the_report_printed(shared: Path) -> None:
+    folder = shared / "data/trec_rag24_nuggets"
+    found = {own.run: own for own in score_runs(score_table(read_assignments([folder / "nugget_assignment.jsonl.gz"])))}
+    with (folder / "published_scores.csv").open(encoding="utf-8") as file:
+        published = {row["run_id"]: row for row in csv.DictReader(file)}
+    assert len(published) == 30
+    assert {
+        run: {column: f"{own.means[column].value:.4f}" for column in COLUMNS} | {"length": f"{own.length:.2f}"}
+        for run, own in found.items()
+    } == {run: {column: row[column] for column in (*COLUMNS, "length")} for run, row in published.items()}
+    assert {own.topics for own in found.values()} == {21}
+    assert {run: own.missing for run, own in found.items() if own.missing} == {
+        "iiresearch-bm25-top10-llama3-8b-instruct": 1
+    }
