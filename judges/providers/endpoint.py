@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 _NO_KEY = "no-key-needed"
+_MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Endpoint:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         request = httpx2.Request("POST", self._url, headers=self._headers, content=content, extensions=self._extensions)
         try:
-            response = await self._http.send(request)
+            # A redirect would send texts and key to an address that nobody declared, as calls that nobody counts.
+            response = await self._http.send(request, follow_redirects=False)
         except self._lost_errors as error:
             return self._lost(error)
         try:
@@ -87,7 +89,8 @@ class Endpoint:
             said = None
         allowance = allowance_of(response.headers)
         if not response.is_success:
-            told = response.text if said is None else said
+            # Not as the answer's charset says: a server may name any codec there.
+            told = response.content.decode("utf-8", "replace") if said is None else said
             status, headers = response.status_code, response.headers
             return error_of_answer(status, headers, told, self._model, secret=self._key, allowance=allowance)
         if not isinstance(said, dict):
@@ -128,9 +131,9 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
 
 
 def token_count(usage: Mapping[str, Any], name: str) -> int | None:
-    """A whole number from a usage block; servers leave it out, or say ``null``."""
+    """A whole number from a usage block; servers leave it out, or say ``null``, or what is no number of tokens."""
     count = usage.get(name)
-    return count if isinstance(count, int) else None
+    return count if type(count) is int and 0 <= count <= _MOST_TOKENS else None
 
 
 def timeout(spec: JudgeSpec) -> httpx2.Timeout:
