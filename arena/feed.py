@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from arena.ledger import Ledger
@@ -115,10 +115,18 @@ class Feed:
         ledger: told of what is known.
         concurrency: of the judge.
         ended: called once, when nothing is taken any more.
+        left_out: told of wants that cannot be rendered, since documents they need have no label.
     """
 
-    def __init__(self, lookup: Lookup, ledger: Ledger, concurrency: int, ended: Callable[[], None]) -> None:
-        self._lookup, self._ledger, self._ended = lookup, ledger, ended
+    def __init__(
+        self,
+        lookup: Lookup,
+        ledger: Ledger,
+        concurrency: int,
+        ended: Callable[[], None],
+        left_out: Callable[[Collection[Wanted]], None],
+    ) -> None:
+        self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
         self._chunk = min(_MOST, max(_FEWEST, concurrency))
         self._ahead = max(self._chunk, concurrency)
         self._wants: deque[Wanted] = deque()
@@ -199,4 +207,6 @@ class Feed:
             elif entry.prompt is not None and self._ledger.is_first(entry.want, entry.judgment_id):
                 self._ready.append(Request(entry.judgment_id, entry.prompt))
         self._awaited.update(elsewhere)
+        if len(here) + len(elsewhere) < len(wants):
+            self._left_out(set(wants).difference(elsewhere, (entry.want for entry, _ in here)))
         self._changed.set()

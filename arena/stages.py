@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from arena.adaptive_games import AdaptiveGames
@@ -40,7 +40,7 @@ class StageRunner:
         self._lookup, self._how, self._asked = lookup, how, asked
         self.ledger = Ledger(progress, self._settled)
         self._feeds = {
-            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(self._feed_ended, name))
+            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(self._feed_ended, name), self._left_out)
             for name, judge in lookup.judges.items()
         }
         self._games = lookup.prompting.adaptive_games() if Task.PAIRWISE in lookup.prompting.tasks() else None
@@ -48,6 +48,8 @@ class StageRunner:
         self._labels_over = asyncio.Event()
         self._batch_open: Counter[Wanted] = Counter()
         self._batch_over = asyncio.Event()
+        self._games_over = False
+        self._last_batch: list[Wanted] = []
 
     async def run(self, wants: Iterable[Wanted]) -> None:
         """Judge these wants, and those that an adaptive schedule adds.
@@ -74,6 +76,9 @@ class StageRunner:
         for task in set(by_task) - {Task.RELEVANCE, *self._asked}:
             self._find_again(by_task[task])
         if self._games and Task.PAIRWISE not in self._asked:
+            self._find_games_again(self._games)
+        elif self._games and self._last_batch and not self._batch_open:
+            self._games.learn(game_verdicts(self._known(self._last_batch)))
             self._find_games_again(self._games)
 
     async def _judge(self) -> None:
@@ -123,7 +128,17 @@ class StageRunner:
         if config.retrieval is not None and config.retrieval.judge == judge:
             self._close_if_over(labels_ended=True)
         if config.pairwise is not None and judge in config.pairwise.judges:
-            self._batch_over.set()
+            self._end_games()
+
+    def _left_out(self, wants: Collection[Wanted]) -> None:
+        """Games cannot be asked for in this run, since a document has no label."""
+        if not self._batch_open.keys().isdisjoint(wants):
+            self._end_games()
+
+    def _end_games(self) -> None:
+        """The present batch of an adaptive schedule is the last one."""
+        self._games_over = True
+        self._batch_over.set()
 
     def _close_if_over(self, *, labels_ended: bool = False) -> None:
         """Tell the judges that nothing more will come, once that is so."""
@@ -153,15 +168,20 @@ class StageRunner:
             for want in batch:
                 self._feeds[want.judge].put([want])
             await self._batch_over.wait()
-            if self._batch_open:
+            if self._games_over:
+                self._last_batch = batch
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
         self._close()
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
+        """Follow the schedule as far as the verdicts in the store take it; what it wants next is left."""
         while batch := list(self._lookup.prompting.game_wants(games.choose())):
             self._lookup.store.extend(self._lookup.tournament, batch)
+            if Task.PAIRWISE in self._asked:
+                self.ledger.want(Task.PAIRWISE, len(batch))
+                self._count_known(batch)
             outcomes = self._known(batch)
             if any(result is None for _, result in outcomes):
                 break
@@ -185,7 +205,10 @@ class StageRunner:
         """Nobody is asked any more, but what the store knows of the wants that are left is counted and linked."""
         left = [want for feed in self._feeds.values() for want in await feed.rest()]
         left += [want for wants in self._waiting.values() for want in wants]
-        for chunk in chunks(left, _LOOKED_UP_AT_ONCE):
+        self._count_known(left)
+
+    def _count_known(self, wants: Sequence[Wanted]) -> None:
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in self._lookup.known(chunk):
                 if isinstance(known, Judgment):
                     self.ledger.count(entry.want, "known", known)
