@@ -167,6 +167,13 @@ async def test_a_reply_carries_text_model_and_usage() -> None:
     assert (completion.usage.input_tokens or 0) > 100
 
 
+@pytest.mark.parametrize("count", [-5, 10**400, 2**70, True, "12", 1.5])
+async def test_what_is_no_number_of_tokens_counts_as_not_said(count: object) -> None:
+    message = {"message": {"content": "x"}, "finish_reason": "stop"}
+    body = {"choices": [message], "usage": {"prompt_tokens": count, "completion_tokens": 4}}
+    assert (await completed(Reply(body=body))).usage == Usage(None, None, 4)
+
+
 async def test_a_server_that_counts_no_tokens_leaves_usage_unknown() -> None:
     assert (await completed(Reply("x", usage=False))).usage == Usage(None, None, None)
 
