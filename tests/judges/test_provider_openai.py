@@ -276,3 +276,11 @@ def test_at_openai_itself_the_limit_is_in_the_field_its_new_models_take(monkeypa
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     assert OpenAIProvider(JudgeSpec(provider="openai", model="gpt-x")).limit_field == "max_completion_tokens"
+
+
+@pytest.mark.parametrize(
+    "extra", [{"api_key": "k"}, {"provider": [{"Authorization": "Bearer k"}]}, {"clientSecret": 1}]
+)
+def test_keys_do_not_go_into_further_fields(extra: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="keys stay out of there"):
+        JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": extra})
