@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from arena.adaptive_games import AdaptiveGames
 from arena.feed import Lookup
@@ -36,13 +36,15 @@ class StageRunner:
         self, lookup: Lookup, prompting: Prompting, how: dict[str, Combine], asked: Sequence[Task], progress: Progress
     ) -> None:
         self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
-        self._work = Work(lookup, progress, self._settled, self._judge_ended)
+        self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
         self._games = prompting.adaptive_games()
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
         self._ended: set[str] = set()
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
+        self._games_over = False
+        self._last_batch: list[Wanted] = []
 
     @property
     def ledger(self) -> Ledger:
@@ -71,6 +73,9 @@ class StageRunner:
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._work.known(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
+            self._find_games_again(self._games)
+        elif self._games is not None and self._last_batch and not self._batch_open:
+            self._games.learn(game_verdicts(self._known(self._last_batch)))
             self._find_games_again(self._games)
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
@@ -101,7 +106,17 @@ class StageRunner:
         self._ended.add(judge)
         self._close_if_over()
         if config.pairwise is not None and judge in config.pairwise.judges:
-            self._batch_over.set()
+            self._end_games()
+
+    def _left_out(self, wants: Collection[Wanted]) -> None:
+        """Games cannot be asked for in this run, since a document has no label."""
+        if not self._batch_open.isdisjoint(wants):
+            self._end_games()
+
+    def _end_games(self) -> None:
+        """The present batch of an adaptive schedule is the last one."""
+        self._games_over = True
+        self._batch_over.set()
 
     def _close_if_over(self) -> None:
         """Tell the judges that nothing more will come, once that is so."""
@@ -129,15 +144,20 @@ class StageRunner:
             self._batch_open.update(batch)
             self._work.put(batch)
             await self._batch_over.wait()
-            if self._batch_open:
+            if self._games_over:
+                self._last_batch = batch
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
         self._work.close()
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
+        """Follow the schedule as far as the verdicts in the store take it; what it wants next is left."""
         while batch := list(self._prompting.game_wants(games.choose())):
             self._lookup.store.extend(self._lookup.tournament, batch)
+            if Task.PAIRWISE in self._asked:
+                self.ledger.want(Task.PAIRWISE, len(batch))
+                self._work.count_known(batch)
             outcomes = self._known(batch)
             if any(result is None for _, result in outcomes):
                 break

@@ -4,7 +4,7 @@
 |---|---|
 | 408, 409, 425, 429, 5xx | another attempt may succeed, not before ``Retry-After`` |
 | 401, 402, 403, and 429 without credit left | nothing can succeed with this key |
-| 404, or an error code that names the model | nothing can succeed with this model or address |
+| 404, a redirect, or an error code that names the model | nothing can succeed with this model or address |
 | other 4xx | this request cannot succeed; ``content_filter`` where the server says so |
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.providers.rate_headers import moment_s
 from judges.providers.texts import one_line
 from judges.types import Allowance
 
@@ -36,7 +36,7 @@ def error_of_answer(
     secret: str = "",
     allowance: Allowance | None = None,
 ) -> ProviderError:
-    """The error that a status of 400 or more stands for.
+    """The error that a status other than 2xx stands for.
 
     Args:
         status: HTTP status.
@@ -51,7 +51,7 @@ def error_of_answer(
     message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
     if status in _NO_ACCESS or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
-    if status == 404 or words & _NO_MODEL:
+    if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
@@ -81,10 +81,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     seconds = _number(given)
     if seconds is not None or given is None:
         return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except ValueError:
-        return None
+    moment = moment_s(given)
+    return None if moment is None else max(0.0, moment - time.time())
 
 
 def _said(body: object) -> Mapping[str, Any]:
