@@ -348,7 +348,7 @@ data = Dataset({"q": Query("q", "?")})
 for _ in range(5):
     store = Store.create(path)
     wants = [Wanted(Task.RELEVANCE, "judge", "q", f"d{n}") for n in range(20)]
-    store.begin("shared", {"by": who}, data, wants)
+    store.begin("shared", {}, data, wants)
     for n in range(20):
         right = (n % 2 == 0) == (who == "a")
         found = Judgment(f"id-{n}", 1, who, "", "m") if right else JudgeFailure(f"id-{n}", "empty", who)
