@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from arena.config import Config
@@ -75,21 +75,22 @@ def run(
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
-        return asyncio.run(_judge(StageRunner(lookup, combinations(settings), asked, progress), wants, judges, stop))
+        return asyncio.run(_judge(StageRunner(lookup, combinations(settings), asked, progress), wants, lookup, stop))
     except BaseExceptionGroup as group:
         raise _first(group) from group
     finally:
         store.close()
 
 
-async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[str, Judge], stop: Stop) -> RunSummary:
-    started = time.perf_counter()
+async def _judge(runner: StageRunner, wants: Sequence[Wanted], lookup: Lookup, stop: Stop) -> RunSummary:
+    started, judges = time.perf_counter(), lookup.judges
     with stopping_on_ctrl_c(stop):
         try:
             await runner.run(wants)
         finally:
             for judge in judges.values():
                 await judge.close()
+            lookup.store.close()  # while no Ctrl-C breaks into it
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
     return RunSummary(runner.ledger.stages, summaries, stopped_lines(judges))
