@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from arena.prompting import Prompting
 from arena.samples import Combine, combine
@@ -47,7 +48,9 @@ class Labelling:
             del self._open_samples[document]
             # By number and not as they came: which sample speaks for all decides what answer judges read.
             samples = [sample for _, sample in sorted(self._samples.pop(document).items())]
-            self._labels[document] = combine(samples, self._how.get(want.judge, "majority"))
+            whole = combine(samples, self._how.get(want.judge, "majority"))
+            # Nobody reads a label's reply again, and a run keeps all its labels.
+            self._labels[document] = whole and replace(whole, reply="", rejected=())
         self._open_in_query[want.query_id] -= 1
         if self._open_in_query[want.query_id]:
             return False

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlmodel import create_engine
 
 from judges.errors import InputError
@@ -41,7 +41,10 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
+    # A path is not pasted into a URL, where a question mark begins its options.
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)), connect_args={"timeout": _PATIENCE_S, "isolation_level": None}
+    )
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
