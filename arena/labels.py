@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Set
+from dataclasses import replace
 from typing import TypeVar
 
 from arena.prompting import Prompting
@@ -55,7 +56,9 @@ class Labelling:
         if not _one_less(self._open, document):
             place = self._section.judge.index
             results = sorted(self._results.pop(document), key=lambda entry: (place(entry[0].judge), entry[0].sample))
-            self._labels |= document_labels(results, self._how, self._section.combine)
+            for key, whole in document_labels(results, self._how, self._section.combine).items():
+                # Nobody reads a label's reply again, and a run keeps all its labels.
+                self._labels[key] = whole and replace(whole, reply="", rejected=())
         _one_less(self._open_of_judge, want.judge)
         return not _one_less(self._open_in_query, want.query_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,21 +83,22 @@ def run(
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
         runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
-        return asyncio.run(_judge(runner, wants, judges, stop))
+        return asyncio.run(_judge(runner, wants, lookup, stop))
     except BaseExceptionGroup as group:
         raise _first(group) from group
     finally:
         store.close()
 
 
-async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[str, Judge], stop: Stop) -> RunSummary:
-    started = time.perf_counter()
+async def _judge(runner: StageRunner, wants: Sequence[Wanted], lookup: Lookup, stop: Stop) -> RunSummary:
+    started, judges = time.perf_counter(), lookup.judges
     with stopping_on_ctrl_c(stop), _settled_memory():
         try:
             await runner.run(wants)
         finally:
             for judge in judges.values():
                 await judge.close()
+            lookup.store.close()  # while no Ctrl-C breaks into it
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
     return RunSummary(runner.ledger.stages, summaries, stopped_lines(judges))

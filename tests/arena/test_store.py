@@ -190,6 +190,14 @@ def test_a_store_is_the_same_by_path_and_by_address(store: Store, tmp_path: Path
     by_address.close()
 
 
+def test_a_store_lies_where_its_path_says(tmp_path: Path) -> None:
+    folder = tmp_path / "which? 100%20 #1"
+    folder.mkdir()
+    Store.create(str(folder / "s.db")).close()
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    Store.open(str(folder / "s.db")).close()
+
+
 def test_creating_again_opens_what_is_there(store: Store, tmp_path: Path) -> None:
     save(store, JUDGMENT)
     again = Store.create(str(tmp_path / "s.db"))
@@ -349,7 +357,7 @@ data = Dataset({"q": Query("q", "?")})
 for _ in range(5):
     store = Store.create(path)
     wants = [Wanted(Task.RELEVANCE, "judge", "q", f"d{n}") for n in range(20)]
-    store.begin("shared", {"by": who}, data, wants)
+    store.begin("shared", {}, data, wants)
     for n in range(20):
         right = (n % 2 == 0) == (who == "a")
         found = Judgment(f"id-{n}", 1, who, "", "m") if right else JudgeFailure(f"id-{n}", "empty", who)
@@ -444,6 +452,14 @@ def test_what_a_dead_runner_was_about_to_ask_is_free(
     monkeypatch.setattr("arena.store.runners.time.time", lambda: now)
     store.beat(here)
     assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
+
+
+def test_containers_of_one_name_are_not_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each counts processes by itself, so that another one's number means nothing here."""
+    here = Runner()
+    assert Runner().host == here.host
+    monkeypatch.setattr(Path, "readlink", lambda _: Path("pid:[1]"))
+    assert Runner().host != here.host
 
 
 def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(store: Store, tmp_path: Path) -> None:
