@@ -6,16 +6,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from arena.ledger import Ledger
-from arena.prompting import Prompting
-from arena.store import IDENTICAL, Result, Runner, Store, Wanted
+from arena.store import Result, Runner, Store, Wanted
 from arena.writer import prompt_label
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
 from judges.judge import Judge, Request
 from judges.parse import parse_reply
-from judges.types import JudgeFailure, Judgment, Prompt, Task
+from judges.types import JudgeFailure, Judgment, Prompt
 
 _FEWEST, _MOST = 16, 64
 """Wants looked up together: enough to spare the store, few enough to share the work with another process."""
@@ -23,9 +23,21 @@ _POLL_S = 0.5
 """How often to look for what another process is judging."""
 
 
+class Prompter(Protocol):
+    """Knows what a want asks."""
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """The prompt; ``None`` while something that it shows is not judged yet."""
+        ...
+
+    def without_call(self, want: Wanted) -> str | None:
+        """The id of a judgment in the store that answers the want without a call; ``None`` where one is needed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A want whose judgment's id is known; ``prompt`` is ``None`` for equal answers, which need none."""
+    """A want whose judgment's id is known; ``prompt`` is ``None`` where no call is needed."""
 
     want: Wanted
     judgment_id: str
@@ -37,7 +49,7 @@ class Lookup:
     """Finds wants' judgments in the store, or what has to be asked for them. Works in any thread."""
 
     tournament: str
-    prompting: Prompting
+    prompting: Prompter
     store: Store
     judges: dict[str, Judge]
     runner: Runner
@@ -47,8 +59,8 @@ class Lookup:
         """The wants with their judgment's id; those that wait for labels are left out."""
         found: list[_Found] = []
         for want in wants:
-            if want.task is Task.PAIRWISE and self.prompting.equal_answers(want):
-                found.append(_Found(want, IDENTICAL, None))
+            if (ident := self.prompting.without_call(want)) is not None:
+                found.append(_Found(want, ident, None))
             elif (prompt := self.prompting.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
@@ -129,9 +141,9 @@ class Feed:
         self._filling: asyncio.Task[None] | None = None
         self._closed = False
 
-    def put(self, wants: Iterable[Wanted]) -> None:
-        """Put wants in behind all others."""
-        self._wants.extend(wants)
+    def put(self, want: Wanted) -> None:
+        """Put a want in behind all others."""
+        self._wants.append(want)
         self._changed.set()
 
     def close(self) -> None:
@@ -144,6 +156,7 @@ class Feed:
         if self._wants and len(self._ready) < self._ahead and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
+            self._filling.add_done_callback(_heard)
         return self._ready.popleft() if self._ready else None
 
     async def more(self) -> bool:
@@ -200,3 +213,9 @@ class Feed:
                 self._ready.append(Request(entry.judgment_id, entry.prompt))
         self._awaited.update(elsewhere)
         self._changed.set()
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    """A problem is raised for whoever asks next; where a run ends by another nobody does: asyncio would complain."""
+    if not task.cancelled():
+        task.exception()

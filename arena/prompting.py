@@ -10,7 +10,7 @@ from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
 from arena.schedule import Game, Schedule, answering, games
-from arena.store import Result, Wanted
+from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
@@ -152,6 +152,10 @@ class Prompting:
         """Whether a game is between two answers of the same text, which is a tie without a call."""
         first, second = self.shown(want)
         return first.text == second.text
+
+    def without_call(self, want: Wanted) -> str | None:
+        """The judgment of every game between equal answers, which is in each store; ``None`` for all other wants."""
+        return IDENTICAL if want.task is Task.PAIRWISE and self.equal_answers(want) else None
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of one want; ``None`` while documents it needs have no relevance result yet."""

@@ -1,26 +1,21 @@
-"""A run's one queue: all stages and judges at once, each want as soon as what it needs is there."""
+"""A tournament's stages in one queue: each want as soon as what it needs is there."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from arena.adaptive_games import AdaptiveGames
-from arena.feed import Feed, Lookup
+from arena.feed import Lookup
 from arena.labels import Labelling
 from arena.leaderboard import game_verdicts
 from arena.ledger import Ledger, Progress
+from arena.prompting import Prompting
 from arena.samples import Combine, combined
-from arena.store import BEAT_S, Result, Wanted, chunks
-from arena.writer import Writer
-from judges.errors import StoreError
-from judges.runtime import judge_all
-from judges.types import Judgment, Task
-
-_LOOKED_UP_AT_ONCE = 256
+from arena.store import Result, Wanted
+from arena.work import Work
+from judges.types import Task
 
 
 class StageRunner:
@@ -31,23 +26,27 @@ class StageRunner:
 
     Args:
         lookup: the tournament, its judges and its store.
+        prompting: renders its prompts, and is given labels as they come.
         how: by judge, how several samples become one outcome.
         asked: the stages to do; of the others, what is known is found again.
         progress: told of every want.
     """
 
-    def __init__(self, lookup: Lookup, how: dict[str, Combine], asked: Sequence[Task], progress: Progress) -> None:
-        self._lookup, self._how, self._asked = lookup, how, asked
-        self.ledger = Ledger(progress, self._settled)
-        self._feeds = {
-            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(self._feed_ended, name))
-            for name, judge in lookup.judges.items()
-        }
-        self._games = lookup.prompting.adaptive_games() if Task.PAIRWISE in lookup.prompting.tasks() else None
+    def __init__(
+        self, lookup: Lookup, prompting: Prompting, how: dict[str, Combine], asked: Sequence[Task], progress: Progress
+    ) -> None:
+        self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
+        self._work = Work(lookup, progress, self._settled, self._judge_ended)
+        self._games = prompting.adaptive_games()
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
         self._labels_over = asyncio.Event()
-        self._batch_open: Counter[Wanted] = Counter()
+        self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every want."""
+        return self._work.ledger
 
     async def run(self, wants: Iterable[Wanted]) -> None:
         """Judge these wants, and those that an adaptive schedule adds.
@@ -58,68 +57,46 @@ class StageRunner:
         by_task: defaultdict[Task, list[Wanted]] = defaultdict(list)
         for want in wants:
             by_task[want.task].append(want)
-        relevance = by_task[Task.RELEVANCE]
-        self._labelling = Labelling(self._lookup.prompting, self._how, relevance)
+        self._labelling = Labelling(self._prompting, self._how, by_task[Task.RELEVANCE])
         if Task.RELEVANCE not in self._asked:
-            self._find_again(relevance)
+            for want, known in self._work.known(by_task[Task.RELEVANCE]):
+                if known is not None:
+                    self._labelling.take(want, known)
         for task in self._asked:
             self._begin(task, by_task[task])
-        try:
-            self._lookup.store.beat(self._lookup.runner)
-            await self._judge()
-        finally:
-            with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
-                self._lookup.store.leave(self._lookup.runner)
-        await self._count_the_rest()
-        for task in set(by_task) - {Task.RELEVANCE, *self._asked}:
-            self._find_again(by_task[task])
-        if self._games and Task.PAIRWISE not in self._asked:
+        self._close_if_over()
+        await self._work.run(self._play())
+        await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
+        for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
+            self._work.known(by_task[task])
+        if self._games is not None and Task.PAIRWISE not in self._asked:
             self._find_games_again(self._games)
-
-    async def _judge(self) -> None:
-        concurrency = sum(judge.spec.concurrency for judge in self._lookup.judges.values())
-        writer = Writer(self._lookup.store, concurrency, self.ledger.settle)
-        async with asyncio.TaskGroup() as group:
-            endless = [group.create_task(writer.work()), group.create_task(self._beat())]
-            playing = group.create_task(self._play())
-            self._close_if_over()
-            await judge_all(self._feeds, self._lookup.judges, writer.put)
-            await writer.finish()
-            await playing
-            for task in endless:
-                task.cancel()
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
         adaptive = task is Task.PAIRWISE and self._games is not None
-        shown = sum(1 for want in self._lookup.prompting.wants() if want.task is task) if adaptive else len(wants)
-        self.ledger.begin(task, shown)
-        self.ledger.want(task, len(wants))
-        if task is Task.RELEVANCE:
-            for want in wants:
-                self._feeds[want.judge].put([want])
-            return
-        waits = Task.RELEVANCE in self._asked and self._lookup.prompting.needs_labels(task)
+        shown = sum(want.task is task for want in self._prompting.wants()) if adaptive else None
+        self._work.begin(task, len(wants), shown)
+        waits = Task.RELEVANCE in self._asked and self._prompting.needs_labels(task)
         for want in wants:
             if waits and self._labelling.is_open(want.query_id):
                 self._waiting[want.query_id].append(want)
             else:
-                self._feeds[want.judge].put([want])
+                self._work.put([want])
 
     def _settled(self, want: Wanted, result: Result) -> None:
         if want.task is Task.RELEVANCE:
             if self._labelling.take(want, result):
-                for waiting in self._waiting.pop(want.query_id, ()):
-                    self._feeds[waiting.judge].put([waiting])
+                self._work.put(self._waiting.pop(want.query_id, ()))
                 self._close_if_over()
         elif want in self._batch_open:
-            del self._batch_open[want]
+            self._batch_open.remove(want)
             if not self._batch_open:
                 self._batch_over.set()
 
-    def _feed_ended(self, judge: str) -> None:
+    def _judge_ended(self, judge: str) -> None:
         """A judge takes nothing more: labels or games that others wait for may never come."""
-        config = self._lookup.prompting.config
+        config = self._prompting.config
         if config.retrieval is not None and config.retrieval.judge == judge:
             self._close_if_over(labels_ended=True)
         if config.pairwise is not None and judge in config.pairwise.judges:
@@ -130,11 +107,7 @@ class StageRunner:
         if labels_ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
             self._labels_over.set()
             if self._games is None or Task.PAIRWISE not in self._asked:
-                self._close()
-
-    def _close(self) -> None:
-        for feed in self._feeds.values():
-            feed.close()
+                self._work.close()
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.
@@ -146,21 +119,20 @@ class StageRunner:
         if games is None or Task.PAIRWISE not in self._asked:
             return
         await self._labels_over.wait()
-        while batch := list(self._lookup.prompting.game_wants(games.choose())):
+        while batch := list(self._prompting.game_wants(games.choose())):
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
             self.ledger.want(Task.PAIRWISE, len(batch))
             self._batch_open.update(batch)
-            for want in batch:
-                self._feeds[want.judge].put([want])
+            self._work.put(batch)
             await self._batch_over.wait()
             if self._batch_open:
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
-        self._close()
+        self._work.close()
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
-        while batch := list(self._lookup.prompting.game_wants(games.choose())):
+        while batch := list(self._prompting.game_wants(games.choose())):
             self._lookup.store.extend(self._lookup.tournament, batch)
             outcomes = self._known(batch)
             if any(result is None for _, result in outcomes):
@@ -169,31 +141,4 @@ class StageRunner:
 
     def _known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, samples combined."""
-        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            results.update((entry.want, known) for entry, known in self._lookup.known(chunk))
-        return combined(results.items(), self._how)
-
-    def _find_again(self, wants: Sequence[Wanted]) -> None:
-        """Link a stage's wants to what the store knows, without asking."""
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            for entry, known in self._lookup.known(chunk):
-                if entry.want.task is Task.RELEVANCE and known is not None:
-                    self._labelling.take(entry.want, known)
-
-    async def _count_the_rest(self) -> None:
-        """Nobody is asked any more, but what the store knows of the wants that are left is counted and linked."""
-        left = [want for feed in self._feeds.values() for want in await feed.rest()]
-        left += [want for wants in self._waiting.values() for want in wants]
-        for chunk in chunks(left, _LOOKED_UP_AT_ONCE):
-            for entry, known in self._lookup.known(chunk):
-                if isinstance(known, Judgment):
-                    self.ledger.count(entry.want, "known", known)
-                elif known is not None and not self._lookup.to_be_asked(known):
-                    self.ledger.count(entry.want, "failed", known)
-
-    async def _beat(self) -> None:
-        """Tell other processes on the store that this one is at work."""
-        while True:
-            await asyncio.sleep(BEAT_S)
-            await asyncio.to_thread(self._lookup.store.beat, self._lookup.runner)
+        return combined(self._work.known(wants), self._how)

@@ -75,7 +75,8 @@ def run(
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
-        return asyncio.run(_judge(StageRunner(lookup, combinations(settings), asked, progress), wants, judges, stop))
+        runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
+        return asyncio.run(_judge(runner, wants, judges, stop))
     except BaseExceptionGroup as group:
         raise _first(group) from group
     finally:

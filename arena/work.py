@@ -1,0 +1,114 @@
+"""Judging wants on one store: one queue for every judge, whatever stage they are of, until nothing more comes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+
+from arena.feed import Feed, Lookup
+from arena.ledger import Ledger, Progress
+from arena.store import BEAT_S, Result, Wanted, chunks
+from arena.writer import Writer
+from judges.errors import StoreError
+from judges.runtime import judge_all
+from judges.types import Judgment, Task
+
+_LOOKED_UP_AT_ONCE = 256
+
+
+class Work:
+    """Wants go in, and come out settled: found in the store or judged, each exactly once.
+
+    A settled want may release others, for as long as ``close`` has not been called. Whoever uses it decides that; it
+    must call ``close`` at last, or the work never ends, unless all judges halt.
+
+    Args:
+        lookup: renders prompts and knows the store and the judges.
+        progress: told of every want.
+        settled: told of every want that nothing more will be asked for, with its result.
+        ended: told of every judge that takes nothing more, because it halted or all is closed and judged.
+    """
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        progress: Progress,
+        settled: Callable[[Wanted, Result], None],
+        ended: Callable[[str], None],
+    ) -> None:
+        self.lookup = lookup
+        self.ledger = Ledger(progress, settled)
+        self._feeds = {
+            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(ended, name))
+            for name, judge in lookup.judges.items()
+        }
+
+    def begin(self, task: Task, wanted: int, shown: int | None = None) -> None:
+        """Begin a stage of so many wants; ``shown`` where more may be added and are to be expected."""
+        self.ledger.begin(task, wanted if shown is None else shown)
+        self.ledger.want(task, wanted)
+
+    def put(self, wants: Iterable[Wanted]) -> None:
+        """Hand wants of stages that have begun to their judges."""
+        for want in wants:
+            self._feeds[want.judge].put(want)
+
+    def close(self) -> None:
+        """Nothing more will be put in."""
+        for feed in self._feeds.values():
+            feed.close()
+
+    async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
+        """Judge until everything is closed and settled, or all judges have halted.
+
+        Args:
+            beside: runs at the same time and may put wants in; it must end when judges have.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        store, runner = self.lookup.store, self.lookup.runner
+        try:
+            store.beat(runner)
+            async with asyncio.TaskGroup() as group:
+                await self._judge(group, beside)
+        finally:
+            with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
+                store.leave(runner)
+
+    async def _judge(self, group: asyncio.TaskGroup, beside: Coroutine[None, None, None] | None) -> None:
+        concurrency = sum(judge.spec.concurrency for judge in self.lookup.judges.values())
+        writer = Writer(self.lookup.store, concurrency, self.ledger.settle)
+        endless = [group.create_task(writer.work()), group.create_task(self._beat())]
+        driving = None if beside is None else group.create_task(beside)
+        await judge_all(self._feeds, self.lookup.judges, writer.put)
+        await writer.finish()
+        if driving is not None:
+            await driving
+        for task in endless:
+            task.cancel()
+
+    async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
+        """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
+        left = [want for feed in self._feeds.values() for want in await feed.rest()]
+        for chunk in chunks([*left, *further], _LOOKED_UP_AT_ONCE):
+            for entry, known in self.lookup.known(chunk):
+                if isinstance(known, Judgment):
+                    self.ledger.count(entry.want, "known", known)
+                elif known is not None and not self.lookup.to_be_asked(known):
+                    self.ledger.count(entry.want, "failed", known)
+
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+        """What the store knows of these wants by now, in their order; nobody is asked."""
+        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            results.update((entry.want, known) for entry, known in self.lookup.known(chunk))
+        return list(results.items())
+
+    async def _beat(self) -> None:
+        """Tell other processes on the store that this one is at work."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await asyncio.to_thread(self.lookup.store.beat, self.lookup.runner)
