@@ -15,6 +15,7 @@ from typing import Any
 
 from judges.errors import ReplyError
 from judges.listed import list_schema, read_list
+from judges.self_rating import self_rating
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
@@ -39,7 +40,7 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
     if contract.listed is not None:
         return list_schema(contract.listed)
-    properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
+    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
     for name, values in contract.choices.items():
         words = list(values)
         kind = "integer" if all(isinstance(word, int) for word in words) else "string"
@@ -69,6 +70,8 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return _parse_word(text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
+    if contract.form == "rating":
+        return ParsedReply(self_rating(text), "")
     value = _judges_own_object(text, contract, inputs)
     if contract.listed is not None:
         return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
@@ -153,12 +156,12 @@ def _letters(text: str) -> str:
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
-    expected = {contract.reason, *contract.texts, *contract.choices}
+    expected = {*contract.spoken, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
     if unknown := value.keys() - expected:
         raise ReplyError(f"the JSON object has {_names(unknown)}, which was not asked for")
-    reason, *texts = (_text(name, value[name]) for name in (contract.reason, *contract.texts))
+    reason, *texts = (_text(name, value[name]) for name in contract.spoken) if contract.reason else ("",)
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
     if contract.label is not None:
         label = chosen.pop(contract.label)

@@ -12,7 +12,7 @@ Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 list of texts. A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and
 the other fields under their names."""
 
-Form: TypeAlias = Literal["json", "brackets", "word", "text", "list"]
+Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "rating"]
 """How a reply is written, see ``ReplyContract``."""
 
 LABEL = "label"
@@ -78,6 +78,8 @@ class Task(StrEnum):
     CRITERIA = "criteria"
     EXTRACTION = "extraction"
     QUESTIONS = "questions"
+    GRADING = "grading"
+    ANSWER_CHECK = "answer_check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +102,15 @@ class ReplyContract:
     """What a reply must consist of.
 
     Attributes:
-        reason: name of the text field that explains the choice.
+        reason: name of the text field that explains the choice; empty where there is none.
         choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
             ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
-            ``list`` is one JSON object with a list of texts, each once, and nothing else.
+            ``list`` is one JSON object with a list of texts, each once, and nothing else; ``rating`` is one whole
+            number from 0 to 5 and no explanation, the form of the published self-rating prompts.
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
         listed: of the form ``list``, which has neither reason nor choices.
@@ -119,6 +122,11 @@ class ReplyContract:
     texts: tuple[str, ...] = ()
     label: str | None = None
     listed: ListRule | None = None
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """Names of the fields of free text."""
+        return (self.reason, *self.texts) if self.reason else self.texts
 
     @property
     def is_object(self) -> bool:
