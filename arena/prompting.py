@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
@@ -38,9 +39,12 @@ class Prompting:
 
     def wants(self) -> Iterator[Wanted]:
         """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need."""
-        stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
         for task in self.tasks():
-            yield from self._repeated(stages[task]())
+            yield from self._wants_of(task)
+
+    def _wants_of(self, task: Task) -> Iterator[Wanted]:
+        stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
+        return self._repeated(stages[task]())
 
     def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
         """Each want as often as its judge is asked."""
@@ -110,8 +114,9 @@ class Prompting:
         """
         self._check_thresholds()
         trial = replace(self, assume_relevant=True)
-        for want in {want.task: want for want in self.wants()}.values():
-            trial.prompt(want)
+        for task in self.tasks():
+            for want in islice(self._wants_of(task), 1):
+                trial.prompt(want)
 
     def _check_thresholds(self) -> None:
         """An answer judge whose threshold no label can reach would be shown no document, and nobody would notice."""
