@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from math import floor
-from pathlib import Path
 from typing import Any
 
 from arena.config import ExamSection, GenerateSection
@@ -16,6 +16,10 @@ from judges.types import Query
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 
+_KEPT = frozenset(
+    {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
+)
+_DEFAULTS = asdict(Item("q", "t"))
 SECRET_TEXT = "(secret)"  # noqa: S105 - what stands in a store in place of a secret item's text
 
 
@@ -67,9 +71,9 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
 def written_items(
     section: GenerateSection, query_id: str, facet: str | None, texts: Sequence[str], origin: Mapping[str, Any]
 ) -> tuple[Item, ...]:
-    """The items of one reply. Which of them are secret is drawn by seed, query and facet; ``origin`` is kept with each."""
+    """The items of one reply, each with its ``origin``. Which of them are secret is drawn by seed, query and facet."""
     hidden = floor(section.secret * len(texts) + 0.5)
-    draw = random.Random(f"{section.seed} {query_id} {facet}")
+    draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - no secret hangs on it
     secret = set(draw.sample(range(len(texts)), hidden))
     return tuple(
         Item(query_id, text, section.kind, facet_id=facet, secret=place in secret, metadata={"generated": dict(origin)})
@@ -77,24 +81,19 @@ def written_items(
     )
 
 
-def generated_bank(queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]) -> Bank:
+def generated_bank(
+    queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]
+) -> Bank:
     """A bank of written items. Two subtopics may ask the same; such a text stands once in each, under its own id."""
     named = {(query_id, facet): QueryInfo(queries[query_id].text) for query_id, facet in facets}
     return Bank(tuple({item.item_id: item for item in items}.values()), named)
 
 
 def kept_bank(bank: Bank) -> dict[str, Any]:
-    """What a store keeps of a bank's active items: all that scores need, and no secret text."""
+    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question."""
     items = [
-        [
-            item.query_id,
-            item.item_id,
-            item.item_type,
-            item.facet_id,
-            SECRET_TEXT if item.secret else item.text,
-            item.weight,
-            item.secret,
-        ]
+        {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
+        | ({"text": SECRET_TEXT} if item.secret else {})
         for items in bank.active.values()
         for item in items
     ]
@@ -102,20 +101,6 @@ def kept_bank(bank: Bank) -> dict[str, Any]:
 
 
 def bank_kept(kept: Mapping[str, Any]) -> Bank:
-    """The bank of ``kept_bank``; secret items have no text of their own."""
-    items = tuple(
-        Item(query_id, text, item_type, item_id, facet, weight=weight, secret=secret)
-        for query_id, item_id, item_type, facet, text, weight, secret in kept["items"]
-    )
+    """The bank of ``kept_bank``; its version is the kept one, not that of its own items."""
+    items = tuple(Item(**{**item, "answers": tuple(item.get("answers", ()))}) for item in kept["items"])
     return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})
-
-
-def bank_path_or_error(path: Path) -> Path:
-    """A path that a written bank may go to.
-
-    Raises:
-        ConfigError: a file is there already, which somebody may have edited.
-    """
-    if path.exists():
-        raise ConfigError(f"{path}: exists; a written bank never replaces one that may have been edited")
-    return path

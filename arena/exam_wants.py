@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from arena.config import ExamSection
 from arena.dataset import Dataset
-from arena.exam_bank import generated_bank, load_bank, subtopics, written_items
+from arena.exam_bank import generated_bank, kept_bank, load_bank, subtopics, written_items
 from arena.store import Result, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt
@@ -19,8 +20,7 @@ from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.exam.items import Bank, Item
 from retrieval_eval.exam.passages import Passage, passages_of
 
-EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
-
+_UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _TOKENS_OF_A_RATING = 8
 """Of one rating among several, with its name."""
 
@@ -102,20 +102,22 @@ class ExamWants:
         return task is Task.QUESTIONS or (task is Task.EXTRACTION and self.section.grading == "extraction_llm")
 
     def keep_groups(self, wants: Iterable[Wanted]) -> None:
-        """Take over how items were put together in these wants of an earlier run."""
+        """Take over how items were put together in these grading wants of an earlier run."""
         for want in wants:
             groups = self.earlier.setdefault(want.query_id, [])
             if (group := item_ids(want)) not in groups:
                 groups.append(group)
 
-    def wants(self) -> Iterator[Wanted]:
+    def wants(self, task: Task) -> Iterator[Wanted]:
         """What can be asked for from the start, and with ``assume`` the rest as well."""
-        generate = self.section.generate
-        if generate is not None:
+        generate, section = self.section.generate, self.section
+        if task is Task.QUESTIONS and generate is not None:
             for query_id, facet in self._facets:
-                yield Wanted(Task.QUESTIONS, generate.judge or self.section.judge, query_id, facet or "")
-        for query_id in self.data.queries:
-            yield from self._of_query(query_id, self.bank.active.get(query_id, ()))
+                yield Wanted(task, generate.judge or section.judge, query_id, facet or "")
+        elif task is self._grading or self.assume:
+            judge = section.judge if task is self._grading else section.check_judge or section.judge
+            for query_id in self.data.queries:
+                yield from self._of_query(task, judge, query_id, self.bank.active.get(query_id, ()))
 
     def released(self, want: Wanted, result: Result) -> list[Wanted]:
         """What can be asked for now that a want is settled."""
@@ -137,25 +139,22 @@ class ExamWants:
         items = written_items(self.section.generate, want.query_id, facet, result.outcome, origin)
         self._written[want.query_id, facet] = items
         self._bank = self._of_written()
-        return list(self._of_query(want.query_id, [item for item in items if item.item_id not in known]))
+        new = [item for item in items if item.item_id not in known]
+        return list(self._of_query(self._grading, self.section.judge, want.query_id, new))
 
     def _release_check(self, want: Wanted, answer: str) -> list[Wanted]:
         (item_id,) = item_ids(want)
         self._answers[want.item, item_id] = answer
         if not is_answer(answer):
             return []  # graded 0 without a call
-        return [Wanted(Task.ANSWER_CHECK, self.section.check_judge or self.section.judge, *_about(want))]
+        return [replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or self.section.judge)]
 
-    def _of_query(self, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
+    def _of_query(self, task: Task, judge: str, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
         """Every passage of the query with every group of items."""
-        section = self.section
-        groups = grouped(items, section.items_per_call, self.earlier.get(query_id, ()), self.bank.by_id)
+        groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self.bank.by_id)
         for passage in self._passages_of_query.get(query_id, ()):
             for group in groups:
-                about = query_id, passage.passage_id, json.dumps(group)
-                yield Wanted(self._grading, section.judge, *about)
-                if self.assume and section.grading == "extraction_llm":
-                    yield Wanted(Task.ANSWER_CHECK, section.check_judge or section.judge, *about)
+                yield Wanted(task, judge, query_id, passage.passage_id, json.dumps(group))
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
@@ -228,11 +227,19 @@ class ExamWants:
         assert generate is not None
         items = [item for items in self._written.values() for item in items]
         if self.assume:
-            for query_id, facet in self._facets.keys() - self._written.keys():
-                texts = [f"Item {number} of {facet}, about as long as one usually is?" for number in range(generate.per_query)]
-                items += written_items(generate, query_id, facet, texts, {})
+            texts = [_UNWRITTEN.format(number) for number in range(1, generate.per_query + 1)]
+            for query_id, facet in self._facets:
+                if (query_id, facet) not in self._written:
+                    items += written_items(generate, query_id, facet, texts, {})
         return generated_bank(self.data.queries, self._facets, items)
 
 
-def _about(want: Wanted) -> tuple[str, str, str]:
-    return want.query_id, want.item, want.other
+def exam_settings(wants: ExamWants) -> dict[str, Any]:
+    """What a store keeps of the exam's configuration: all that decides the results, but no path and no secret text."""
+    kept: dict[str, Any] = wants.section.model_dump(
+        mode="json",
+        exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
+    )
+    kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
+    kept["bank"] = kept_bank(wants.bank) if wants.section.generate is None else None
+    return kept

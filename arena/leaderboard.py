@@ -12,6 +12,7 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
+from arena.exam_board import ExamBoard, exam_board
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
@@ -46,6 +47,7 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
+        exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         complete: whether every want has a judgment.
     """
 
@@ -60,6 +62,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
+    exam: ExamBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -107,6 +110,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        exam_board(store, name),
     )
 
 

@@ -82,6 +82,10 @@ class Task(StrEnum):
     ANSWER_CHECK = "answer_check"
 
 
+EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
+"""What belongs to an exam."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListRule:
     """The list of a reply of the form ``list``.
