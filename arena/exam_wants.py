@@ -172,7 +172,9 @@ class ExamWants:
         question = Query(want.query_id, item.text)
         if want.task is Task.EXTRACTION:
             return extraction_prompt(template, question, passage)
-        answer = self._answers.get((want.item, item.item_id), item.answers[0] if self.assume else None)
+        answer = self._answers.get((want.item, item.item_id))
+        if answer is None and self.assume:
+            answer = f"{item.answers[0]}, as {want.item} has it"
         return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
 
     def template(self, want: Wanted) -> PromptTemplate:
