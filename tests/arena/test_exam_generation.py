@@ -189,8 +189,9 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         assert done.status == 0, done.err
         shown = json.loads(done.out)
         assert shown["coverage"]["graded"] == shown["coverage"]["pairs"] == ALL
-        scored = cli("exam", "score", tmp_path / "g.csv", "--bank", bank)
-        assert scored.status == 2
+        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--json").out)
+        levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
+        assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)
     assert cli("exam", "grade", path).err == "error: exam: the configuration has no such section\n"
     assert "has no section 'exam'" in cli("run", path, "--stage", "exam").err
