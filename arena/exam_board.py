@@ -96,25 +96,25 @@ def exam_study(store: Store, tournament: str) -> Study:
 
 def stored_bank(store: Store, tournament: str) -> Bank:
     """The bank of a tournament: of its file, without secret texts, or as far as it is written."""
-    kept = store.settings(tournament)["exam"]
+    settings = store.settings(tournament)
+    kept = settings["exam"]
     if kept["bank"] is not None:
         return bank_kept(kept["bank"])
-    data = store.dataset(tournament)
-    written = store.outcomes(tournament, Task.QUESTIONS)
     section = GenerateSection.model_construct(**kept["generate"])
+    writer = settings["judges"][section.judge or kept["judge"]]
+    origin = {name: writer[name] for name in ("temperature", "seed") if writer[name] is not None}
+    origin["prompt"] = kept["prompts"]["questions"]
+    written = store.outcomes(tournament, Task.QUESTIONS)
     items = [
         item
         for want, result in written
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
-            section,
-            want.query_id,
-            want.item or None,
-            result.outcome,
-            {"model": result.model, "prompt": kept["prompts"]["questions"]},
+            section, want.query_id, want.item or None, result.outcome, {"model": result.model, **origin}
         )
     ]
-    return generated_bank(data.queries, [(want.query_id, want.item or None) for want, _ in written], items)
+    facets = [(want.query_id, want.item or None) for want, _ in written]
+    return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
 class _Reader:

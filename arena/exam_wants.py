@@ -11,7 +11,7 @@ from typing import Any
 from arena.config import ExamSection
 from arena.dataset import Dataset
 from arena.exam_bank import generated_bank, kept_bank, load_bank, subtopics, written_items
-from arena.store import Result, Wanted
+from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt
 from judges.prompts import PromptTemplate, load_prompt
@@ -73,7 +73,7 @@ class ExamWants:
     section: ExamSection
     data: Dataset
     assume: bool = False
-    earlier: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    earlier: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         section = self.section
@@ -101,12 +101,16 @@ class ExamWants:
         """Whether a settled want of the task may release others."""
         return task is Task.QUESTIONS or (task is Task.EXTRACTION and self.section.grading == "extraction_llm")
 
-    def keep_groups(self, wants: Iterable[Wanted]) -> None:
-        """Take over how items were put together in these grading wants of an earlier run."""
-        for want in wants:
-            groups = self.earlier.setdefault(want.query_id, [])
-            if (group := item_ids(want)) not in groups:
-                groups.append(group)
+    def keep_groups(self, store: Store, tournament: str) -> None:
+        """Put items together as the last run of the tournament did, where it put together as many."""
+        if tournament not in store.tournaments():
+            return
+        before = store.settings(tournament).get("exam") or {}
+        if before.get("items_per_call") != self.section.items_per_call:
+            return
+        for want, _ in store.wanted(tournament, Task.GRADING):
+            groups = self.earlier.setdefault(want.query_id, {})
+            groups[item_ids(want)] = None
 
     def wants(self, task: Task) -> Iterator[Wanted]:
         """What can be asked for from the start, and with ``assume`` the rest as well."""
@@ -132,11 +136,9 @@ class ExamWants:
     def _release_grading(self, want: Wanted, result: Judgment) -> list[Wanted]:
         assert isinstance(result.outcome, tuple)
         assert self.section.generate is not None
-        template = self.templates["questions"]
-        origin = {"model": result.model, "prompt": f"{template.name}@{template.version}"}
         facet = want.item or None
         known = self.bank.by_id
-        items = written_items(self.section.generate, want.query_id, facet, result.outcome, origin)
+        items = written_items(self.section.generate, want.query_id, facet, result.outcome)
         self._written[want.query_id, facet] = items
         self._bank = self._of_written()
         new = [item for item in items if item.item_id not in known]
@@ -232,7 +234,7 @@ class ExamWants:
             texts = [_UNWRITTEN.format(number) for number in range(1, generate.per_query + 1)]
             for query_id, facet in self._facets:
                 if (query_id, facet) not in self._written:
-                    items += written_items(generate, query_id, facet, texts, {})
+                    items += written_items(generate, query_id, facet, texts)
         return generated_bank(self.data.queries, self._facets, items)
 
 

@@ -72,6 +72,8 @@ class StageRunner:
         self._close_if_over()
         await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
+        while self._released:  # by what was known already when the judges could not go on
+            await self._work.count_rest(await self._take_released())
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
@@ -100,8 +102,8 @@ class StageRunner:
             self._batch_open.remove(want)
             if not self._batch_open:
                 self._batch_over.set()
-        elif want in self._releasing:
-            self._releasing.remove(want)
+        elif self._prompting.releases(want.task):
+            self._releasing.discard(want)
             self._released += self._prompting.released(want, result)
             self._release.set()
 
@@ -135,14 +137,20 @@ class StageRunner:
             if not self._released:
                 await self._release.wait()
                 continue
-            batch, self._released = self._released, []
-            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
-            asked = [want for want in batch if want.task in self._asked]
-            for want in asked:
-                self.ledger.want(want.task, 1)
-                if self._prompting.releases(want.task) and want.judge not in self._ended:
-                    self._releasing.add(want)
+            asked = await self._take_released()
+            self._releasing.update(
+                want for want in asked if self._prompting.releases(want.task) and want.judge not in self._ended
+            )
             self._work.put(asked)
+
+    async def _take_released(self) -> list[Wanted]:
+        """Make what was released part of the tournament; gives what of it is to be asked for."""
+        batch, self._released = self._released, []
+        await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
+        asked = [want for want in batch if want.task in self._asked]
+        for want in asked:
+            self.ledger.want(want.task, 1)
+        return asked
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.

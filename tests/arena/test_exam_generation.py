@@ -35,14 +35,14 @@ def is_writing(call: Call) -> bool:
 def test_a_bank_is_written_once_and_says_where_it_comes_from(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
-        config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
+        config = exam_config(tmp_path, server.openai_url, judge={"seed": 7}, generate=WRITTEN)
         summary, bank = exam_run.generate(config, Quiet())
         assert (summary.complete, len(server.calls)) == (True, 2)
         assert exam_run.generate(config, Quiet())[1] == bank
         assert len(server.calls) == 2
     assert {query: len(items) for query, items in bank.active.items()} == {"skin": 4, "rock": 4}
     for item in bank.items:
-        assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1"}}
+        assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1", "seed": 7}}
     for name in ("bank.jsonl", "bank.yaml", "copy.csv"):
         exam_run.save_bank(tmp_path / name, bank)
         assert read_bank(tmp_path / name).version == bank.version
@@ -144,6 +144,22 @@ def test_a_writer_that_cannot_go_on_ends_the_run(tmp_path: Path) -> None:
         ended = graded(exam_config(tmp_path, server.openai_url, generate=WRITTEN))
     assert (ended.summary.complete, ended.board) == (False, None)
     assert ended.summary.stopped
+
+
+def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Path) -> None:
+    write_exam(tmp_path)
+    with LLMServer() as server:
+        config = exam_config(tmp_path, server.openai_url, judge={"concurrency": 1}, generate=WRITTEN)
+        graded(config)
+        before = grades(config)
+    answers = (tmp_path / "answers.csv").read_text()
+    (tmp_path / "answers.csv").write_text(f"{answers}skin,three,Something else about it.\n")
+    with LLMServer(lambda _: Reply("no credit", status=401)) as server:
+        ended = graded(exam_config(tmp_path, server.openai_url, judge={"concurrency": 1}, generate=WRITTEN))
+        assert len(server.calls) == 1
+    assert ended.summary.stopped
+    assert grades(config) == before
+    assert ended.summary.stages[Task.GRADING].wanted == ALL + 4
 
 
 def test_another_judge_may_write(tmp_path: Path) -> None:

@@ -162,6 +162,7 @@ def test_items_that_were_graded_together_stay_together_when_the_bank_is_edited(t
         server.calls.clear()
         edited = [("skin", "New?", None), ("skin", LAYERS, None), ("skin", ORGAN, "true"), ("rock", PIONEERS, None)]
         write_bank_csv(tmp_path, edited, columns)
+        assert [row.calls for row in plan(config).rows] == [PASSAGES["skin"]]
         assert graded(config).summary.complete
         assert len(server.calls) == PASSAGES["skin"]
         assert all("New?" in user(call) and LAYERS not in user(call) for call in server.calls)
