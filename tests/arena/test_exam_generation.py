@@ -147,19 +147,23 @@ def test_a_writer_that_cannot_go_on_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Path) -> None:
-    write_exam(tmp_path)
+    """Many new queries stand first, and the judge stops at them before the known ones are looked up."""
+    queries = [{"qid": f"q{number}", "query": f"What is {number}?"} for number in range(80)]
+    answers = [{"qid": row["qid"], "agent": "one", "answer": f"It is {row['qid']}."} for row in queries]
+    write_rows(tmp_path / "queries.csv", ["qid", "query"], queries[40:])
+    write_rows(tmp_path / "answers.csv", ["qid", "agent", "answer"], answers[40:])
     with LLMServer() as server:
-        config = exam_config(tmp_path, server.openai_url, judge={"concurrency": 1}, generate=WRITTEN)
-        graded(config)
+        config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
+        assert graded(config).summary.complete
         before = grades(config)
-    answers = (tmp_path / "answers.csv").read_text()
-    (tmp_path / "answers.csv").write_text(f"{answers}skin,three,Something else about it.\n")
+    write_rows(tmp_path / "queries.csv", ["qid", "query"], queries)
+    write_rows(tmp_path / "answers.csv", ["qid", "agent", "answer"], answers)
     with LLMServer(lambda _: Reply("no credit", status=401)) as server:
         ended = graded(exam_config(tmp_path, server.openai_url, judge={"concurrency": 1}, generate=WRITTEN))
         assert len(server.calls) == 1
     assert ended.summary.stopped
-    assert grades(config) == before
-    assert ended.summary.stages[Task.GRADING].wanted == ALL + 4
+    assert (len(before), grades(config)) == (40 * 4, before)
+    assert ended.summary.stages[Task.GRADING].known == 40 * 4
 
 
 def test_another_judge_may_write(tmp_path: Path) -> None:
