@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from arena.adaptive_games import AdaptiveGames
 from arena.feed import Lookup
@@ -37,7 +37,7 @@ class StageRunner:
         self, lookup: Lookup, prompting: Prompting, how: dict[str, Combine], asked: Sequence[Task], progress: Progress
     ) -> None:
         self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
-        self._work = Work(lookup, progress, self._settled, self._judge_ended)
+        self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
         self._games = prompting.adaptive_games()
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
         self._labels_over = asyncio.Event()
@@ -47,6 +47,8 @@ class StageRunner:
         self._released: list[Wanted] = []
         self._release = asyncio.Event()
         self._ended: set[str] = set()
+        self._games_over = False
+        self._last_batch: list[Wanted] = []
 
     @property
     def ledger(self) -> Ledger:
@@ -73,10 +75,13 @@ class StageRunner:
         await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
         while self._released:  # by what was known already when the judges could not go on
-            await self._work.count_rest(await self._take_released())
+            self._work.count_known(await self._take_released())
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
+            self._find_games_again(self._games)
+        elif self._games is not None and self._last_batch and not self._batch_open:
+            self._games.learn(game_verdicts(self._known(self._last_batch)))
             self._find_games_again(self._games)
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
@@ -116,7 +121,17 @@ class StageRunner:
         if config.retrieval is not None and config.retrieval.judge == judge:
             self._close_if_over(labels_ended=True)
         if config.pairwise is not None and judge in config.pairwise.judges:
-            self._batch_over.set()
+            self._end_games()
+
+    def _left_out(self, wants: Collection[Wanted]) -> None:
+        """Games cannot be asked for in this run, since a document has no label."""
+        if not self._batch_open.isdisjoint(wants):
+            self._end_games()
+
+    def _end_games(self) -> None:
+        """The present batch of an adaptive schedule is the last one."""
+        self._games_over = True
+        self._batch_over.set()
 
     def _close_if_over(self, *, labels_ended: bool = False) -> None:
         """Let what waits for all labels begin, once they are there or will not come."""
@@ -168,7 +183,8 @@ class StageRunner:
             self._batch_open.update(batch)
             self._work.put(batch)
             await self._batch_over.wait()
-            if self._batch_open:
+            if self._games_over:
+                self._last_batch = batch
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
@@ -184,8 +200,12 @@ class StageRunner:
             self._find_again(released)
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
+        """Follow the schedule as far as the verdicts in the store take it; what it wants next is left."""
         while batch := list(self._prompting.game_wants(games.choose())):
             self._lookup.store.extend(self._lookup.tournament, batch)
+            if Task.PAIRWISE in self._asked:
+                self.ledger.want(Task.PAIRWISE, len(batch))
+                self._work.count_known(batch)
             outcomes = self._known(batch)
             if any(result is None for _, result in outcomes):
                 break
