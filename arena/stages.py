@@ -87,7 +87,8 @@ class StageRunner:
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
         adaptive = task is Task.PAIRWISE and self._games is not None
-        shown = self._prompting.expected(task) if adaptive or task in EXAM_TASKS else None
+        grows = task in EXAM_TASKS and any(map(self._prompting.releases, self._asked))
+        shown = self._prompting.expected(task) if adaptive or grows else None
         self._work.begin(task, len(wants), shown)
         if self._prompting.releases(task):
             self._releasing.update(wants)
