@@ -12,6 +12,7 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
+from arena.exam_board import ExamBoard, exam_board
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
@@ -48,6 +49,7 @@ class Leaderboard:
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
         retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
+        exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         complete: whether every want has a judgment.
     """
 
@@ -63,6 +65,7 @@ class Leaderboard:
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
     retrieval: RetrievalBoard | None = None
+    exam: ExamBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -111,6 +114,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
+        exam_board(store, name),
     )
 
 
@@ -178,6 +182,7 @@ def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = settings["criteria"]["names"]
+    assert isinstance(judgment.outcome, int | str)
     return {name: float(judgment.outcome)}
 
 

@@ -11,6 +11,7 @@ from itertools import islice
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
+from arena.exam_wants import ExamWants
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
@@ -18,7 +19,9 @@ from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
-from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
+from judges.types import EXAM_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Task
+
+_WRITING = frozenset({Task.QUESTIONS, Task.EXTRACTION})
 
 Labels = dict[tuple[str, str], Result | None]
 """By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
@@ -30,7 +33,8 @@ class Prompting:
 
     Attributes:
         labels: the relevance results so far; answer judges are shown documents by them.
-        assume_relevant: treat documents without a result as relevant, to estimate cost beforehand.
+        assume_relevant: treat documents without a result as relevant and exam items that are not written as there,
+            to estimate cost beforehand.
     """
 
     config: Config
@@ -38,19 +42,37 @@ class Prompting:
     labels: Labels = field(default_factory=dict)
     assume_relevant: bool = False
 
+    @cached_property
+    def exam(self) -> ExamWants | None:
+        """The exam stage, where the configuration has one.
+
+        Raises:
+            InputError: its bank cannot be used.
+        """
+        section = self.config.exam
+        return ExamWants(section, self.data, self.assume_relevant) if section is not None else None
+
     def wants(self) -> Iterator[Wanted]:
-        """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need."""
+        """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need.
+
+        Of the exam those that wait for no other one.
+        """
         for task in self.tasks():
             yield from self._wants_of(task)
 
     def _wants_of(self, task: Task) -> Iterator[Wanted]:
         stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
-        return self._repeated(stages[task]())
+        if task in stages:
+            return self._repeated(stages[task]())
+        assert self.exam is not None
+        return self._repeated(self.exam.wants(task))
 
     def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
-        """Each want as often as its judge is asked."""
+        """Each want as often as its judge is asked; a text that it writes, once."""
         for want in wants:
             yield want
+            if want.task in _WRITING:
+                continue
             for sample in range(1, self.config.judges[want.judge].samples):
                 yield replace(want, sample=sample)
 
@@ -58,7 +80,22 @@ class Prompting:
         """The stages that the configuration asks for, in the order they are done."""
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
-        return [task for task, section in sections.items() if section is not None]
+        tasks = [task for task, section in sections.items() if section is not None]
+        return [*tasks, *(self.exam.tasks() if self.exam is not None else ())]
+
+    def expected(self, task: Task) -> int:
+        """How many wants a stage comes to, those that others release among them; at most, where that depends."""
+        return sum(1 for _ in replace(self, assume_relevant=True)._wants_of(task))
+
+    def releases(self, task: Task) -> bool:
+        """Whether a settled want of the task may release others."""
+        return task in EXAM_TASKS and self.exam is not None and self.exam.releases(task)
+
+    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+        """What can be asked for now that a want is settled."""
+        if want.task not in EXAM_TASKS or self.exam is None:
+            return []
+        return list(self._repeated(self.exam.released(want, result)))
 
     def _relevance(self) -> Iterator[Wanted]:
         section = self.config.retrieval
@@ -118,7 +155,7 @@ class Prompting:
         trial = copy(self)  # with what is loaded already
         trial.assume_relevant = True
         for task in self.tasks():
-            for want in islice(self._wants_of(task), 1):
+            for want in islice(trial._wants_of(task), 1):
                 trial.prompt(want)
 
     def _check_thresholds(self) -> None:
@@ -136,7 +173,7 @@ class Prompting:
 
     @cached_property
     def templates(self) -> dict[Task, PromptTemplate]:
-        """The prompt file of each stage.
+        """The prompt file of each stage but the exam's.
 
         Raises:
             PromptError: a file cannot be used.
@@ -144,6 +181,13 @@ class Prompting:
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         return {task: load_prompt(section.prompt, task) for task, section in sections.items() if section is not None}
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply to a want."""
+        if want.task in EXAM_TASKS:
+            assert self.exam is not None
+            return self.exam.typical_tokens(want)
+        return self.templates[want.task].reply.typical_tokens
 
     def needs_labels(self, task: Task) -> bool:
         """Whether a stage's prompts show documents with their relevance labels."""
@@ -171,6 +215,9 @@ class Prompting:
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
     def _rendered(self, want: Wanted) -> Prompt | None:
+        if want.task in EXAM_TASKS:
+            assert self.exam is not None
+            return self.exam.prompt(want)
         query, template = self.data.queries[want.query_id], self.templates[want.task]
         if want.task is Task.RELEVANCE:
             return relevance_prompt(template, query, self.data.documents[want.item])

@@ -15,14 +15,15 @@ from arena.prompting import Prompting
 from arena.samples import Combine, combined
 from arena.store import Result, Wanted
 from arena.work import Work
-from judges.types import Task
+from judges.types import EXAM_TASKS, Task
 
 
 class StageRunner:
     """Judges what the stages of one tournament want and the store does not know.
 
     Documents come first. A query's games and grades follow as soon as all its documents have their labels, so nobody
-    waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged.
+    waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged. What a
+    settled want of the exam releases follows at once.
 
     Args:
         lookup: the tournament, its judges and its store.
@@ -43,6 +44,9 @@ class StageRunner:
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
+        self._releasing: set[Wanted] = set()
+        self._released: list[Wanted] = []
+        self._release = asyncio.Event()
         self._games_over = False
         self._last_batch: list[Wanted] = []
 
@@ -68,10 +72,12 @@ class StageRunner:
         for task in self._asked:
             self._begin(task, by_task[task])
         self._close_if_over()
-        await self._work.run(self._play())
+        await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
+        while self._released:  # by what was known already when the judges could not go on
+            self._work.count_known(await self._take_released())
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
-            self._work.known(by_task[task])
+            self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
             self._find_games_again(self._games)
         elif self._games is not None and self._last_batch and not self._batch_open:
@@ -81,8 +87,11 @@ class StageRunner:
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
         adaptive = task is Task.PAIRWISE and self._games is not None
-        shown = sum(want.task is task for want in self._prompting.wants()) if adaptive else None
+        grows = task in EXAM_TASKS and any(map(self._prompting.releases, self._asked))
+        shown = self._prompting.expected(task) if adaptive or grows else None
         self._work.begin(task, len(wants), shown)
+        if self._prompting.releases(task):
+            self._releasing.update(wants)
         waits = Task.RELEVANCE in self._asked and self._prompting.needs_labels(task)
         for want in wants:
             if waits and self._labelling.is_open(want.query_id):
@@ -99,11 +108,17 @@ class StageRunner:
             self._batch_open.remove(want)
             if not self._batch_open:
                 self._batch_over.set()
+        elif self._prompting.releases(want.task):
+            self._releasing.discard(want)
+            self._released += self._prompting.released(want, result)
+            self._release.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """A judge takes nothing more: labels or games that others wait for may never come."""
-        config = self._prompting.config
+        """A judge takes nothing more: labels, games or items that others wait for may never come."""
         self._ended.add(judge)
+        self._releasing = {want for want in self._releasing if want.judge != judge}
+        self._release.set()
+        config = self._prompting.config
         self._close_if_over()
         if config.pairwise is not None and judge in config.pairwise.judges:
             self._end_games()
@@ -119,11 +134,38 @@ class StageRunner:
         self._batch_over.set()
 
     def _close_if_over(self) -> None:
-        """Tell the judges that nothing more will come, once that is so."""
+        """Let what waits for all labels begin, once they are there or will not come."""
         if Task.RELEVANCE not in self._asked or self._labelling.over(self._ended):
             self._labels_over.set()
-            if self._games is None or Task.PAIRWISE not in self._asked:
-                self._work.close()
+
+    async def _drive(self) -> None:
+        """Put in what comes only as others are settled, and tell the judges when nothing more will come."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._play())
+            group.create_task(self._follow())
+        self._work.close()
+
+    async def _follow(self) -> None:
+        """Put in what settled wants release, for as long as some may."""
+        while self._releasing or self._released:
+            self._release.clear()
+            if not self._released:
+                await self._release.wait()
+                continue
+            asked = await self._take_released()
+            self._releasing.update(
+                want for want in asked if self._prompting.releases(want.task) and want.judge not in self._ended
+            )
+            self._work.put(asked)
+
+    async def _take_released(self) -> list[Wanted]:
+        """Make what was released part of the tournament; gives what of it is to be asked for."""
+        batch, self._released = self._released, []
+        await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
+        asked = [want for want in batch if want.task in self._asked]
+        for want in asked:
+            self.ledger.want(want.task, 1)
+        return asked
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.
@@ -132,10 +174,10 @@ class StageRunner:
         asks where it left off. A batch that is not finished, because a judge or the run stopped or labels are missing,
         is the last one.
         """
+        await self._labels_over.wait()
         games = self._games
         if games is None or Task.PAIRWISE not in self._asked:
             return
-        await self._labels_over.wait()
         while batch := list(self._prompting.game_wants(games.choose())):
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
             self.ledger.want(Task.PAIRWISE, len(batch))
@@ -149,7 +191,16 @@ class StageRunner:
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
-        self._work.close()
+
+    def _find_again(self, wants: Sequence[Wanted]) -> None:
+        """Link wants of stages that are not asked, and what they release, to what the store knows."""
+        known = self._work.known(wants)
+        released = [
+            each for want, result in known if result is not None for each in self._prompting.released(want, result)
+        ]
+        if released:
+            self._lookup.store.extend(self._lookup.tournament, released)
+            self._find_again(released)
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
         """Follow the schedule as far as the verdicts in the store take it; what it wants next is left."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
+from arena.exam_wants import exam_settings
 from arena.feed import Lookup
 from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
@@ -65,8 +66,7 @@ def run(
     """
     data = load_data(config)
     prompting = Prompting(config, data)
-    wants = list(prompting.wants())
-    if not wants:
+    if not any(True for _ in prompting.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
@@ -78,6 +78,9 @@ def run(
     store = Store.create(config.store)
     try:
         store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS)])
+        if prompting.exam is not None:
+            prompting.exam.keep_groups(store, config.name)
+        wants = list(prompting.wants())
         if prompting.adaptive_games() is not None:
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
@@ -147,4 +150,7 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
         settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
     if config.retrieval is not None and config.retrieval.measures is None:
         settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
+    if prompting.exam is not None:
+        settings["exam"] = exam_settings(prompting.exam)
+        settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
     return settings

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import ReplyError
+from judges.listed import list_schema, read_list
+from judges.self_rating import self_rating
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
@@ -36,7 +38,9 @@ class ParsedReply:
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
-    properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
+    if contract.listed is not None:
+        return list_schema(contract.listed)
+    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
     for name, values in contract.choices.items():
         words = list(values)
         kind = "integer" if all(isinstance(word, int) for word in words) else "string"
@@ -66,7 +70,12 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return _parse_word(text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
-    return _parse_object(_judges_own_object(text, contract, inputs), contract)
+    if contract.form == "rating":
+        return ParsedReply(self_rating(text), "")
+    value = _judges_own_object(text, contract, inputs)
+    if contract.listed is not None:
+        return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
+    return _parse_object(value, contract)
 
 
 def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
@@ -74,9 +83,9 @@ def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Ma
     stripped = text.strip()
     fenced = _FENCE.match(stripped)
     body = fenced.group(1).strip() if fenced else stripped
-    found = [entry for entry in _objects(body) if contract.choices.keys() & entry.value.keys()]
+    found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
     if not found:
-        raise ReplyError(f"the reply holds no JSON object with {_names(contract.choices)}")
+        raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
     judged = _letters_judged(contract, inputs)
     own = [entry for entry in found if not _repeats(entry, judged)]
     if not own:
@@ -136,7 +145,7 @@ def _repeats(found: _Found, judged: str) -> bool:
 def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
     """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
     texts = "\n".join(_texts(inputs))
-    holds_name = any(name in texts for name in contract.choices) or "\\u" in texts
+    holds_name = any(name in texts for name in contract.counted) or "\\u" in texts
     return _letters(texts) if holds_name and "{" in texts else ""
 
 
@@ -147,12 +156,12 @@ def _letters(text: str) -> str:
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
-    expected = {contract.reason, *contract.texts, *contract.choices}
+    expected = {*contract.spoken, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
     if unknown := value.keys() - expected:
         raise ReplyError(f"the JSON object has {_names(unknown)}, which was not asked for")
-    reason, *texts = (_text(name, value[name]) for name in (contract.reason, *contract.texts))
+    reason, *texts = (_text(name, value[name]) for name in contract.spoken) if contract.reason else ("",)
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
     if contract.label is not None:
         label = chosen.pop(contract.label)
@@ -260,6 +269,14 @@ def _texts(inputs: Inputs) -> Iterable[str]:
     for answer in inputs.answers:
         yield answer.text
         yield from answer.metadata.values()
+    yield from inputs.items
+
+
+def _whole(inputs: Inputs) -> Iterable[str]:
+    """The texts that nobody would repeat as a whole: not a title, a name, or an entry of a list to go on with."""
+    yield inputs.query.text
+    yield from (entry.document.text for entry in inputs.documents)
+    yield from (answer.text for answer in inputs.answers)
 
 
 def _names(words: Iterable[str | int]) -> str:

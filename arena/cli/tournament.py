@@ -11,7 +11,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
-from judges.types import Task
+from judges.types import EXAM_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.config import Config
@@ -80,6 +80,12 @@ class Stage(StrEnum):
     RELEVANCE = Task.RELEVANCE.value
     PAIRWISE = Task.PAIRWISE.value
     CRITERIA = Task.CRITERIA.value
+    EXAM = "exam"
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What a judge does in it."""
+        return EXAM_TASKS if self is Stage.EXAM else (Task(self.value),)
 
 
 def run(
@@ -107,25 +113,24 @@ def run(
     from arena.config import load_config
 
     loaded = load_config(config)
-    only = [Task(each) for each in stage] if stage else None
-    _require_stages(loaded, only or ())
+    only = [task for each in stage for task in each.tasks] if stage else None
+    _require_stages(loaded, stage or ())
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
         summary = tournament.run(loaded, bars, only=only, retry_failed=retry_failed, trace=trace)
-    _report(summary)
+    print_summary(summary)
     _print_board(loaded, as_json=as_json)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
 
-def _require_stages(config: Config, asked: Sequence[Task]) -> None:
-    there = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
-    for task in asked:
-        if there[task] is None:
-            section = "retrieval" if task is Task.RELEVANCE else task.value
-            raise InputError(f"--stage {task.value}: the configuration has no section {section!r}")
+def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
+    for stage in asked:
+        section = "retrieval" if stage is Stage.RELEVANCE else stage.value
+        if getattr(config, section) is None:
+            raise InputError(f"--stage {stage.value}: the configuration has no section {section!r}")
 
 
-def _report(summary: RunSummary) -> None:
+def print_summary(summary: RunSummary) -> None:
     """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
     from arena.cli.console import dollars, errors, printable
 

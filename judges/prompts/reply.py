@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, PlainValidator
 
+from judges.listed import list_rule
 from judges.sections import Section, nearest
-from judges.types import LABEL, ReplyContract, Task, Verdict, word_per_value
+from judges.self_rating import HIGHEST_RATING
+from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, word_per_value
 
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
+
+_LISTING = frozenset({Task.QUESTIONS})
+"""Tasks whose replies are lists of texts."""
+
+_HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1}
+"""Of the tasks whose replies are one grade from 0."""
 
 _COLUMNS_OF_LABELS = {"qid", "did", "judge", LABEL, "reason"}
 
@@ -26,6 +34,10 @@ class Scale(Section):
 def whole_numbers(low: int, high: int) -> Words:
     """The choices of a scale from ``low`` to ``high``, both included."""
     return {number: number for number in range(low, high + 1)}
+
+
+RATINGS = whole_numbers(0, HIGHEST_RATING)
+"""The scale of self-ratings (EXAM++, 4.2.2)."""
 
 
 def _words(given: object) -> Words:
@@ -48,18 +60,24 @@ def _words(given: object) -> Words:
 class ReplySection(Section):
     """The ``reply`` section of a prompt file."""
 
-    form: Literal["json", "brackets", "word", "text"] = "json"
+    form: Form = "json"
     reason: str = "reason"
     texts: list[str] = Field(default_factory=list)
     """Text fields besides the reason; they are kept with the label."""
     choices: dict[str, Annotated[Words, PlainValidator(_words)]] = Field(default_factory=dict)
     label: str | None = None
     """Which of several choices is the relevance label."""
+    listed: str | None = None
+    """Of the form ``list``: the field that holds the list. How long it may be comes from the configuration."""
     typical_tokens: Annotated[int, Field(ge=1)] = 150
     """Length of a usual reply; only used to estimate cost before anything is sent."""
 
     def contract(self) -> ReplyContract:
         """The contract that replies are held to."""
+        if self.listed is not None:
+            return ReplyContract("", {}, "list", listed=ListRule(self.listed))
+        if self.form == "rating":
+            return ReplyContract("", {"rating": RATINGS}, "rating")
         several = len(self.choices) > 1 or bool(self.texts)
         label = (self.label or next(iter(self.choices))) if several else None
         return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
@@ -75,29 +93,49 @@ class ReplySection(Section):
         Raises:
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
-        if (task is Task.EXTRACTION) is not (self.form == "text"):
-            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        self._check_form(task)
+        if task in _LISTING or self.form == "rating":
+            return
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
                 raise ValueError(
                     "reply: criteria come from the configuration, so only 'reason' and 'typical_tokens' go here"
                 )
             return
-        names = [self.reason, *self.texts, *self.choices]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"reply: two fields are called {twice!r}")
-        if any(not name or name != name.strip() for name in names):
-            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
+        self._check_names()
         if task is Task.PAIRWISE:
             self._check_verdict()
         elif task is Task.EXTRACTION:
             self._check_words_for_texts()
+        elif task in _HIGHEST_GRADE:
+            self._check_grade(task)
         else:
             self._check_label()
         if self.form != "json" and (len(self.choices) > 1 or self.texts):
             raise ValueError(f"reply: a reply of the form {self.form!r} has room for one choice only")
         if self.form == "word":
             self._check_bare_words()
+
+    def _check_form(self, task: Task) -> None:
+        if (task is Task.EXTRACTION) is not (self.form == "text"):
+            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        if self.form == "rating" and (task is not Task.GRADING or self.model_fields_set - {"form", "typical_tokens"}):
+            raise ValueError("reply.form: 'rating' is a form of grading prompts, and has no fields of its own")
+        if task not in _LISTING:
+            if self.form == "list" or self.listed is not None:
+                raise ValueError(f"reply: a {task.value} prompt does not ask for a list")
+            return
+        if self.form != "list" or not self.listed or self.listed != self.listed.strip():
+            raise ValueError("reply: this prompt asks for a list: say 'form: list' and the field's name with 'listed'")
+        if self.model_fields_set - {"form", "listed", "typical_tokens"}:
+            raise ValueError("reply: a reply of the form 'list' has no other field than its list")
+
+    def _check_names(self) -> None:
+        names = [self.reason, *self.texts, *self.choices]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"reply: two fields are called {twice!r}")
+        if any(not name or name != name.strip() for name in names):
+            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
 
     def _check_verdict(self) -> None:
         if len(self.choices) != 1 or self.texts or self.label:
@@ -112,6 +150,16 @@ class ReplySection(Section):
         (words,) = self.choices.values()
         if any(not isinstance(value, str) for value in words.values()):
             raise ValueError("reply.choices: the words of an extraction prompt stand for texts")
+
+    def _check_grade(self, task: Task) -> None:
+        if len(self.choices) != 1 or self.texts or self.label:
+            raise ValueError(f"reply: a {task.value} prompt asks for one choice besides the reason")
+        (words,) = self.choices.values()
+        highest = _HIGHEST_GRADE[task]
+        if not set(words.values()) <= set(range(highest + 1)):
+            raise ValueError(
+                f"reply.choices: the values of a {task.value} prompt are whole numbers from 0 to {highest}"
+            )
 
     def _check_label(self) -> None:
         if not self.choices:
@@ -140,6 +188,10 @@ class ReplySection(Section):
 
 def reply_rule(contract: ReplyContract) -> str:
     """How to reply, in words, for models that are not held to a schema."""
+    if contract.listed is not None:
+        return list_rule(contract.listed)
+    if contract.form == "rating":
+        return f"Reply with one whole number from 0 to {HIGHEST_RATING} and nothing else."
     if contract.form == "word":
         (allowed,) = contract.choices.values()
         return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."
@@ -149,7 +201,7 @@ def reply_rule(contract: ReplyContract) -> str:
     if contract.form == "brackets":
         (allowed,) = contract.choices.values()
         return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."
-    fields = [f'"{name}", a text' for name in (contract.reason, *contract.texts)]
+    fields = [f'"{name}", a text' for name in contract.spoken]
     fields += [f'"{name}", one of {", ".join(map(_json_word, words))}' for name, words in contract.choices.items()]
     return f"Reply with one JSON object and nothing else. Its keys, in this order: {'; '.join(fields)}."
 

@@ -88,15 +88,15 @@ def reply_of(row: Row, contract: ReplyContract) -> str:
         return str(next(iter(chosen.values())))
     if contract.form == "brackets":
         return f"{reason}\n[[{next(iter(chosen.values()))}]]"
-    texts = {name: row.text(name) for name in contract.texts}
-    return json.dumps({contract.reason: reason, **texts, **chosen}, ensure_ascii=False)
+    texts = {name: reason if name == contract.reason else row.text(name) for name in contract.spoken}
+    return json.dumps({**texts, **chosen}, ensure_ascii=False)
 
 
 def says_nothing(row: Row, contract: ReplyContract) -> bool:
     """Whether a row has neither a reply nor an outcome for this contract."""
     cells = [cell_text(_cell(row, name, contract)) for name in contract.choices]
     whole = row.text("reply") or (row.text("raw_answer") if contract.form == "brackets" else "")
-    return not whole and not all(cells)
+    return not whole and not (cells and all(cells))
 
 
 def _rows(path: Path) -> Iterator[Row]:

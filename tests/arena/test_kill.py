@@ -47,6 +47,15 @@ pairwise: {{judges: [judge], documents: {{threshold: 1}}}}
 criteria: {{judge: judge, documents: {{threshold: 1}}}}
 """
 
+EXAM_FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
+exam: {{judge: judge, generate: {{per_query: 5}}}}
+"""
+EXAM = len(QUERIES) * (1 + 3 * 5)
+
 
 @contextmanager
 def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
@@ -85,10 +94,10 @@ def started(tmp_path: Path) -> Iterator[Any]:
         child.communicate()
 
 
-def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "") -> Path:
+def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "", file: str = FILE) -> Path:
     write_data(folder, QUERIES)
     config = folder / "tournament.yaml"
-    config.write_text(FILE.format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
+    config.write_text(file.format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
     return config
 
 
@@ -139,6 +148,25 @@ def test_a_run_killed_three_times_judges_everything_once(tmp_path: Path, started
         whole = load_config(written(unbroken, url))
         assert run(whole).complete
     assert outcomes(load_config(config)) == outcomes(whole)
+
+
+def test_an_exam_killed_twice_writes_and_grades_everything_once(tmp_path: Path, started: Any) -> None:
+    with slow_server(25) as url:
+        config = written(tmp_path, url, file=EXAM_FILE)
+        kept: dict[str, Judgment] = {}
+        for moment in (CONCURRENCY, EXAM // 2):
+            child = started(config)
+            wait_for(url, moment, child)
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            assert stored(config, kept) == kept
+            kept |= judged(config)
+        assert run(load_config(config)).complete
+        told = log(url)
+    asked = Counter(call["sha256"] for call in told["calls"])
+    assert len(asked) == EXAM
+    assert sum(asked.values()) - EXAM <= 2 * 2 * CONCURRENCY, "in flight, and as many on their way into the store"
+    assert len(judged(config)) == EXAM
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

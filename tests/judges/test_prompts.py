@@ -20,6 +20,9 @@ from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, W
 
 TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
 TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
+TASKS |= dict.fromkeys(("exam_questions", "exam_questions_subtopic", "exam_nuggets"), Task.QUESTIONS)
+TASKS |= dict.fromkeys(("self_rating_question", "self_rating_nugget"), Task.GRADING)
+TASKS |= {"answer_check": Task.ANSWER_CHECK}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -285,7 +288,11 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, A: 1}}\n  form: word", "must differ in more than case"),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 1}}\n  form: word\n  reason: why", "no room for a reason"),
-        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets', 'word' or 'text'"),
+        (
+            "reply:",
+            "reply:\n  form: xml",
+            "reply.form: Input should be 'json', 'brackets', 'word', 'text', 'list' or 'rating'",
+        ),
     ],
 )
 def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
@@ -333,7 +340,9 @@ def test_a_template_that_fails_says_which(tmp_path: Path, template: str, problem
 
 
 def test_a_prompt_that_is_not_there_says_what_is(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"no prompt named 'reasoned'; there are criteria, .*, pairwise, reasoner,"):
+    with pytest.raises(
+        PromptError, match=r"no prompt named 'reasoned'; there are answer_check, .*, pairwise, reasoner,"
+    ):
         load_prompt("reasoned", Task.RELEVANCE)
     with pytest.raises(PromptError, match=r"gone\.yaml: cannot be read"):
         load_prompt(tmp_path / "gone.yaml", Task.RELEVANCE)
