@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import resources
 import json
 import re
 from datetime import UTC, datetime
@@ -60,7 +61,12 @@ def reply(prompt: Prompt, label: object, why: str = "because") -> str:
 
 
 def test_all_of_them_are_tested() -> None:
-    packaged = {name for name in packaged_prompts() if name not in {"pairwise", "criteria", "extraction"}}
+    files = resources.files("judges.prompts")
+    packaged = {
+        name for name in packaged_prompts() if "
+task: relevance
+" in files.joinpath(f"{name}.yaml").read_text()
+    }
     assert packaged == set(RELEVANCE_PROMPTS) == set(SCALES)
 
 
