@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import resources
 import json
 import re
 from datetime import UTC, datetime
+from importlib import resources
 
 import pytest
 from hypothesis import given
@@ -63,9 +63,9 @@ def reply(prompt: Prompt, label: object, why: str = "because") -> str:
 def test_all_of_them_are_tested() -> None:
     files = resources.files("judges.prompts")
     packaged = {
-        name for name in packaged_prompts() if "
-task: relevance
-" in files.joinpath(f"{name}.yaml").read_text()
+        name
+        for name in packaged_prompts()
+        if "task: relevance" in files.joinpath(f"{name}.yaml").read_text().split("\n")
     }
     assert packaged == set(RELEVANCE_PROMPTS) == set(SCALES)
 
