@@ -16,6 +16,7 @@ from arena.exam_board import ExamBoard, exam_board
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
+from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
@@ -47,6 +48,7 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
+        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         complete: whether every want has a judgment.
     """
@@ -62,6 +64,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
+    retrieval: RetrievalBoard | None = None
     exam: ExamBoard | None = None
 
     @property
@@ -110,6 +113,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
         exam_board(store, name, lambda task: samples.get(task, ())),
     )
 

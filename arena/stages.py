@@ -40,13 +40,13 @@ class StageRunner:
         self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
         self._games = prompting.adaptive_games()
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
+        self._ended: set[str] = set()
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
         self._releasing: set[Wanted] = set()
         self._released: list[Wanted] = []
         self._release = asyncio.Event()
-        self._ended: set[str] = set()
         self._games_over = False
         self._last_batch: list[Wanted] = []
 
@@ -103,7 +103,7 @@ class StageRunner:
         if want.task is Task.RELEVANCE:
             if self._labelling.take(want, result):
                 self._work.put(self._waiting.pop(want.query_id, ()))
-                self._close_if_over()
+            self._close_if_over()
         elif want in self._batch_open:
             self._batch_open.remove(want)
             if not self._batch_open:
@@ -119,8 +119,7 @@ class StageRunner:
         self._releasing = {want for want in self._releasing if want.judge != judge}
         self._release.set()
         config = self._prompting.config
-        if config.retrieval is not None and config.retrieval.judge == judge:
-            self._close_if_over(labels_ended=True)
+        self._close_if_over()
         if config.pairwise is not None and judge in config.pairwise.judges:
             self._end_games()
 
@@ -134,9 +133,9 @@ class StageRunner:
         self._games_over = True
         self._batch_over.set()
 
-    def _close_if_over(self, *, labels_ended: bool = False) -> None:
+    def _close_if_over(self) -> None:
         """Let what waits for all labels begin, once they are there or will not come."""
-        if labels_ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
+        if Task.RELEVANCE not in self._asked or self._labelling.over(self._ended):
             self._labels_over.set()
 
     async def _drive(self) -> None:
@@ -172,7 +171,8 @@ class StageRunner:
         """Choose games batch by batch until they decide, or a judge cannot go on.
 
         The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and
-        asks where it left off. A batch that is not finished, because a judge or the run stopped, is the last one.
+        asks where it left off. A batch that is not finished, because a judge or the run stopped or labels are missing,
+        is the last one.
         """
         await self._labels_over.wait()
         games = self._games
@@ -181,6 +181,8 @@ class StageRunner:
         while batch := list(self._prompting.game_wants(games.choose())):
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
             self.ledger.want(Task.PAIRWISE, len(batch))
+            if any(self._prompting.prompt(want) is None for want in batch):
+                break  # it would wait for labels that this run does not get
             self._batch_open.update(batch)
             self._work.put(batch)
             await self._batch_over.wait()

@@ -10,6 +10,7 @@ import numpy as np
 
 from arena.cli.console import rounded
 from arena.cli.exam_shapes import score_json
+from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -46,6 +47,7 @@ def board_json(board: Leaderboard) -> Row:
             "complete": board.complete,
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
+            "retrieval": retrieval_json(board.retrieval),
             "notes": list(ratings.notes) if ratings else [],
             "exam": board.exam and score_json(board.exam.report, board.exam.study, board.exam.workbench),
             "settings": _settings_json(board),
@@ -133,16 +135,18 @@ def flat_ratings(ratings: Ratings) -> list[Row]:
 
 
 def flat_rows(board: Leaderboard) -> list[Row]:
-    """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
+    """One flat row per agent with the same columns each, best first; without ratings what else is known."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        rows += [{"agent": agent} for agent in dict.fromkeys([*board.criteria, *covers(board)])]
+        known = [*board.criteria, *scored_agents(board.retrieval), *covers(board)]
+        rows = [{"agent": agent} for agent in dict.fromkeys(known)]
     for row in rows:
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
+        row.update(agent_columns(board.retrieval, row["agent"]))
     return [rounded(row) for row in rows]
 
 

@@ -25,12 +25,23 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
     if path is None:
         yield None
         return
+    with _written(path):
+        file = path.open("ab", buffering=0)
+
+    def add(call: CallTrace) -> None:
+        with _written(path):
+            file.write(f"{json.dumps(_line(call))}\n".encode("ascii"))
+
+    with file:
+        yield add
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
     try:
-        file = path.open("a", encoding="ascii", buffering=1)
+        yield
     except OSError as error:
         raise DataError(path, f"cannot be written: {error.strerror}") from error
-    with file:
-        yield lambda call: print(json.dumps(_line(call)), file=file)
 
 
 def _line(call: CallTrace) -> dict[str, Any]:

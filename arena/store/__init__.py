@@ -24,6 +24,7 @@ from arena.store.rows import (
     AnswerRow,
     DocumentRow,
     JudgmentRow,
+    LabelRow,
     QueryRow,
     Result,
     RetrievedRow,
@@ -66,9 +67,9 @@ _PROBLEMS = {
 """What SQLite says, in a user's terms."""
 Item = TypeVar("Item")
 
-_DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
-_NEEDED = [table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *_DATA)]
-"""Tables without which a store would seem to have been asked nothing yet."""
+_DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
+_NEEDED = [table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *_DATA) if row is not LabelRow]
+"""Tables without which a store would seem to have been asked nothing yet; earlier versions had no people's labels."""
 
 
 class Store:
@@ -78,6 +79,7 @@ class Store:
         self._engine = engine
         self._name = name
         self._writing = threading.Lock()
+        self._begun: dict[str, tuple[str, str]] = {}
 
     @classmethod
     def create(cls, location: str) -> Store:
@@ -142,12 +144,13 @@ class Store:
                 _replace_data(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
             _replace_wants(connection, number, wanted, keep_judgments=same)
+        self._begun[name] = values["settings"], digest
 
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
         here = table(WantedRow)
         with self._write() as connection:
-            number = _tournament_id(connection, name)
+            number = self._begun_id(connection, name)
             last = connection.execute(select(func.max(here.c.position)).where(here.c.tournament_id == number)).scalar()
             start = 0 if last is None else last + 1
             rows = (wanted_values(number, position, want) for position, want in enumerate(wanted, start))
@@ -158,7 +161,7 @@ class Store:
         """Note which judgment answers each want."""
         if judgments:
             with self._write() as connection:
-                _assign(connection, name, judgments)
+                _assign(connection, self._begun_id(connection, name), judgments)
 
     def claim(
         self,
@@ -185,7 +188,7 @@ class Store:
             return {}, set()
         idents = [ident for _, ident in judgments]
         with self._write() as connection:
-            _assign(connection, name, judgments)
+            _assign(connection, self._begun_id(connection, name), judgments)
             known = _results(connection, idents)
             asked = [ident for ident in dict.fromkeys(idents) if to_be_asked(known.get(ident))]
             elsewhere = runners.held(connection, runner, asked)
@@ -272,6 +275,9 @@ class Store:
             for row in rows(RetrievedRow, "query_id", "agent", "rank"):
                 entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
                 retrieved.setdefault(row.query_id, []).append(entry)
+            labels: dict[str, dict[str, int]] = {}
+            for row in rows(LabelRow, "query_id", "doc_id"):
+                labels.setdefault(row.query_id, {})[row.doc_id] = row.label
             return Dataset(
                 {
                     row.query_id: Query(row.query_id, row.text, json.loads(row.extra))
@@ -286,12 +292,28 @@ class Store:
                     for row in rows(AnswerRow, "query_id", "agent")
                 },
                 {query_id: tuple(entries) for query_id, entries in retrieved.items()},
+                labels,
             )
 
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:
             return int(connection.execute(select(StateRow.changes)).scalar_one())
+
+    def _begun_id(self, connection: Connection, name: str) -> int:
+        """The number of a tournament as it was begun here: a run with other settings would link other judgments.
+
+        Raises:
+            StoreError: another run has begun it anew meanwhile.
+        """
+        here = table(TournamentRow).c
+        row = connection.execute(select(here.settings, here.data_digest).where(here.name == name)).first()
+        if row is not None and self._begun.get(name, tuple(row)) != tuple(row):
+            raise StoreError(
+                f"{self._name}: another run has begun {name!r} with other settings or data; "
+                "what was judged is kept; give one of the two another 'name'"
+            )
+        return _tournament_id(connection, name)
 
     def _check_version(self, *, to_write: bool = False) -> None:
         """Whether this version can read the store; one that is written to may be empty or older."""
@@ -373,10 +395,9 @@ def _insert_wants(if_there: str) -> TextClause:
     return text(f"INSERT INTO wanted ({columns}) VALUES ({values}) ON CONFLICT ({keys}) {if_there}")  # noqa: S608
 
 
-def _assign(connection: Connection, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
+def _assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> None:
     wants = table(WantedRow)
     keys = ("task", "judge", "query_id", "item", "other", "order", "sample")
-    number = _tournament_id(connection, name)
     statement = update(wants).where(
         wants.c.tournament_id == number, *(wants.c[key] == bindparam(f"at_{key}") for key in keys)
     )
@@ -421,6 +442,11 @@ def _replace_data(connection: Connection, number: int, data: Dataset) -> None:
         AnswerRow: (
             {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
             for a in data.answers.values()
+        ),
+        LabelRow: (
+            {**here, "query_id": query_id, "doc_id": doc_id, "label": label}
+            for query_id, labels in data.qrels.items()
+            for doc_id, label in labels.items()
         ),
     }
     for kind, values in rows.items():

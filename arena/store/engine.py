@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, event
 from sqlmodel import create_engine
 
 from judges.errors import InputError
@@ -42,8 +42,10 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
-    where = f"{path.resolve().as_uri()}?immutable=1&uri=true" if _at_rest(path) else str(path)
-    engine = create_engine(f"sqlite:///{where}", connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
+    # A path is not pasted into a URL as it is, where a question mark begins its options.
+    at_rest = f"sqlite:///{path.resolve().as_uri()}?immutable=1&uri=true"
+    url = at_rest if _at_rest(path) else URL.create("sqlite", database=str(path))
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine

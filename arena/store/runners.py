@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
@@ -21,12 +22,20 @@ SILENT_S = 60.0
 """A runner that has said nothing for so long is taken for dead."""
 
 
+def _host() -> str:
+    """The machine and, in containers that share its name, the space in which process numbers are counted."""
+    try:
+        return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return socket.gethostname()
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
     """This process, as other ones see it in the store."""
 
     runner_id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    host: str = field(default_factory=socket.gethostname)
+    host: str = field(default_factory=_host)
     pid: int = field(default_factory=os.getpid)
 
 

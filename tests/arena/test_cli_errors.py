@@ -247,3 +247,9 @@ def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path
     assert broken.status == 2
     assert "wrong    config: no prompt named 'resoner'" in broken.out
     assert cli("doctor").status == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
+def test_a_log_that_cannot_be_written_ends_the_run_with_one_line(cli: Any, folder: Path) -> None:
+    line = refused(cli, "run", folder / "tournament.yaml", "--log-json", "/dev/full")
+    assert line == "error: /dev/full: cannot be written: No space left on device"

@@ -32,6 +32,7 @@ DATA = Dataset(
     {"d1": Document("d1", "one", {"title": "T"}), "d2": Document("d2", "two")},
     {("q1", "x"): Answer("q1", "x", "because"), ("q1", "y"): Answer("q1", "y", "", {"model": "m"})},
     {"q1": (Retrieved("q1", "d1", "x", 1, 0.5), Retrieved("q1", "d2", "x", 2), Retrieved("q1", "d1", "y", 1, -1.0))},
+    {"q1": {"d1": 2, "nobody's": 1}, "q2": {"d1": -1}},
 )
 LABEL = Wanted(Task.RELEVANCE, "strong", "q1", "d1")
 GAME = Wanted(Task.PAIRWISE, "strong", "q1", "x", "y", "ab")
@@ -187,6 +188,14 @@ def test_a_store_is_the_same_by_path_and_by_address(store: Store, tmp_path: Path
     by_address = Store.open(f"sqlite:///{tmp_path / 's.db'}")
     assert by_address.results(["id-1"]) == {"id-1": JUDGMENT}
     by_address.close()
+
+
+def test_a_store_lies_where_its_path_says(tmp_path: Path) -> None:
+    folder = tmp_path / "which? 100%20 #1"
+    folder.mkdir()
+    Store.create(str(folder / "s.db")).close()
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    Store.open(str(folder / "s.db")).close()
 
 
 def test_creating_again_opens_what_is_there(store: Store, tmp_path: Path) -> None:
@@ -348,7 +357,7 @@ data = Dataset({"q": Query("q", "?")})
 for _ in range(5):
     store = Store.create(path)
     wants = [Wanted(Task.RELEVANCE, "judge", "q", f"d{n}") for n in range(20)]
-    store.begin("shared", {"by": who}, data, wants)
+    store.begin("shared", {}, data, wants)
     for n in range(20):
         right = (n % 2 == 0) == (who == "a")
         found = Judgment(f"id-{n}", 1, who, "", "m") if right else JudgeFailure(f"id-{n}", "empty", who)
@@ -445,6 +454,14 @@ def test_what_a_dead_runner_was_about_to_ask_is_free(
     assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
 
 
+def test_containers_of_one_name_are_not_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each counts processes by itself, so that another one's number means nothing here."""
+    here = Runner()
+    assert Runner().host == here.host
+    monkeypatch.setattr(Path, "readlink", lambda _: Path("pid:[1]"))
+    assert Runner().host != here.host
+
+
 def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(store: Store, tmp_path: Path) -> None:
     want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
     store.begin("t", {}, DATA, [want])
@@ -455,7 +472,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(st
         connection.executescript(
             """
             CREATE TABLE first AS SELECT * FROM wanted;
-            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner;
+            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner; DROP TABLE label;
             CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
                 query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
                 position INTEGER NOT NULL, judgment_id VARCHAR,
@@ -473,4 +490,5 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(st
     Store.create(str(path)).close()
     brought = Store.open(str(path))
     assert brought.wanted("t") == [(want, "1")]
+    assert brought.dataset("t") == replace(DATA, qrels={})
     brought.close()

@@ -11,10 +11,12 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from arena.config import Config
+from arena.ledger import RunSummary
 from arena.store import IDENTICAL
 from judges.errors import InputError, PromptError, StoreError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
@@ -451,3 +453,31 @@ def test_what_failed_in_a_run_is_not_taken_again(tmp_path: Path, server: LLMServ
     stage = summary.stages[Task.PAIRWISE]
     assert (stage.wanted, stage.failed, stage.calls, len(server.calls)) == (180, 180, 90, 90)
     assert set(taken) == {0}
+
+
+def test_a_run_whose_tournament_is_begun_anew_with_other_settings_ends(tmp_path: Path, server: LLMServer) -> None:
+    """It would put its own verdicts in place of those that the newer run has asked for."""
+    write_data(tmp_path, [f"q{number}" for number in range(15)])
+    games = {"judges": ["judge"], "documents": {"include": False}}
+    given = {"pairwise": games, "retrieval": None, "criteria": None}
+    older = configured(tmp_path, server.openai_url, judge={"concurrency": 1}, **given)
+    newer = configured(tmp_path, server.openai_url, judge={"model": "gpt-y"}, **given)
+    meanwhile: list[RunSummary] = []
+
+    def overtake() -> None:
+        with LLMServer() as other:
+            judges = {"judge": newer.judges["judge"].model_copy(update={"base_url": other.openai_url})}
+            meanwhile.append(run(newer.model_copy(update={"judges": judges})))
+
+    def overtaken(call: Call) -> Reply:
+        if len(server.calls) == 3:
+            overtaking = Thread(target=overtake)
+            overtaking.start()
+            overtaking.join()
+        return steady_judge(call)
+
+    server.script = overtaken
+    with pytest.raises(StoreError, match="another run has begun 'small' with other settings"):
+        run(older)
+    assert [summary.complete for summary in meanwhile] == [True]
+    assert {result.model for result in results(newer).values() if result} == {"gpt-y-2026-11"}
