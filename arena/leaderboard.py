@@ -114,7 +114,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
-        exam_board(store, name),
+        exam_board(store, name, lambda task: samples.get(task, ())),
     )
 
 

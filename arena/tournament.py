@@ -148,9 +148,9 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     for task, template in prompting.templates.items():
         settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
-    if config.retrieval is not None and config.retrieval.measures is None:
-        settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
     if prompting.exam is not None:
         settings["exam"] = exam_settings(prompting.exam)
         settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
+    if config.retrieval is not None and config.retrieval.measures is None:
+        settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
     return settings

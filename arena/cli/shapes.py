@@ -139,8 +139,8 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        scored = [*board.criteria, *scored_agents(board.retrieval), *covers(board)]
-        rows = [{"agent": agent} for agent in dict.fromkeys(scored)]
+        known = [*board.criteria, *scored_agents(board.retrieval), *covers(board)]
+        rows = [{"agent": agent} for agent in dict.fromkeys(known)]
     for row in rows:
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
