@@ -156,6 +156,7 @@ class Feed:
         if self._wants and len(self._ready) < self._ahead and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
+            self._filling.add_done_callback(_heard)
         return self._ready.popleft() if self._ready else None
 
     async def more(self) -> bool:
@@ -212,3 +213,9 @@ class Feed:
                 self._ready.append(Request(entry.judgment_id, entry.prompt))
         self._awaited.update(elsewhere)
         self._changed.set()
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    """A problem is raised for whoever asks next; where a run ends by another nobody does: asyncio would complain."""
+    if not task.cancelled():
+        task.exception()

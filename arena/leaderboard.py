@@ -174,6 +174,7 @@ def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = settings["criteria"]["names"]
+    assert isinstance(judgment.outcome, int | str)
     return {name: float(judgment.outcome)}
 
 

@@ -95,9 +95,11 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
 
 
 def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outcome:
-    """All choices by ``how``; a field of free text cannot be counted and is that of ``texts``."""
+    """All choices by ``how``; free text in a field or a list cannot be counted and is that of ``texts``."""
+    if isinstance(texts, tuple):
+        return texts
     if not isinstance(texts, Mapping):
-        plain: int | str = _value([each for each in outcomes if not isinstance(each, Mapping)], how, whole=True)
+        plain: int | str = _value([each for each in outcomes if isinstance(each, int | str)], how, whole=True)
         return plain
     fields = [outcome for outcome in outcomes if isinstance(outcome, Mapping)]
     return {

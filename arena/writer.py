@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from arena.store import Result, Store
+from judges.errors import StoreError
 from judges.judge import Request
 from judges.types import Prompt, Task
 
@@ -35,23 +36,29 @@ class Writer:
     def __init__(self, store: Store, backlog: int, settled: Callable[[Result], None]) -> None:
         self._store, self._settled = store, settled
         self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(backlog)
+        self._unkept = 0
 
     async def put(self, _judge: str, request: Request, result: Result) -> None:
         """Take a result; waits while the store is behind."""
+        self._unkept += result.calls > 0
         await self._arrived.put(_Arrived(request.prompt.task, prompt_label(request.prompt), result))
 
     async def work(self) -> None:
         """Write until cancelled.
 
         Raises:
-            StoreError: the store cannot be written.
+            StoreError: the store cannot be written; says how many replies are lost by that.
         """
         while True:
             batch = [await self._arrived.get()]
             while not self._arrived.empty():
                 batch.append(self._arrived.get_nowait())
-            await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in batch])
+            try:
+                await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in batch])
+            except StoreError as error:
+                raise StoreError(f"{error}; replies that came and could not be kept: {self._unkept}") from error
             for entry in batch:
+                self._unkept -= entry.result.calls > 0
                 self._settled(entry.result)
                 self._arrived.task_done()
 

@@ -2,25 +2,29 @@
 
 A loopback server in a process of its own answers after a fixed delay. A tournament of 400 games in both orders is
 run through the real openai provider, store included: ``python -m benchmarks.runtime --concurrency 16 64``.
+``--ragelo`` lets RAGElo from PyPI judge the same games in the same run; ``--profile`` says where the CPU goes.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from arena.config import Config
 from arena.tournament import run
+from benchmarks import peer
+from benchmarks.loopback import asked, server
+from benchmarks.profiling import profiled
 from judges.types import Task
 
 GAMES = 400
+PEER_CONCURRENCY = 64
+PEER_BAR = 4.0
+"""How many times RAGElo's calls per second are asked of us."""
 
 
 class Silent:
@@ -31,19 +35,6 @@ class Silent:
 
     def count(self, task: Task, kind: str, cost_usd: float | None) -> None:
         """One more want is settled."""
-
-
-@contextmanager
-def server(delay_ms: float) -> Iterator[str]:
-    """The base URL of a server that answers after ``delay_ms``."""
-    command = [sys.executable, "-m", "tests.support.llm_server", "--delay-ms", str(delay_ms)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = process.stdout.readline().strip()
-        try:
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.kill()
 
 
 def write_data(folder: Path, games: int) -> None:
@@ -64,7 +55,7 @@ def measure(folder: Path, base_url: str, concurrency: int) -> tuple[int, float, 
     config = Config.model_validate(
         {
             "name": "benchmark",
-            "store": str(folder / f"{concurrency}.db"),
+            "store": str(folder / f"{time.monotonic_ns()}.db"),
             "data": {"queries": str(folder / "queries.csv"), "answers": str(folder / "answers.csv")},
             "judges": {
                 "judge": {
@@ -78,11 +69,14 @@ def measure(folder: Path, base_url: str, concurrency: int) -> tuple[int, float, 
             "pairwise": {"judges": "judge", "documents": {"include": False}},
         }
     )
+    before = asked(base_url)
     cpu, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     summary = run(config, Silent())
     wall, spent = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    calls = summary.stages[Task.PAIRWISE].calls
     assert summary.complete
-    return summary.stages[Task.PAIRWISE].calls, wall, spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime
+    assert calls == asked(base_url) - before, "our count is the server's"
+    return calls, wall, spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime
 
 
 def main() -> None:
@@ -91,6 +85,9 @@ def main() -> None:
     parser.add_argument("--delay-ms", type=float, default=50)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[16, 64])
     parser.add_argument("--games", type=int, default=GAMES)
+    parser.add_argument("--ragelo", action="store_true", help=f"install {peer.REQUIREMENT} aside and measure it too")
+    parser.add_argument("--ragelo-python", type=Path, help="the same with a Python that has it")
+    parser.add_argument("--profile", action="store_true", help="where our CPU goes, at the last concurrency")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, server(given.delay_ms) as base_url:
         write_data(Path(name), given.games)
@@ -99,7 +96,25 @@ def main() -> None:
         for concurrency in given.concurrency:
             calls, wall, cpu = measure(Path(name), base_url, concurrency)
             share = calls * given.delay_ms / 1000 / concurrency / wall
-            print(f"{concurrency:11d}  {calls:5d}  {wall:7.2f}  {share:18.2f}  {1000 * cpu / calls:15.2f}")
+            print(f"{concurrency:11d}  {calls:5d}  {wall:7.2f}  {share:18.2f}  {1000 * cpu / calls:15.2f}", flush=True)
+        if given.ragelo or given.ragelo_python:
+            beside_ragelo(Path(name), base_url, given.ragelo_python, given.games)
+        if given.profile:
+            print("\n".join(profiled(partial(measure, Path(name), base_url, given.concurrency[-1]))))
+
+
+def beside_ragelo(folder: Path, base_url: str, python: Path | None, games: int) -> None:
+    """One line: RAGElo's calls per second, ours right before and after it, and the ratio."""
+    python = python or peer.installed(folder)
+    before = measure(folder, base_url, PEER_CONCURRENCY)
+    theirs = peer.measure(python, folder, base_url, PEER_CONCURRENCY, games)
+    after = measure(folder, base_url, PEER_CONCURRENCY)
+    ours, rate = (before[0] + after[0]) / (before[1] + after[1]), theirs.calls / theirs.seconds
+    met = "met" if ours >= PEER_BAR * rate else "missed"
+    print(
+        f"RAGElo {theirs.version} at concurrency {PEER_CONCURRENCY}: {theirs.calls} calls, {rate:.0f} a second; "
+        f"ours {ours:.0f}: {ours / rate:.1f} times as many (bar {PEER_BAR:g}: {met})"
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import astuple
 
 from judges.types import Prompt, ReplyContract
 
@@ -36,6 +37,8 @@ def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None]
 def _listed_contract(contract: ReplyContract) -> list[object]:
     """Fields that a contract does not have are left out, so that ids made before there were such fields stand."""
     listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
+    if contract.listed is not None:
+        return [contract.form, *astuple(contract.listed)]
     return [*listed, list(contract.texts), contract.label] if contract.label is not None else listed
 
 

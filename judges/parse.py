@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import ReplyError
+from judges.listed import list_schema, read_list
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
@@ -36,6 +37,8 @@ class ParsedReply:
 
 def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
+    if contract.listed is not None:
+        return list_schema(contract.listed)
     properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
     for name, values in contract.choices.items():
         words = list(values)
@@ -66,7 +69,10 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return _parse_word(text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
-    return _parse_object(_judges_own_object(text, contract, inputs), contract)
+    value = _judges_own_object(text, contract, inputs)
+    if contract.listed is not None:
+        return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
+    return _parse_object(value, contract)
 
 
 def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
@@ -74,9 +80,9 @@ def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Ma
     stripped = text.strip()
     fenced = _FENCE.match(stripped)
     body = fenced.group(1).strip() if fenced else stripped
-    found = [entry for entry in _objects(body) if contract.choices.keys() & entry.value.keys()]
+    found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
     if not found:
-        raise ReplyError(f"the reply holds no JSON object with {_names(contract.choices)}")
+        raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
     judged = _letters_judged(contract, inputs)
     own = [entry for entry in found if not _repeats(entry, judged)]
     if not own:
@@ -136,7 +142,7 @@ def _repeats(found: _Found, judged: str) -> bool:
 def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
     """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
     texts = "\n".join(_texts(inputs))
-    holds_name = any(name in texts for name in contract.choices) or "\\u" in texts
+    holds_name = any(name in texts for name in contract.counted) or "\\u" in texts
     return _letters(texts) if holds_name and "{" in texts else ""
 
 
@@ -260,6 +266,14 @@ def _texts(inputs: Inputs) -> Iterable[str]:
     for answer in inputs.answers:
         yield answer.text
         yield from answer.metadata.values()
+    yield from inputs.items
+
+
+def _whole(inputs: Inputs) -> Iterable[str]:
+    """The texts that nobody would repeat as a whole: not a title, a name, or an entry of a list to go on with."""
+    yield inputs.query.text
+    yield from (entry.document.text for entry in inputs.documents)
+    yield from (answer.text for answer in inputs.answers)
 
 
 def _names(words: Iterable[str | int]) -> str:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-Outcome: TypeAlias = int | str | Mapping[str, float | str]
-"""What counts in a reply: a label, a verdict, or one value per criterion (a fraction as the mean of several samples).
-A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and the other
-fields under their names."""
+Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
+"""What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
+list of texts. A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and
+the other fields under their names."""
+
+Form: TypeAlias = Literal["json", "brackets", "word", "text", "list"]
+"""How a reply is written, see ``ReplyContract``."""
 
 LABEL = "label"
 """Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""
@@ -74,6 +77,22 @@ class Task(StrEnum):
     PAIRWISE = "pairwise"
     CRITERIA = "criteria"
     EXTRACTION = "extraction"
+    QUESTIONS = "questions"
+
+
+@dataclass(frozen=True, slots=True)
+class ListRule:
+    """The list of a reply of the form ``list``.
+
+    Attributes:
+        name: the field that holds it.
+        fewest: texts that it must have.
+        most: texts that it may have, ``None`` for any number.
+    """
+
+    name: str
+    fewest: int = 1
+    most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +106,29 @@ class ReplyContract:
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
-            ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text).
+            ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
+            ``list`` is one JSON object with a list of texts, each once, and nothing else.
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
+        listed: of the form ``list``, which has neither reason nor choices.
     """
 
     reason: str
     choices: Mapping[str, Mapping[str | int, int | str]]
-    form: Literal["json", "brackets", "word", "text"] = "json"
+    form: Form = "json"
     texts: tuple[str, ...] = ()
     label: str | None = None
+    listed: ListRule | None = None
+
+    @property
+    def is_object(self) -> bool:
+        """Whether a reply is a JSON object, which a server can be held to."""
+        return self.form in ("json", "list")
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Names of the fields that the outcome is made of."""
+        return (self.listed.name,) if self.listed is not None else tuple(self.choices)
 
 
 def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
@@ -121,12 +153,14 @@ class Inputs:
     """What a prompt was rendered from. Offline judges read it; it is never sent anywhere.
 
     ``documents`` holds the one document of a relevance prompt or the reference documents of an answer
-    prompt; ``answers`` holds none, one, or two answers in the order shown.
+    prompt; ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test
+    bank that the texts are held against.
     """
 
     query: Query
     documents: tuple[AnnotatedDocument, ...] = ()
     answers: tuple[Answer, ...] = ()
+    items: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

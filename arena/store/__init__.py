@@ -49,18 +49,26 @@ IDENTICAL = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
 _CHUNK = 500
+_DAMAGED = "damaged; restore a copy, or name a new store"
 _PROBLEMS = {
     "no such table": "not a ragarena store",
     "no such column": "not a ragarena store",
     "not a database": "not a ragarena store, or damaged",
-    "malformed": "damaged; restore a copy, or name a new store",
+    "unsupported file format": "not a ragarena store, or damaged",
+    "malformed": _DAMAGED,
+    "decode": _DAMAGED,
     "locked": "another program keeps it locked; try again when it is done",
     "readonly": "cannot be written; mend its permissions, or name a store elsewhere",
+    "unable to open": "cannot be opened; mend the permissions of the file and its folder, or name a store elsewhere",
+    "disk is full": "the disk is full; make room and run again, what was kept before is whole",
+    "disk I/O error": "the disk is full or fails; make room and run again, what was kept before is whole",
 }
 """What SQLite says, in a user's terms."""
 Item = TypeVar("Item")
 
 _DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
+_NEEDED = [table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *_DATA)]
+"""Tables without which a store would seem to have been asked nothing yet."""
 
 
 class Store:
@@ -230,19 +238,18 @@ class Store:
     def tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first."""
         with self._read() as connection:
-            return list(
-                connection.execute(select(TournamentRow.name).order_by(table(TournamentRow).c.tournament_id)).scalars()
-            )
+            names = connection.execute(select(TournamentRow.name).order_by(table(TournamentRow).c.tournament_id))
+            return [str(name) for name in names.scalars()]
 
     def settings(self, name: str) -> dict[str, Any]:
         """The settings a tournament was last begun with."""
         with self._read() as connection:
             stored = connection.execute(select(TournamentRow.settings).where(TournamentRow.name == name)).scalar()
-        if stored is None:
+            loaded: dict[str, Any] | None = None if stored is None else json.loads(stored)
+        if loaded is None:
             raise InputError(
                 f"{self._name}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"
             )
-        loaded: dict[str, Any] = json.loads(stored)
         return loaded
 
     def dataset(self, name: str) -> Dataset:
@@ -283,21 +290,29 @@ class Store:
     def _check_version(self, *, to_write: bool = False) -> None:
         """Whether this version can read the store; one that is written to may be empty or older."""
         with self._read() as connection:
-            if to_write and not inspect(connection).get_table_names():
+            there = inspect(connection).get_table_names()
+            if to_write and not there:
                 return
             found = connection.execute(select(StateRow.schema_version)).scalar()
-        if found == SCHEMA_VERSION or (to_write and isinstance(found, int) and 0 < found < SCHEMA_VERSION):
-            return
-        if isinstance(found, int) and 0 < found < SCHEMA_VERSION:
+        older = isinstance(found, int) and 0 < found < SCHEMA_VERSION
+        if older and not to_write:
             raise StoreError(
                 f"{self._name}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
             )
-        raise StoreError(f"{self._name}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})")
+        if found != SCHEMA_VERSION and not older:
+            raise StoreError(
+                f"{self._name}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
+            )
+        if lost := [name for name in _NEEDED if name not in there]:
+            raise StoreError(f"{self._name}: {_DAMAGED} (the table {lost[0]!r} is gone)")
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        with self._told(), self._engine.connect() as connection:
-            yield connection
+        try:
+            with self._told(), self._engine.connect() as connection:
+                yield connection
+        except (ValueError, TypeError) as error:  # bytes that this project never wrote
+            raise StoreError(f"{self._name}: {_DAMAGED}") from error
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:

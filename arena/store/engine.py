@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -41,10 +42,16 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
+    where = f"{path.resolve().as_uri()}?immutable=1&uri=true" if _at_rest(path) else str(path)
+    engine = create_engine(f"sqlite:///{where}", connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _at_rest(path: Path) -> bool:
+    """Whether nobody can be writing to a store, and a reader cannot put the files beside it that it else needs."""
+    return path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
 
 
 def _set_pragmas(connection: Any, _record: Any) -> None:

@@ -207,6 +207,8 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
 
 
 def _plain(outcome: Any) -> Any:
+    if isinstance(outcome, tuple):
+        return [storable(text) for text in outcome]
     if not isinstance(outcome, Mapping):
         return outcome
     return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
@@ -224,4 +226,7 @@ def result_of(row: Any) -> Result:
     )
     if row.outcome is None:
         return JudgeFailure(row.judgment_id, row.cause, row.reason, row.reply, *used)
-    return Judgment(row.judgment_id, json.loads(row.outcome), row.reason, row.reply or "", *used)
+    outcome = json.loads(row.outcome)
+    if isinstance(outcome, list):
+        outcome = tuple(outcome)
+    return Judgment(row.judgment_id, outcome, row.reason, row.reply or "", *used)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import Field, PlainValidator
 
+from judges.listed import list_rule
 from judges.sections import Section, nearest
-from judges.types import LABEL, ReplyContract, Task, Verdict, word_per_value
+from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, word_per_value
 
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
+
+_LISTING = frozenset({Task.QUESTIONS})
+"""Tasks whose replies are lists of texts."""
 
 _COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
 
@@ -48,18 +52,22 @@ def _words(given: object) -> Words:
 class ReplySection(Section):
     """The ``reply`` section of a prompt file."""
 
-    form: Literal["json", "brackets", "word", "text"] = "json"
+    form: Form = "json"
     reason: str = "reason"
     texts: list[str] = Field(default_factory=list)
     """Text fields besides the reason; they are kept with the label."""
     choices: dict[str, Annotated[Words, PlainValidator(_words)]] = Field(default_factory=dict)
     label: str | None = None
     """Which of several choices is the relevance label."""
+    listed: str | None = None
+    """Of the form ``list``: the field that holds the list. How long it may be comes from the configuration."""
     typical_tokens: Annotated[int, Field(ge=1)] = 150
     """Length of a usual reply; only used to estimate cost before anything is sent."""
 
     def contract(self) -> ReplyContract:
         """The contract that replies are held to."""
+        if self.listed is not None:
+            return ReplyContract("", {}, "list", listed=ListRule(self.listed))
         several = len(self.choices) > 1 or bool(self.texts)
         label = (self.label or next(iter(self.choices))) if several else None
         return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
@@ -75,19 +83,16 @@ class ReplySection(Section):
         Raises:
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
-        if (task is Task.EXTRACTION) is not (self.form == "text"):
-            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        self._check_form(task)
+        if task in _LISTING:
+            return
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
                 raise ValueError(
                     "reply: criteria come from the configuration, so only 'reason' and 'typical_tokens' go here"
                 )
             return
-        names = [self.reason, *self.texts, *self.choices]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"reply: two fields are called {twice!r}")
-        if any(not name or name != name.strip() for name in names):
-            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
+        self._check_names()
         if task is Task.PAIRWISE:
             self._check_verdict()
         elif task is Task.EXTRACTION:
@@ -98,6 +103,25 @@ class ReplySection(Section):
             raise ValueError(f"reply: a reply of the form {self.form!r} has room for one choice only")
         if self.form == "word":
             self._check_bare_words()
+
+    def _check_form(self, task: Task) -> None:
+        if (task is Task.EXTRACTION) is not (self.form == "text"):
+            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        if task not in _LISTING:
+            if self.form == "list" or self.listed is not None:
+                raise ValueError(f"reply: a {task.value} prompt does not ask for a list")
+            return
+        if self.form != "list" or not self.listed or self.listed != self.listed.strip():
+            raise ValueError("reply: this prompt asks for a list: say 'form: list' and the field's name with 'listed'")
+        if self.model_fields_set - {"form", "listed", "typical_tokens"}:
+            raise ValueError("reply: a reply of the form 'list' has no other field than its list")
+
+    def _check_names(self) -> None:
+        names = [self.reason, *self.texts, *self.choices]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"reply: two fields are called {twice!r}")
+        if any(not name or name != name.strip() for name in names):
+            raise ValueError("reply: the name of a field is empty or begins or ends in white space")
 
     def _check_verdict(self) -> None:
         if len(self.choices) != 1 or self.texts or self.label:
@@ -140,6 +164,8 @@ class ReplySection(Section):
 
 def reply_rule(contract: ReplyContract) -> str:
     """How to reply, in words, for models that are not held to a schema."""
+    if contract.listed is not None:
+        return list_rule(contract.listed)
     if contract.form == "word":
         (allowed,) = contract.choices.values()
         return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."

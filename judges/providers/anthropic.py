@@ -87,7 +87,7 @@ class AnthropicProvider:
             body["system"] = [{"type": "text", "text": prompt.system, "cache_control": {"type": "ephemeral"}}]
         if spec.temperature is not None:
             body["temperature"] = spec.temperature
-        if spec.structured_output and prompt.contract.form == "json":
+        if spec.structured_output and prompt.contract.is_object:
             body["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
         return with_extras(body, spec.extra_body)
 

@@ -19,7 +19,7 @@ import httpx2
 from judges.errors import InputError, ProviderError, TransientError
 from judges.providers.http_errors import error_in_body, error_of_answer
 from judges.providers.rate_headers import allowance_of
-from judges.providers.texts import one_line
+from judges.providers.texts import one_line, without
 from judges.spec import JudgeSpec
 from judges.types import Allowance
 
@@ -78,16 +78,18 @@ class Endpoint:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         request = httpx2.Request("POST", self._url, headers=self._headers, content=content, extensions=self._extensions)
         try:
-            response = await self._http.send(request)
+            # A redirect is not followed: the key is for the server that was named.
+            response = await self._http.send(request, follow_redirects=False)
         except self._lost_errors as error:
             return self._lost(error)
+        received = without(response.content, self._key)
         try:
-            said = json.loads(response.content)
+            said = json.loads(received)
         except (ValueError, RecursionError):
             said = None
         allowance = allowance_of(response.headers)
         if not response.is_success:
-            told = response.text if said is None else said
+            told = received.decode(response.encoding or "utf-8", "replace") if said is None else said
             status, headers = response.status_code, response.headers
             return error_of_answer(status, headers, told, self._model, secret=self._key, allowance=allowance)
         if not isinstance(said, dict):

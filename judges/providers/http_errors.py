@@ -4,7 +4,7 @@
 |---|---|
 | 408, 409, 425, 429, 5xx | another attempt may succeed, not before ``Retry-After`` |
 | 401, 402, 403, and 429 without credit left | nothing can succeed with this key |
-| 404, or an error code that names the model | nothing can succeed with this model or address |
+| 404, a redirect, or an error code that names the model | nothing can succeed with this model or address |
 | other 4xx | this request cannot succeed; ``content_filter`` where the server says so |
 """
 
@@ -51,7 +51,7 @@ def error_of_answer(
     message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
     if status in _NO_ACCESS or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
-    if status == 404 or words & _NO_MODEL:
+    if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)

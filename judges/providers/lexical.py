@@ -56,8 +56,8 @@ class LexicalProvider:
                 an answer in words.
         """
         inputs, contract = prompt.inputs, prompt.contract
-        if contract.form == "text":
-            raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer")
+        if contract.form in ("text", "list"):
+            raise RejectedError("bad_request", "the lexical judge counts words and cannot write a text of its own")
         match len(inputs.answers):
             case 2:
                 chosen, why = _verdict(inputs, contract)

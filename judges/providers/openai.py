@@ -80,7 +80,7 @@ class OpenAIProvider:
             body["temperature"] = spec.temperature
         if spec.seed is not None:
             body["seed"] = spec.seed + prompt.sample
-        if spec.structured_output and prompt.contract.form == "json":
+        if spec.structured_output and prompt.contract.is_object:
             body["response_format"] = _held_to(prompt, schema=spec.structured_output is True)
         return with_extras(body, spec.extra_body)
 

@@ -96,7 +96,7 @@ def says_nothing(row: Row, contract: ReplyContract) -> bool:
     """Whether a row has neither a reply nor an outcome for this contract."""
     cells = [cell_text(_cell(row, name, contract)) for name in contract.choices]
     whole = row.text("reply") or (row.text("raw_answer") if contract.form == "brackets" else "")
-    return not whole and not all(cells)
+    return not whole and not (cells and all(cells))
 
 
 def _rows(path: Path) -> Iterator[Row]:

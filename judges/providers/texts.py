@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 _SHOWN = 300
+_LONG = 16
+"""Characters from which on a key is a secret: shorter ones (``none``, ``ollama``) are stand-ins and common words."""
+_BEGINNING = 8
+"""Characters of a key that vendors repeat where they mask the rest."""
 
 
 def one_line(text: str, secret: str = "") -> str:
-    """``text`` on one line, shortened, without ``secret``."""
-    flat = " ".join((text.replace(secret, "***") if secret else text).split())
+    """``text`` on one line, shortened, without ``secret``, also where only its middle is masked."""
+    if secret:
+        text = text.replace(secret, "***")
+    if len(secret) >= _LONG:
+        text = re.sub(re.escape(secret[:_BEGINNING]) + r"\S*", "***", text)
+    flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+
+
+def without(content: bytes, secret: str) -> bytes:
+    """What a server sent, without the key it was sent; a stand-in for a key may be part of a reply and stays."""
+    return content.replace(secret.encode(), b"***") if len(secret) >= _LONG else content
 
 
 def storable(text: str) -> str:

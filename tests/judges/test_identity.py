@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from judges.identity import judgment_id
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
-from judges.types import AnnotatedDocument, Answer, Document, Prompt, Query, ReplyContract, Task
+from judges.types import AnnotatedDocument, Answer, Document, ListRule, Prompt, Query, ReplyContract, Task
 from tests.support.prompts import BAD, GOOD, QUERY, VACUUM, bracketed, criteria, pairwise, relevance
 
 JUDGE = {"provider": "openai", "model": "gpt-x", "temperature": 0.0, "seed": None}
@@ -46,6 +46,8 @@ CHANGES = {
     "label of two": replace(relevance(), contract=replace(TWO, label="label")),
     "other label of two": replace(relevance(), contract=replace(TWO, label="match")),
     "form": replace(relevance(), contract=replace(relevance().contract, form="brackets")),
+    "list": replace(relevance(), contract=ReplyContract("", {}, "list", listed=ListRule("questions", 10, 10))),
+    "longer list": replace(relevance(), contract=ReplyContract("", {}, "list", listed=ListRule("questions", 10, 20))),
     "nothing": relevance(),
 }
 

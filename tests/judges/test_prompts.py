@@ -20,6 +20,7 @@ from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, W
 
 TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
 TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
+TASKS |= {"exam_questions": Task.QUESTIONS}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -285,7 +286,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, A: 1}}\n  form: word", "must differ in more than case"),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 1}}\n  form: word\n  reason: why", "no room for a reason"),
-        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets', 'word' or 'text'"),
+        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets', 'word', 'text' or 'list'"),
     ],
 )
 def test_a_wrong_prompt_file_is_one_line_with_file_and_key(

@@ -210,3 +210,21 @@ def test_an_error_that_is_bare_text_is_kept(sdk: str) -> None:
     error = error_of_answer(404, {}, {"error": "model 'judge-x' not found, try pulling it first"}, sdk)
     assert (type(error), error.cause) == (JudgeStoppedError, "unknown_model")
     assert "try pulling it first" in str(error)
+
+
+async def test_a_redirect_is_not_followed_with_the_key(sdk: str) -> None:
+    with LLMServer() as other:
+        error = await failure(sdk, Reply(status=307, headers={"Location": f"{other.anthropic_url}/elsewhere"}))
+        assert other.calls == []
+    assert error.cause == "unknown_model"
+    assert "HTTP 307" in str(error)
+    assert "base_url" in str(error)
+
+
+async def test_a_key_whose_middle_is_masked_is_masked_whole(sdk: str) -> None:
+    error = await failure(
+        sdk, Reply(status=401, text=f"Incorrect API key provided: {KEY[:9]}*******{KEY[-4:]}. Sorry.")
+    )
+    assert KEY[:9] not in str(error)
+    assert KEY[-4:] not in str(error)
+    assert str(error).endswith("Incorrect API key provided: *** Sorry.")

@@ -18,7 +18,8 @@ def steady_text(request: Mapping[str, Any]) -> str:
     A verdict prefers the answer with the larger hash, so that both orders of a game agree; anything else is chosen by a
     hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
 
-    To a question about one passage, free of any schema, the answer is the passage's first sentence.
+    A list is filled up with made-up questions. To a question about one passage, free of any schema, the answer is the
+    passage's first sentence.
 
     Args:
         request: the body of a chat completion or messages request, with a JSON schema, or whose system message asks
@@ -34,9 +35,19 @@ def steady_text(request: Mapping[str, Any]) -> str:
         return f"Read both.\n[[{_choice('verdict', words, texts, user)}]]"
     reply: dict[str, Any] = {}
     for name, rule in schema["properties"].items():
+        if rule["type"] == "array":
+            reply[name] = _written(rule, texts)
+            continue
         words = rule.get("enum")
         reply[name] = "Read with care." if words is None else _choice(name, words, texts, user)
     return json.dumps(reply)
+
+
+def _written(rule: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:
+    """As many texts as the list may have, each of its own, the same for the same material."""
+    most = max(map(int, re.findall(r"\d+", rule["description"])))
+    subject = " ".join(" ".join(texts.values()).split()[:6])
+    return [f"What is part {number} of {subject}?" for number in range(1, most + 1)]
 
 
 def _choice(name: str, words: list[Any], texts: Mapping[str, str], user: str) -> Any:

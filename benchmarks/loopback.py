@@ -1,0 +1,90 @@
+"""A scripted server on this machine, in a process of its own, that answers every call after a fixed delay.
+
+It speaks what the tests' server speaks, and of OpenAI's responses endpoint what RAGElo asks: a verdict by its schema.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+
+_WORDS = "Read with care."
+
+
+@contextmanager
+def server(delay_ms: float) -> Iterator[str]:
+    """The base URL of a server that answers after ``delay_ms``."""
+    command = [sys.executable, "-m", "benchmarks.loopback", "--delay-ms", str(delay_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        try:
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            process.kill()
+
+
+def asked(base_url: str) -> int:
+    """How many calls a server got so far, by its own log."""
+    with urllib.request.urlopen(base_url.removesuffix("/v1") + "/log", timeout=60) as answer:
+        return int(json.load(answer)["count"])
+
+
+def replied(call: Call, delay_s: float) -> Reply:
+    """What the server says to one call."""
+    if not call.path.endswith("/responses"):
+        return replace(steady_judge(call), delay_s=delay_s)
+    rule = call.body["text"]["format"]["schema"]
+    said = {name: _value(name, field) for name, field in rule["properties"].items()}
+    return Reply(body=_response(call.body["model"], json.dumps(said)), delay_s=delay_s)
+
+
+def _value(name: str, field: dict[str, Any]) -> Any:
+    if name == "winner":
+        return "A"
+    return [_WORDS] if field.get("type") == "array" else _WORDS
+
+
+def _response(model: str, text: str) -> dict[str, Any]:
+    content = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [content]}
+    usage = {
+        "input_tokens": 500,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 550,
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "model": model,
+        "output": [message],
+        "parallel_tool_calls": False,
+        "tool_choice": "none",
+        "tools": [],
+        "usage": usage,
+    }
+
+
+def main() -> None:
+    """Serve until the process is ended; print the port first."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--delay-ms", type=float, default=0.0)
+    delay_s = parser.parse_args().delay_ms / 1000
+    LLMServer(lambda call: replied(call, delay_s)).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Runs that meet a full disk, a lock, a store that cannot be written or read, or are told to end.
+
+Runs are the real command in a process of its own: one clear line, the exit status that ``main`` documents, a whole
+store, and no paid reply lost in silence.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import load_config
+from judges.types import Judgment
+from tests.conftest import Ended
+from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragarena, start
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.tournaments import results, write_data
+
+QUERIES = 20
+ALL = QUERIES * 6
+FILE = """
+name: hard
+store: kept/store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: m, base_url: '{url}', api_key_env: JUDGE_KEY, concurrency: 4}}}}
+pairwise: {{judges: judge, documents: {{include: false}}}}
+ratings: {{min_coverage: 0, bootstrap: {{samples: 20}}}}
+"""
+
+
+def wordily(call: Call) -> Reply:
+    """Replies of some length, so that a small disk is soon full."""
+    reply = steady_judge(call)
+    return Reply(text=(reply.text or "").replace("Read with care.", "Read with care. " * 100), delay_s=0.005)
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer(wordily) as running:
+        yield running
+
+
+@pytest.fixture
+def config(tmp_path: Path, server: LLMServer) -> Path:
+    """A tournament that nobody ran yet; its store goes into a folder of its own."""
+    write_data(tmp_path, [f"q{number}" for number in range(QUERIES)])
+    (tmp_path / "kept").mkdir()
+    path = tmp_path / "hard.yaml"
+    path.write_text(FILE.format(url=server.openai_url))
+    return path
+
+
+@pytest.fixture
+def played(config: Path) -> Path:
+    """The same, with everything judged."""
+    assert ragarena(config.parent, "run", config).status == 0
+    return config
+
+
+def store_of(config: Path) -> Path:
+    return config.parent / "kept/store.db"
+
+
+def kept(config: Path) -> int:
+    return sum(isinstance(result, Judgment) for result in results(load_config(config)).values())
+
+
+def one_line(run: Ended, status: int = 2) -> str:
+    assert (run.status, run.out) == (status, ""), run
+    assert run.err.count("\n") == 1, run.err
+    line = run.err.rstrip()
+    assert line.startswith("error: ")
+    return line
+
+
+def whole(store: Path) -> bool:
+    with closing(sqlite3.connect(store)) as connection:
+        return list(connection.execute("PRAGMA integrity_check")) == [("ok",)]
+
+
+def goes_on(config: Path, server: LLMServer, said_lost: int) -> None:
+    """The next run asks what is missing and nothing else; what was asked twice was said to be lost, or in flight."""
+    there = kept(config)
+    assert 0 < there < ALL
+    asked = len(server.calls)
+    assert asked - there <= said_lost + 4, "every reply is stored, or said to be lost, or was in flight"
+    assert ragarena(config.parent, "run", config).status == 0
+    assert kept(config) == ALL
+    assert len(server.calls) == asked + ALL - there
+    assert max(Counter(call.sha256 for call in server.calls).values()) <= 2
+
+
+def lost(line: str) -> int:
+    told = re.search(r"; replies that came and could not be kept: (\d+)$", line)
+    assert told is not None, line
+    return int(told[1])
+
+
+def test_a_file_that_may_not_grow_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
+    line = one_line(ragarena(config.parent, "run", config, hardship=files_at_most(400_000)))
+    assert f"{store_of(config)}: the disk is full or fails" in line
+    assert whole(store_of(config))
+    goes_on(config, server, lost(line))
+
+
+SMALL_DISK = """
+mount -t tmpfs -o size=400k none kept || exit 99
+"$@"
+status=$?
+mkdir -p saved && cp kept/* saved/
+exit $status
+"""
+
+
+def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
+    """A real one of 400 kB, mounted where only the child and its shell see it."""
+    shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare is not installed")
+    run = ended(start([*shell, *command("run", config)], config.parent))
+    if run.status in {1, 99} and "error: " not in run.err:
+        pytest.skip(f"no mount is allowed here: {run.err.strip()}")
+    line = one_line(run)
+    assert f"{store_of(config)}: the disk is full" in line
+    shutil.copytree(config.parent / "saved", config.parent / "kept", dirs_exist_ok=True)
+    assert whole(store_of(config))
+    goes_on(config, server, lost(line))
+
+
+def impatient(seconds: float) -> str:
+    """Python that makes a process wait less for a lock than its half minute."""
+    return f"import arena.store.engine as engine; engine._PATIENCE_S = {seconds}"
+
+
+def test_a_store_that_is_locked_throughout_is_one_line(played: Path, server: LLMServer) -> None:
+    asked = len(server.calls)
+    with closing(sqlite3.connect(store_of(played), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        run = ended(start(command("run", played, before=impatient(0.2)), played.parent))
+        assert f"{store_of(played)}: another program keeps it locked" in one_line(run)
+        assert ragarena(played.parent, "leaderboard", played).status == 0, "readers do not wait"
+        other.execute("ROLLBACK")
+    assert len(server.calls) == asked
+    assert kept(played) == ALL
+
+
+def test_a_store_that_is_locked_during_a_run_loses_no_reply_in_silence(config: Path, server: LLMServer) -> None:
+    child = start(command("run", config, before=impatient(0.3)), config.parent)
+    wait_until(lambda: len(server.calls) >= 12, child)
+    with closing(sqlite3.connect(store_of(config), isolation_level=None, timeout=10)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        line = one_line(ended(child))
+        other.execute("ROLLBACK")
+    assert f"{store_of(config)}: another program keeps it locked" in line
+    assert whole(store_of(config))
+    goes_on(config, server, lost(line))
+
+
+@pytest.mark.parametrize("shut", ["file", "folder"])
+def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path, server: LLMServer, shut: str) -> None:
+    before, asked = store_of(played).read_bytes(), len(server.calls)
+    table = played.parent / "v.csv"
+    table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
+    folder = played.parent / "kept"
+    closed = store_of(played) if shut == "file" else folder
+    closed.chmod(0o555)
+    try:
+        for arguments in (("run", played), ("import", table, "--store", store_of(played))):
+            line = one_line(ragarena(played.parent, *arguments, hardship=bound_by_permissions))
+            assert f"{store_of(played)}: cannot be written; mend its permissions" in line
+        assert ragarena(played.parent, "leaderboard", played, hardship=bound_by_permissions).status == 0
+        if shut == "folder":
+            new = folder / "new.db"
+            line = one_line(ragarena(played.parent, "import", table, "--store", new, hardship=bound_by_permissions))
+            assert f"{new}: cannot be opened; mend the permissions" in line
+    finally:
+        closed.chmod(0o755)
+    assert store_of(played).read_bytes() == before
+    assert len(server.calls) == asked
+
+
+def garbage_header(store: Path) -> None:
+    with store.open("r+b") as file:
+        file.write(b"\xde\xad\xbe\xef" * 25)
+
+
+def cut_in_the_middle(store: Path) -> None:
+    store.write_bytes(store.read_bytes()[: store.stat().st_size // 2 // 4096 * 4096])
+
+
+def pages_overwritten(store: Path) -> None:
+    whole = store.read_bytes()
+    middle = len(whole) // 2
+    store.write_bytes(whole[:8192] + b"\x5a" * (middle - 8192) + whole[middle:])
+
+
+def settings_unreadable(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE tournament SET settings = '{\"ratings'")
+
+
+def judgments_gone(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("DROP TABLE judgment")
+
+
+def another_programs(store: Path) -> None:
+    store.unlink()
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("CREATE TABLE album (title TEXT)")
+
+
+def newer(store: Path) -> None:
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE state SET schema_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("harm", "said", "at_once"),
+    [
+        (garbage_header, "not a ragarena store, or damaged", True),
+        (cut_in_the_middle, "damaged; restore a copy", True),
+        (pages_overwritten, "damaged; restore a copy", False),
+        (settings_unreadable, "damaged; restore a copy", False),
+        (judgments_gone, "damaged; restore a copy", True),
+        (another_programs, "not a ragarena store", True),
+        (newer, "written by another version", True),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
+    cli: Any, played: Path, server: LLMServer, harm: object, said: str, at_once: bool
+) -> None:
+    """``at_once`` is whether opening it tells, so that a run stops before it asks or writes anything."""
+    assert callable(harm)
+    harm(store_of(played))
+    before, asked = store_of(played).read_bytes(), len(server.calls)
+    runs = [cli(*command, played) for command in (["leaderboard"], ["failures"])]
+    runs.append(cli("export", played, played.parent / "out.csv"))
+    if at_once:
+        runs += [ragarena(played.parent, "run", played), cli("ui", played)]
+    for run in runs:
+        assert f"{store_of(played)}: {said}" in one_line(run)
+    assert store_of(played).read_bytes() == before
+    assert len(server.calls) == asked
+    assert not (played.parent / "out.csv").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
+    config: Path, server: LLMServer, number: signal.Signals
+) -> None:
+    child = start(command("run", config), config.parent)
+    wait_until(lambda: len(server.calls) >= 12, child)
+    child.send_signal(number)
+    run = ended(child)
+    asked = len(server.calls)
+    assert run.status == 3
+    assert "Bradley-Terry" in run.out
+    assert f"{ALL - asked} left of {ALL}" in run.err
+    assert run.err.splitlines()[-1].startswith("incomplete: ")
+    assert "Traceback" not in run.err
+    assert kept(config) == asked < ALL
+    assert whole(store_of(config))
+
+
+def wait_until(come: object, child: subprocess.Popen[str]) -> None:
+    assert callable(come)
+    deadline = time.monotonic() + 30
+    while not come():
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
