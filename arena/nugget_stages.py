@@ -6,15 +6,18 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
 from arena.schedule import answering
 from arena.store import Result, Wanted
+from judges.errors import ConfigError, DataError
 from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
 from judges.prompts import PromptTemplate
-from judges.types import Judgment, Prompt, Task
-from retrieval_eval.nuggets.creation import BATCH, batches, kept_nuggets, updated_list
+from judges.types import Answer, Judgment, Prompt, Task
+from retrieval_eval.nuggets.creation import BATCH, batches, kept_nuggets, updated_list, windows
+from retrieval_eval.nuggets.files import read_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support, make_nuggets
 
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
@@ -67,22 +70,43 @@ class NuggetStages:
     ) -> None:
         self._section, self._data, self._templates, self._banks = section, data, templates, banks
         self._agents = answering(data)
+        self._check_grades()
         self._queries: dict[str, _Growing] = {}
 
-    def begin(self, query_id: str, documents: Sequence[str] = ()) -> Release:
+    def _check_grades(self) -> None:
+        template = self._templates[Task.ASSIGNMENT]
+        (words,) = template.reply.choices.values()
+        if len(set(words.values())) != self._section.assign.grades:
+            raise ConfigError(
+                f"nuggets.assign.grades: {self._section.assign.grades}, but the prompt {template.name!r} has "
+                f"{len(set(words.values()))}"
+            )
+
+    @property
+    def reads_documents(self) -> bool:
+        """Whether nuggets are made of documents, and not given."""
+        return self._banks is None
+
+    def has_begun(self, query_id: str) -> bool:
+        """Whether ``begin`` was called for a query."""
+        return query_id in self._queries
+
+    def begin(self, query_id: str, ranked: Sequence[str], labels: Mapping[str, int]) -> Release:
         """Begin with a query.
 
         Args:
             query_id: the query.
-            documents: its relevant documents in the order they are read; none count where banks are given.
+            ranked: its documents, best first; where banks are given, none is read.
+            labels: relevance of documents; those that failed have none and are not read.
         """
         if self._banks is not None:
-            windows: Sequence[Sequence[str]] = [()] if query_id in self._banks else []
+            read: Sequence[Sequence[str]] = [()] if query_id in self._banks else []
         else:
-            assert self._section.create is not None
-            windows = batches(documents, self._section.create.window)
-        self._queries[query_id] = _Growing(windows)
-        turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in range(1, len(windows) + 1)]
+            create = self._section.create
+            assert create is not None
+            read = windows(ranked, labels, from_label=create.from_label, size=create.window)
+        self._queries[query_id] = _Growing(read)
+        turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in range(1, len(read) + 1)]
         return Release(turns, turns[:1])
 
     def take(self, want: Wanted, result: Result) -> Release:
@@ -144,6 +168,21 @@ class NuggetStages:
             return _empty_answer_id(_length(want.other)) if empty else None
         return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
 
+    def check(self) -> None:
+        """Render a prompt of each task, so that a template that fails does so before anything is sent.
+
+        Raises:
+            PromptError: a prompt file cannot be used.
+        """
+        query = next(iter(self._data.queries.values()))
+        answer = next(iter(self._data.answers.values()), Answer(query.query_id, "", ""))
+        documents = list(self._data.documents.values())[:1]
+        if (create := self._section.create) is not None:
+            for so_far in ((), ("a fact",)):
+                creation_prompt(self._templates[Task.NUGGETS], query, documents, so_far, create.most)
+            importance_prompt(self._templates[Task.IMPORTANCE], query, ["a fact"])
+        assignment_prompt(self._templates[Task.ASSIGNMENT], query, answer, ["a fact"])
+
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
         """The judgments that need no call, as the store keeps them."""
         nothing = "The answer is empty."
@@ -154,6 +193,39 @@ class NuggetStages:
             for task in (Task.NUGGETS, Task.IMPORTANCE):
                 said = _said(bank, task)
                 yield task, "bank", _free(_given_id(task, said), said, "Given in a file of nuggets.")
+
+
+def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
+    """The names of the prompts that the configuration asks for."""
+    named = {Task.ASSIGNMENT: section.assign.prompt_name}
+    if section.create is not None:
+        named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
+    return named
+
+
+def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
+    """The banks of the file that the configuration names, those of the queries in the data.
+
+    Raises:
+        DataError: the file cannot be read, or has nuggets for none of the queries.
+    """
+    if section.bank is None:
+        return None
+    banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
+    if not banks:
+        raise DataError(section.bank, "has nuggets for none of the queries; are the ids the same?")
+    return banks
+
+
+def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dict[str, Any]:
+    """What of the section goes into the store: prompts by name and version, a bank by its content."""
+    settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
+    settings["assign"]["prompt"] = prompts[Task.ASSIGNMENT]
+    if section.create is not None:
+        settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
+    if section.bank is not None:
+        settings["bank"] = hashlib.sha256(section.bank.read_bytes()).hexdigest()[:12]
+    return settings
 
 
 def listed(judgment: Judgment) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from functools import cached_property
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
+from arena.nugget_stages import NUGGET_TASKS, NuggetStages, nugget_prompts, read_bank
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
@@ -37,10 +38,14 @@ class Prompting:
     assume_relevant: bool = False
 
     def wants(self) -> Iterator[Wanted]:
-        """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need."""
+        """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need.
+
+        What nuggets need is known only as they come about (``nuggets``).
+        """
         stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
         for task in self.tasks():
-            yield from self._repeated(stages[task]())
+            if task in stages:
+                yield from self._repeated(stages[task]())
 
     def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
         """Each want as often as its judge is asked."""
@@ -53,7 +58,8 @@ class Prompting:
         """The stages that the configuration asks for, in the order they are done."""
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
-        return [task for task, section in sections.items() if section is not None]
+        tasks = [task for task, section in sections.items() if section is not None]
+        return tasks if self.nuggets is None else [*tasks, *NUGGET_TASKS]
 
     def _relevance(self) -> Iterator[Wanted]:
         section = self.config.retrieval
@@ -112,6 +118,8 @@ class Prompting:
         trial = replace(self, assume_relevant=True)
         for want in {want.task: want for want in self.wants()}.values():
             trial.prompt(want)
+        if self.nuggets is not None:
+            self.nuggets.check()
 
     def _check_thresholds(self) -> None:
         """An answer judge whose threshold no label can reach would be shown no document, and nobody would notice."""
@@ -135,7 +143,22 @@ class Prompting:
         """
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
-        return {task: load_prompt(section.prompt, task) for task, section in sections.items() if section is not None}
+        named = {task: section.prompt for task, section in sections.items() if section is not None}
+        if config.nuggets is not None:
+            named |= nugget_prompts(config.nuggets)
+        return {task: load_prompt(name, task) for task, name in named.items()}
+
+    @cached_property
+    def nuggets(self) -> NuggetStages | None:
+        """What nuggets want, where the configuration asks for them.
+
+        Raises:
+            InputError: a prompt file or the bank cannot be used.
+        """
+        section = self.config.nuggets
+        if section is None:
+            return None
+        return NuggetStages(section, self.data, self.templates, read_bank(section, self.data))
 
     def needs_labels(self, task: Task) -> bool:
         """Whether a stage's prompts show documents with their relevance labels."""
@@ -154,7 +177,9 @@ class Prompting:
         return first.text == second.text
 
     def without_call(self, want: Wanted) -> str | None:
-        """The judgment of every game between equal answers, which is in each store; ``None`` for all other wants."""
+        """The judgment of every game between equal answers, and those that nuggets have without a call."""
+        if want.task in NUGGET_TASKS and self.nuggets is not None:
+            return self.nuggets.without_call(want)
         return IDENTICAL if want.task is Task.PAIRWISE and self.equal_answers(want) else None
 
     def prompt(self, want: Wanted) -> Prompt | None:
@@ -163,6 +188,8 @@ class Prompting:
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
     def _rendered(self, want: Wanted) -> Prompt | None:
+        if want.task in NUGGET_TASKS and self.nuggets is not None:
+            return self.nuggets.prompt(want)
         query, template = self.data.queries[want.query_id], self.templates[want.task]
         if want.task is Task.RELEVANCE:
             return relevance_prompt(template, query, self.data.documents[want.item])
@@ -215,6 +242,26 @@ class Prompting:
                     return None
                 annotated.append(AnnotatedDocument(document, section.threshold))
         return annotated
+
+    def labels_of(self, query_id: str) -> dict[str, int] | None:
+        """Labels by document, without those that failed; ``None`` while one may still come."""
+        if self.config.retrieval is None:
+            return {}
+        labels = {}
+        for doc_id in self._pool(query_id, None):
+            result = self.labels.get((query_id, doc_id))
+            if isinstance(result, Judgment):
+                labels[doc_id] = label_of(result.outcome)
+            elif result is None or result.cause in RETRIED_NEXT_RUN:
+                return None
+        return labels
+
+    def ranked(self, query_id: str) -> list[str]:
+        """The query's documents by the best rank that an agent retrieved them at."""
+        best: dict[str, int] = {}
+        for entry in self.data.retrieved.get(query_id, ()):
+            best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
+        return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def _pool(self, query_id: str, agents: Collection[str] | None) -> list[str]:
         """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveGames
 from arena.feed import Lookup
 from arena.labels import Labelling
 from arena.leaderboard import game_verdicts
 from arena.ledger import Ledger, Progress
+from arena.nugget_stages import NUGGET_TASKS
+from arena.nugget_work import NuggetWork
 from arena.prompting import Prompting
 from arena.samples import Combine, combined
 from arena.store import Result, Wanted
@@ -38,6 +40,7 @@ class StageRunner:
         self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
         self._work = Work(lookup, progress, self._settled, self._judge_ended)
         self._games = prompting.adaptive_games()
+        self._nuggets = None if prompting.nuggets is None else NuggetWork(self._work, prompting.nuggets, asked)
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
@@ -64,9 +67,17 @@ class StageRunner:
                     self._labelling.take(want, known)
         for task in self._asked:
             self._begin(task, by_task[task])
-        self._close_if_over()
-        await self._work.run(self._play())
+        for query_id in self._prompting.data.queries:
+            self._begin_nuggets(query_id)
+        self._see_if_labelled()
+        await self._work.run(self._lead())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
+        await self._find_again(by_task)
+
+    async def _find_again(self, by_task: Mapping[Task, Sequence[Wanted]]) -> None:
+        """Link what is known of the stages that were not asked for, and of what the last results have led to."""
+        if self._nuggets is not None:
+            await self._nuggets.run()
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._work.known(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
@@ -88,7 +99,11 @@ class StageRunner:
         if want.task is Task.RELEVANCE:
             if self._labelling.take(want, result):
                 self._work.put(self._waiting.pop(want.query_id, ()))
-                self._close_if_over()
+                self._begin_nuggets(want.query_id)
+                self._see_if_labelled()
+        elif want.task in NUGGET_TASKS:
+            assert self._nuggets is not None
+            self._nuggets.settled(want, result)
         elif want in self._batch_open:
             self._batch_open.remove(want)
             if not self._batch_open:
@@ -98,16 +113,35 @@ class StageRunner:
         """A judge takes nothing more: labels or games that others wait for may never come."""
         config = self._prompting.config
         if config.retrieval is not None and config.retrieval.judge == judge:
-            self._close_if_over(labels_ended=True)
+            self._see_if_labelled(ended=True)
+        if self._nuggets is not None and config.nuggets is not None and config.nuggets.judge == judge:
+            self._nuggets.judge_ended()
         if config.pairwise is not None and judge in config.pairwise.judges:
             self._batch_over.set()
 
-    def _close_if_over(self, *, labels_ended: bool = False) -> None:
-        """Tell the judges that nothing more will come, once that is so."""
-        if labels_ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
+    def _see_if_labelled(self, *, ended: bool = False) -> None:
+        """Tell whoever waits that no further label will come, once that is so."""
+        if ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
             self._labels_over.set()
-            if self._games is None or Task.PAIRWISE not in self._asked:
-                self._work.close()
+            if self._nuggets is not None:
+                self._nuggets.no_more_queries()
+
+    def _begin_nuggets(self, query_id: str) -> None:
+        """A query has its labels, but for those that a later run may bring: then its nuggets wait for that run."""
+        stages = self._prompting.nuggets
+        if self._nuggets is None or stages is None:
+            return
+        labels = self._prompting.labels_of(query_id) if stages.reads_documents else {}
+        if labels is not None:
+            self._nuggets.begin(query_id, self._prompting.ranked(query_id), labels)
+
+    async def _lead(self) -> None:
+        """Put in what becomes possible as results come, and tell the judges when nothing more will."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._play())
+            if self._nuggets is not None:
+                group.create_task(self._nuggets.run())
+        self._work.close()
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.
@@ -116,9 +150,9 @@ class StageRunner:
         asks where it left off. A batch that is not finished, because a judge or the run stopped, is the last one.
         """
         games = self._games
+        await self._labels_over.wait()
         if games is None or Task.PAIRWISE not in self._asked:
             return
-        await self._labels_over.wait()
         while batch := list(self._prompting.game_wants(games.choose())):
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
             self.ledger.want(Task.PAIRWISE, len(batch))
@@ -129,7 +163,6 @@ class StageRunner:
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
-        self._work.close()
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
         while batch := list(self._prompting.game_wants(games.choose())):

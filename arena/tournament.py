@@ -12,6 +12,7 @@ from arena.dataset import Dataset, load_dataset
 from arena.feed import Lookup
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.nugget_stages import nugget_settings
 from arena.prompting import Prompting
 from arena.run_files import with_runs
 from arena.samples import combinations
@@ -61,7 +62,7 @@ def run(
     data = load_data(config)
     prompting = Prompting(config, data)
     wants = list(prompting.wants())
-    if not wants:
+    if not wants and prompting.nuggets is None:
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
     asked = [task for task in prompting.tasks() if only is None or task in only]
@@ -70,7 +71,8 @@ def run(
     judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in config.judges_in_use()}
     store = Store.create(config.store)
     try:
-        store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS)])
+        free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
+        store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
         if prompting.adaptive_games() is not None:
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
@@ -115,12 +117,16 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
         "samples",
         "combine",
     }
-    settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "ratings"})
+    settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "nuggets", "ratings"})
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
     }
     settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
-    for task, template in prompting.templates.items():
-        settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
+    named = {task: f"{template.name}@{template.version}" for task, template in prompting.templates.items()}
+    for task, section in sections.items():
+        if task in named:
+            settings[section]["prompt"] = named[task]
+    if config.nuggets is not None:
+        settings["nuggets"] = nugget_settings(config.nuggets, named)
     return settings

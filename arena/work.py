@@ -95,10 +95,15 @@ class Work:
         left = [want for feed in self._feeds.values() for want in await feed.rest()]
         for chunk in chunks([*left, *further], _LOOKED_UP_AT_ONCE):
             for entry, known in self.lookup.known(chunk):
-                if isinstance(known, Judgment):
-                    self.ledger.count(entry.want, "known", known)
-                elif known is not None and not self.lookup.to_be_asked(known):
-                    self.ledger.count(entry.want, "failed", known)
+                if known is not None:
+                    self.count_known(entry.want, known)
+
+    def count_known(self, want: Wanted, known: Result) -> None:
+        """Count a want that nobody is asked for; a failure that the next run asks again is left."""
+        if isinstance(known, Judgment):
+            self.ledger.count(want, "known", known)
+        elif not self.lookup.to_be_asked(known):
+            self.ledger.count(want, "failed", known)
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, in their order; nobody is asked."""

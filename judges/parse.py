@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import ReplyError
+from judges.labelled import bare_list, labels_schema, read_labels
 from judges.listed import list_schema, read_list
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
-_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json|python)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
@@ -39,6 +40,8 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
     if contract.listed is not None:
         return list_schema(contract.listed)
+    if contract.form == "labels":
+        return labels_schema(contract)
     properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
     for name, values in contract.choices.items():
         words = list(values)
@@ -69,17 +72,25 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return _parse_word(text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
+    if contract.form == "labels":
+        bare = bare_list(_body(text), contract, _texts(inputs))
+        return ParsedReply(read_labels(bare or _judges_own_object(text, contract, inputs), contract), "")
     value = _judges_own_object(text, contract, inputs)
     if contract.listed is not None:
         return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
     return _parse_object(value, contract)
 
 
-def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
-    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end."""
+def _body(text: str) -> str:
+    """The reply without white space and the one code fence around it."""
     stripped = text.strip()
     fenced = _FENCE.match(stripped)
-    body = fenced.group(1).strip() if fenced else stripped
+    return fenced.group(1).strip() if fenced else stripped
+
+
+def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
+    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end."""
+    body = _body(text)
     found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
     if not found:
         raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")

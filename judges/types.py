@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 """What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
-list of texts. A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and
-the other fields under their names."""
+list of texts or labels. A relevance prompt that asks for more than its label gives a mapping, with the label under
+``LABEL`` and the other fields under their names."""
 
-Form: TypeAlias = Literal["json", "brackets", "word", "text", "list"]
+Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels"]
 """How a reply is written, see ``ReplyContract``."""
 
 LABEL = "label"
@@ -78,6 +78,9 @@ class Task(StrEnum):
     CRITERIA = "criteria"
     EXTRACTION = "extraction"
     QUESTIONS = "questions"
+    NUGGETS = "nuggets"
+    IMPORTANCE = "importance"
+    ASSIGNMENT = "assignment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +110,12 @@ class ReplyContract:
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
             ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
-            ``list`` is one JSON object with a list of texts, each once, and nothing else.
+            ``list`` is one JSON object with a list of texts, each once, and nothing else; ``labels`` is one JSON
+            object with a list of ``length`` words of its one choice, one for each item of the inputs.
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
         listed: of the form ``list``, which has neither reason nor choices.
+        length: of the form ``labels``, which has no reason.
     """
 
     reason: str
@@ -119,11 +124,12 @@ class ReplyContract:
     texts: tuple[str, ...] = ()
     label: str | None = None
     listed: ListRule | None = None
+    length: int | None = None
 
     @property
     def is_object(self) -> bool:
         """Whether a reply is a JSON object, which a server can be held to."""
-        return self.form in ("json", "list")
+        return self.form in ("json", "list", "labels")
 
     @property
     def counted(self) -> tuple[str, ...]:
