@@ -16,11 +16,24 @@ from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
-from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, WEATHER, criteria, pairwise, relevance
+from tests.support.prompts import (
+    BAD,
+    GOOD,
+    QUERY,
+    RELEVANCE_PROMPTS,
+    VACUUM,
+    WEATHER,
+    criteria,
+    nugget_prompts,
+    pairwise,
+    relevance,
+)
 
 TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
 TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
 TASKS |= {"exam_questions": Task.QUESTIONS}
+TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
+TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -127,7 +140,7 @@ def test_packaged_prompts_load_for_their_task_only(name: str) -> None:
 def test_every_prompt_quotes_the_rule_about_the_marks() -> None:
     labels = [relevance(name=name) for name in RELEVANCE_PROMPTS]
     extraction = extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, VACUUM)
-    for prompt in (pairwise(), criteria(), extraction, *labels):
+    for prompt in (pairwise(), criteria(), extraction, *labels, *nugget_prompts()):
         assert QUOTING_RULE in prompt.system
         assert "\n\n\n" not in prompt.system
 
@@ -286,7 +299,11 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, A: 1}}\n  form: word", "must differ in more than case"),
         ("{label: {min: 0, max: 3}}", "{label: {a: 0, b: 1}}\n  form: word\n  reason: why", "no room for a reason"),
-        ("reply:", "reply:\n  form: xml", "reply.form: Input should be 'json', 'brackets', 'word', 'text' or 'list'"),
+        (
+            "reply:",
+            "reply:\n  form: xml",
+            "reply.form: Input should be 'json', 'brackets'",
+        ),
     ],
 )
 def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
