@@ -16,6 +16,7 @@ from typing import Any
 from judges.errors import ReplyError
 from judges.labelled import bare_list, labels_schema, read_labels
 from judges.listed import list_schema, read_list
+from judges.self_rating import self_rating
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
 _FENCE = re.compile(r"\A```(?:json|python)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
@@ -42,7 +43,7 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
         return list_schema(contract.listed)
     if contract.form == "labels":
         return labels_schema(contract)
-    properties: dict[str, Any] = {name: {"type": "string"} for name in (contract.reason, *contract.texts)}
+    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
     for name, values in contract.choices.items():
         words = list(values)
         kind = "integer" if all(isinstance(word, int) for word in words) else "string"
@@ -66,15 +67,13 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     Raises:
         ReplyError: the reply is outside the contract.
     """
-    if contract.form == "brackets":
-        return _parse_brackets(text, contract, inputs)
-    if contract.form == "word":
-        return _parse_word(text, contract, inputs)
+    quotable = {"brackets": _parse_brackets, "word": _parse_word, "labels": _parse_labels}
+    if contract.form in quotable:
+        return quotable[contract.form](text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
-    if contract.form == "labels":
-        bare = bare_list(_body(text), contract, _texts(inputs))
-        return ParsedReply(read_labels(bare or _judges_own_object(text, contract, inputs), contract), "")
+    if contract.form == "rating":
+        return ParsedReply(self_rating(text), "")
     value = _judges_own_object(text, contract, inputs)
     if contract.listed is not None:
         return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
@@ -164,12 +163,12 @@ def _letters(text: str) -> str:
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
-    expected = {contract.reason, *contract.texts, *contract.choices}
+    expected = {*contract.spoken, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
     if unknown := value.keys() - expected:
         raise ReplyError(f"the JSON object has {_names(unknown)}, which was not asked for")
-    reason, *texts = (_text(name, value[name]) for name in (contract.reason, *contract.texts))
+    reason, *texts = (_text(name, value[name]) for name in contract.spoken) if contract.reason else ("",)
     chosen = {name: _chosen(name, value[name], allowed) for name, allowed in contract.choices.items()}
     if contract.label is not None:
         label = chosen.pop(contract.label)
@@ -232,6 +231,12 @@ def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
+
+
+def _parse_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One label per item, as the object that was asked for or as the bare list of the published prompts."""
+    bare = bare_list(_body(text), contract, _texts(inputs))
+    return ParsedReply(read_labels(bare or _judges_own_object(text, contract, inputs), contract), "")
 
 
 def _parse_text(text: str, contract: ReplyContract) -> ParsedReply:

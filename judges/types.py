@@ -12,7 +12,7 @@ Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 list of texts or labels. A relevance prompt that asks for more than its label gives a mapping, with the label under
 ``LABEL`` and the other fields under their names."""
 
-Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels"]
+Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels", "rating"]
 """How a reply is written, see ``ReplyContract``."""
 
 LABEL = "label"
@@ -78,6 +78,8 @@ class Task(StrEnum):
     CRITERIA = "criteria"
     EXTRACTION = "extraction"
     QUESTIONS = "questions"
+    GRADING = "grading"
+    ANSWER_CHECK = "answer_check"
     NUGGETS = "nuggets"
     IMPORTANCE = "importance"
     ASSIGNMENT = "assignment"
@@ -103,7 +105,7 @@ class ReplyContract:
     """What a reply must consist of.
 
     Attributes:
-        reason: name of the text field that explains the choice.
+        reason: name of the text field that explains the choice; empty where there is none.
         choices: for each field that counts, its allowed words (or whole numbers) and their values. A single
             field makes the outcome a plain value, several make it a mapping.
         form: ``json`` is one JSON object; ``brackets`` is free text that ends in ``[[word]]``, the form of
@@ -111,7 +113,8 @@ class ReplyContract:
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
             ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
             ``list`` is one JSON object with a list of texts, each once, and nothing else; ``labels`` is one JSON
-            object with a list of ``length`` words of its one choice, one for each item of the inputs.
+            object with a list of ``length`` words of its one choice, one for each item of the inputs; ``rating`` is one
+            whole number from 0 to 5 and no explanation, the form of the published self-rating prompts.
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
         listed: of the form ``list``, which has neither reason nor choices.
@@ -125,6 +128,11 @@ class ReplyContract:
     label: str | None = None
     listed: ListRule | None = None
     length: int | None = None
+
+    @property
+    def spoken(self) -> tuple[str, ...]:
+        """Names of the fields of free text."""
+        return (self.reason, *self.texts) if self.reason else self.texts
 
     @property
     def is_object(self) -> bool:

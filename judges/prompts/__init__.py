@@ -57,7 +57,7 @@ class PromptTemplate(Section):
         """Fill the templates.
 
         Args:
-            inputs: the texts; templates see ``query``, ``documents``, ``document``, ``answers``, ``answer``.
+            inputs: the texts; templates see ``query``, ``documents``, ``document``, ``answers``, ``answer``, ``items``.
             contract: replaces the file's own, for prompts whose choices come from the configuration.
             options: further names for the templates.
 
@@ -71,6 +71,7 @@ class PromptTemplate(Section):
             "document": inputs.documents[0].document if inputs.documents else None,
             "answers": inputs.answers,
             "answer": inputs.answers[0] if inputs.answers else None,
+            "items": inputs.items,
             "quoting_rule": QUOTING_RULE,
             "reply_rule": reply_rule(held_to),
             **options,

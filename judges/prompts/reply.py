@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator
 from judges.labelled import labels_rule
 from judges.listed import list_rule
 from judges.sections import Section, nearest
+from judges.self_rating import HIGHEST_RATING
 from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, word_per_value
 
 Words: TypeAlias = Mapping[str | int, int | str]
@@ -24,6 +25,9 @@ _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
 }
 """Tasks whose replies are lists of labels: those that a prompt must have, and those that it may have."""
 
+_HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1}
+"""Of the tasks whose replies are one grade from 0."""
+
 _COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
 
 
@@ -37,6 +41,10 @@ class Scale(Section):
 def whole_numbers(low: int, high: int) -> Words:
     """The choices of a scale from ``low`` to ``high``, both included."""
     return {number: number for number in range(low, high + 1)}
+
+
+RATINGS = whole_numbers(0, HIGHEST_RATING)
+"""The scale of self-ratings (EXAM++, 4.2.2)."""
 
 
 def _words(given: object) -> Words:
@@ -77,6 +85,8 @@ class ReplySection(Section):
             return ReplyContract("", {}, "list", listed=ListRule(self.listed))
         if self.form == "labels":
             return ReplyContract("", self.choices, "labels")
+        if self.form == "rating":
+            return ReplyContract("", {"rating": RATINGS}, "rating")
         several = len(self.choices) > 1 or bool(self.texts)
         label = (self.label or next(iter(self.choices))) if several else None
         return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
@@ -93,7 +103,7 @@ class ReplySection(Section):
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
         self._check_form(task)
-        if task in _LISTING or task in _LABELLING:
+        if task in _LISTING or task in _LABELLING or self.form == "rating":
             return
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
@@ -106,6 +116,8 @@ class ReplySection(Section):
             self._check_verdict()
         elif task is Task.EXTRACTION:
             self._check_words_for_texts()
+        elif task in _HIGHEST_GRADE:
+            self._check_grade(task)
         else:
             self._check_label()
         if self.form != "json" and (len(self.choices) > 1 or self.texts):
@@ -122,6 +134,8 @@ class ReplySection(Section):
         if task in _LABELLING:
             self._check_labels(*_LABELLING[task])
             return
+        if self.form == "rating" and (task is not Task.GRADING or self.model_fields_set - {"form", "typical_tokens"}):
+            raise ValueError("reply.form: 'rating' is a form of grading prompts, and has no fields of its own")
         if task not in _LISTING:
             if self.form == "list" or self.listed is not None:
                 raise ValueError(f"reply: a {task.value} prompt does not ask for a list")
@@ -162,6 +176,16 @@ class ReplySection(Section):
         if any(not isinstance(value, str) for value in words.values()):
             raise ValueError("reply.choices: the words of an extraction prompt stand for texts")
 
+    def _check_grade(self, task: Task) -> None:
+        if len(self.choices) != 1 or self.texts or self.label:
+            raise ValueError(f"reply: a {task.value} prompt asks for one choice besides the reason")
+        (words,) = self.choices.values()
+        highest = _HIGHEST_GRADE[task]
+        if not set(words.values()) <= set(range(highest + 1)):
+            raise ValueError(
+                f"reply.choices: the values of a {task.value} prompt are whole numbers from 0 to {highest}"
+            )
+
     def _check_label(self) -> None:
         if not self.choices:
             raise ValueError("reply.choices: a relevance prompt asks for at least one choice, the label")
@@ -189,10 +213,10 @@ class ReplySection(Section):
 
 def reply_rule(contract: ReplyContract) -> str:
     """How to reply, in words, for models that are not held to a schema."""
-    if contract.listed is not None:
-        return list_rule(contract.listed)
-    if contract.form == "labels":
-        return labels_rule(contract)
+    if contract.form in ("list", "labels"):
+        return labels_rule(contract) if contract.listed is None else list_rule(contract.listed)
+    if contract.form == "rating":
+        return f"Reply with one whole number from 0 to {HIGHEST_RATING} and nothing else."
     if contract.form == "word":
         (allowed,) = contract.choices.values()
         return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."
@@ -202,7 +226,7 @@ def reply_rule(contract: ReplyContract) -> str:
     if contract.form == "brackets":
         (allowed,) = contract.choices.values()
         return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."
-    fields = [f'"{name}", a text' for name in (contract.reason, *contract.texts)]
+    fields = [f'"{name}", a text' for name in contract.spoken]
     fields += [f'"{name}", one of {", ".join(map(_json_word, words))}' for name, words in contract.choices.items()]
     return f"Reply with one JSON object and nothing else. Its keys, in this order: {'; '.join(fields)}."
 

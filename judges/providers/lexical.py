@@ -40,7 +40,7 @@ class LexicalProvider:
     """Judges by shared words, for any contract.
 
     - A document: BM25 share of the query (``bm25_share``). Of m labels in order of value, the k-th above the lowest
-      needs k / (m - 1) of ``FULL_SHARE``.
+      needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: likewise, the item in place of the query.
     - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
       against the documents shown, which all count alike.
     - Items and an answer, one label for each: share of the item's words in the answer (``item_share``). Of m labels,
@@ -61,7 +61,7 @@ class LexicalProvider:
         """
         inputs, contract = prompt.inputs, prompt.contract
         if contract.form in ("text", "list"):
-            raise RejectedError("bad_request", "the lexical judge counts words and cannot write a text of its own")
+            raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer or a list")
         if contract.form == "labels":
             return Completion(_labelled(inputs, contract), MODEL)
         match len(inputs.answers):
@@ -91,11 +91,14 @@ def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
 
 
 def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
-    share = bm25_share(inputs.query.text, inputs.documents[0].document.text)
-    position = min(1.0, share / FULL_SHARE)
-    scales = {name: _in_order(words) for name, words in contract.choices.items()}
-    chosen = {name: scale[int(position * (len(scale) - 1))] for name, scale in scales.items()}
-    return chosen, f"BM25 share of the question's words in the document {share:.3f}, {FULL_SHARE} counts as full."
+    asked = inputs.items or (inputs.query.text,) * len(contract.choices)
+    shares = [bm25_share(text, inputs.documents[0].document.text) for text in asked]
+    chosen = {}
+    for (name, words), share in zip(contract.choices.items(), shares, strict=True):
+        scale = _in_order(words)
+        chosen[name] = scale[int(min(1.0, share / FULL_SHARE) * (len(scale) - 1))]
+    shown = ", ".join(f"{share:.3f}" for share in dict.fromkeys(shares))
+    return chosen, f"BM25 share of the question's words in the document {shown}, {FULL_SHARE} counts as full."
 
 
 def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
@@ -153,5 +156,5 @@ def _reply(reason: str, chosen: Mapping[str, str | int], contract: ReplyContract
     if contract.form != "json":
         (word,) = chosen.values()
         return f"{reason}\n[[{word}]]" if contract.form == "brackets" else str(word)
-    texts = dict.fromkeys((contract.reason, *contract.texts), reason)
+    texts = dict.fromkeys(contract.spoken, reason)
     return json.dumps({**texts, **chosen}, ensure_ascii=False)

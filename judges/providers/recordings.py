@@ -88,8 +88,8 @@ def reply_of(row: Row, contract: ReplyContract) -> str:
         return str(next(iter(chosen.values())))
     if contract.form == "brackets":
         return f"{reason}\n[[{next(iter(chosen.values()))}]]"
-    texts = {name: row.text(name) for name in contract.texts}
-    return json.dumps({contract.reason: reason, **texts, **chosen}, ensure_ascii=False)
+    texts = {name: reason if name == contract.reason else row.text(name) for name in contract.spoken}
+    return json.dumps({**texts, **chosen}, ensure_ascii=False)
 
 
 def says_nothing(row: Row, contract: ReplyContract) -> bool:

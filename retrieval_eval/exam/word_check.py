@@ -7,8 +7,8 @@ import string
 from collections.abc import Callable
 from functools import cache
 
+from judges.self_rating import Compat, is_answer, similar
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Item
-from retrieval_eval.exam.replies import Compat, is_answer, similar
 
 MOST_EDITS = 0.2
 """Of the longer string's characters; as many are too many."""

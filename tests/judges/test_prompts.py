@@ -31,7 +31,9 @@ from tests.support.prompts import (
 
 TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
 TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
-TASKS |= {"exam_questions": Task.QUESTIONS}
+TASKS |= dict.fromkeys(("exam_questions", "exam_questions_subtopic", "exam_nuggets"), Task.QUESTIONS)
+TASKS |= dict.fromkeys(("self_rating_question", "self_rating_nugget"), Task.GRADING)
+TASKS |= {"answer_check": Task.ANSWER_CHECK}
 TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
 TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
@@ -351,7 +353,9 @@ def test_a_template_that_fails_says_which(tmp_path: Path, template: str, problem
 
 
 def test_a_prompt_that_is_not_there_says_what_is(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"no prompt named 'reasoned'; there are criteria, .*, pairwise, reasoner,"):
+    with pytest.raises(
+        PromptError, match=r"no prompt named 'reasoned'; there are answer_check, .*, pairwise, reasoner,"
+    ):
         load_prompt("reasoned", Task.RELEVANCE)
     with pytest.raises(PromptError, match=r"gone\.yaml: cannot be read"):
         load_prompt(tmp_path / "gone.yaml", Task.RELEVANCE)

@@ -179,5 +179,5 @@ async def test_an_answer_in_words_is_refused_and_not_made_of_labels() -> None:
     prompt = extraction_prompt(
         load_prompt("extraction", Task.EXTRACTION), Query("q", "which layer?"), Document("d", "x")
     )
-    with pytest.raises(RejectedError, match="cannot write a text of its own"):
+    with pytest.raises(RejectedError, match="cannot write an answer"):
         await LexicalProvider().complete(prompt)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import ReplyError
+from judges.self_rating import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
 from judges.types import Answer
 from retrieval_eval.exam.items import Item
 from retrieval_eval.exam.passages import origin_of, passage_id_of, passages_of
-from retrieval_eval.exam.replies import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
 from retrieval_eval.exam.word_check import checked_grade, normalised, same_words
 
 
