@@ -12,6 +12,8 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
+from arena.nugget_board import NuggetBoard, nugget_board
+from arena.nugget_results import NuggetResults, nugget_results
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
@@ -46,6 +48,7 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
+        nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
         complete: whether every want has a judgment.
     """
 
@@ -60,6 +63,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
+    nuggets: NuggetBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -107,7 +111,12 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        _nuggets(nugget_results(store, name), how),
     )
+
+
+def _nuggets(results: NuggetResults | None, how: RatingSettings) -> NuggetBoard | None:
+    return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
 def only_tournament(store: Store) -> str:

@@ -87,6 +87,16 @@ class NuggetStages:
         """Whether nuggets are made of documents, and not given."""
         return self._banks is None
 
+    @property
+    def lowest_label(self) -> int:
+        """The lowest relevance label of the documents that are read."""
+        return 0 if self._section.create is None else self._section.create.from_label
+
+    @property
+    def most(self) -> int:
+        """Nuggets that a list has at most."""
+        return 0 if self._section.create is None else self._section.create.most
+
     def has_begun(self, query_id: str) -> bool:
         """Whether ``begin`` was called for a query."""
         return query_id in self._queries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from typing import Any, TypeAlias
 from arena.cli.console import output, print_json, printable
 from arena.cli.markup import print_csv
 from arena.cli.tables import print_table
+from arena.nugget_board import NuggetBoard
 from arena.nugget_comparison import Comparison, NuggetAgreement
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores
@@ -46,6 +48,36 @@ def print_scores(table: ScoreTable, scored: Sequence[RunScores], form: str) -> N
             print(json.dumps(_rounded(record), allow_nan=False))
     else:
         _print_score_table(table, scored)
+
+
+def nuggets_json(board: NuggetBoard) -> Row:
+    """The nugget scores of a leaderboard."""
+    return {
+        "agents": {own.run: _run_json(own) for own in board.scored},
+        "queries": len(board.table.topics),
+        "without": dict(board.without),
+        "notes": _score_notes(board.table, board.scored),
+    }
+
+
+def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:
+    """Write the nugget scores of a leaderboard as a table, its agents in this order and then by score."""
+    place = {agent: at for at, agent in enumerate(order)}
+    rows = []
+    for own in sorted(board.scored, key=lambda own: place.get(own.run, len(place))):
+        cells = []
+        for column in ("v_strict", "a"):
+            mean = own.means[column]
+            cells += [_number(mean.value), _range(mean.low, mean.high)]
+        length = "-" if own.length is None else f"{own.length:.1f}"
+        rows.append([own.run, *cells, length, f"{own.coverage:.1%}"])
+    interval = "95 %\ninterval"
+    print_table(["nuggets"], ["V\nstrict", interval, "All", interval, "length", "labels"], rows)
+    output.print(f"nuggets: means over {len(board.table.topics)} queries")
+    for why, number in Counter(board.without.values()).items():
+        output.print(f"nuggets: {number} {'query' if number == 1 else 'queries'} left out: {why}")
+    for note in _score_notes(board.table, board.scored):
+        output.print(printable(f"nuggets: {note}"))
 
 
 def print_comparison(comparison: Comparison, column: str, names: tuple[str, str], form: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from arena.adaptive_games import AdaptiveState
 from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.markup import print_csv, print_html, print_markdown
+from arena.cli.nugget_output import print_nugget_board
 from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
 from arena.cli.tables import print_table
 from arena.leaderboard import CriterionMean, Leaderboard
@@ -93,6 +94,9 @@ def _print_board(board: Leaderboard) -> None:
         output.print("no game has a verdict yet\n")
     if board.criteria:
         _print_criteria(board)
+        output.print()
+    if board.nuggets is not None:
+        print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
         output.print()
     _print_coverage(board)
 

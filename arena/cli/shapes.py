@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
+from arena.cli.nugget_output import nuggets_json
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -35,6 +36,7 @@ def board_json(board: Leaderboard) -> Row:
             "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
+            "nuggets": None if board.nuggets is None else nuggets_json(board.nuggets),
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "self_consistency": {
                 task.value: {judge: asdict(found) for judge, found in judges.items()}

@@ -80,6 +80,9 @@ class Stage(StrEnum):
     RELEVANCE = Task.RELEVANCE.value
     PAIRWISE = Task.PAIRWISE.value
     CRITERIA = Task.CRITERIA.value
+    NUGGETS = Task.NUGGETS.value
+    IMPORTANCE = Task.IMPORTANCE.value
+    ASSIGNMENT = Task.ASSIGNMENT.value
 
 
 def run(
@@ -118,10 +121,15 @@ def run(
 
 
 def _require_stages(config: Config, asked: Sequence[Task]) -> None:
-    there = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
+    sections = {
+        Task.RELEVANCE: "retrieval",
+        Task.PAIRWISE: "pairwise",
+        Task.CRITERIA: "criteria",
+        **dict.fromkeys((Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT), "nuggets"),
+    }
     for task in asked:
-        if there[task] is None:
-            section = "retrieval" if task is Task.RELEVANCE else task.value
+        section = sections[task]
+        if getattr(config, section) is None:
             raise InputError(f"--stage {task.value}: the configuration has no section {section!r}")
 
 

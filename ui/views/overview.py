@@ -21,6 +21,9 @@ STAGES: Mapping[Task, str] = {
     Task.RELEVANCE: "Documents labelled",
     Task.PAIRWISE: "Games judged, each order counted",
     Task.CRITERIA: "Answers graded",
+    Task.NUGGETS: "Turns of making nuggets",
+    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
+    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
 }
 
 FLAGS: Mapping[str, str] = {
