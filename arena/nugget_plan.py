@@ -43,9 +43,14 @@ def walk_nuggets(
             ready = [further for want, result in results for further in stages.take(want, result).ready]
 
 
+def to_be_asked(known: Result | None) -> bool:
+    """Whether the next run needs a call, by what the store knows."""
+    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
+
+
 def _result(want: Wanted, prompt: Prompt | None, known: Result | None, most: int) -> Result:
     """What is known, or a stand-in for a judgment that will be asked for."""
-    if known is not None and not (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN):
+    if known is not None and not to_be_asked(known):
         return known
     said: tuple[str, ...] = tuple(f"{number} {_TWELVE_WORDS}" for number in range(most))
     if want.task is not Task.NUGGETS:

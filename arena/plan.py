@@ -6,16 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.config import Config
-from arena.nugget_plan import walk_nuggets
+from arena.nugget_plan import to_be_asked, walk_nuggets
 from arena.prompting import Labels, Prompting
 from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
 from arena.tournament import load_data
-from judges.errors import RETRIED_NEXT_RUN, InputError
+from judges.errors import InputError
 from judges.identity import judgment_id
 from judges.pricing import FREE, list_checked, price_of
-from judges.prompts import PromptTemplate
 from judges.providers import Provider, open_provider
-from judges.types import JudgeFailure, Prompt, Task
+from judges.types import Prompt, Task
 
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
@@ -133,11 +132,20 @@ def _rows(
         """Count these wants, and return them with what is known of them."""
         prepared = list(_prepared(wants, prompting, providers))
         known = {} if store is None else store.results([ident for _, ident, _ in prepared if ident is not None])
-        for want, ident, prompt in prepared:
+        found = [(want, ident, prompt, known.get(ident or "")) for want, ident, prompt in prepared]
+        for want, ident, prompt, result in found:
             row = rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
-            result = known.get(ident) if ident is not None else None
-            _count(row, ident, prompt, result, planned, prompting.templates)
-        return [(want, ident, prompt, known.get(ident or "")) for want, ident, prompt in prepared]
+            row.wanted += 1
+            if ident == IDENTICAL:
+                row.identical += 1
+            elif prompt is None or ident in planned or not to_be_asked(result):
+                row.known += 1
+            else:
+                row.calls += 1
+                row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
+                row.output_tokens += prompting.templates[want.task].reply.typical_tokens
+                planned.update([] if ident is None else [ident])
+        return found
 
     for chunk in chunks(prompting.wants(), _CHUNK):
         count(chunk)
@@ -146,31 +154,6 @@ def _rows(
     for row in rows.values():
         _price(row, config, notes)
     return list(rows.values())
-
-
-def _count(
-    row: PlannedCalls,
-    ident: str | None,
-    prompt: Prompt | None,
-    result: Result | None,
-    planned: set[str],
-    templates: Mapping[Task, PromptTemplate],
-) -> None:
-    row.wanted += 1
-    if ident == IDENTICAL:
-        row.identical += 1
-    elif prompt is None or ident in planned or not _to_be_asked(result):
-        row.known += 1
-    else:
-        row.calls += 1
-        row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
-        row.output_tokens += templates[row.task].reply.typical_tokens
-        if ident is not None:
-            planned.add(ident)
-
-
-def _to_be_asked(result: Result | None) -> bool:
-    return result is None or (isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN)
 
 
 def _prepared(

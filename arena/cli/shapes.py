@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
-from arena.cli.nugget_output import nuggets_json
+from arena.cli.nugget_shapes import nuggets_json
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
