@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
@@ -42,10 +43,12 @@ class Prompting:
 
         What nuggets need is known only as they come about (``nuggets``).
         """
-        stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
         for task in self.tasks():
-            if task in stages:
-                yield from self._repeated(stages[task]())
+            yield from self._wants_of(task)
+
+    def _wants_of(self, task: Task) -> Iterator[Wanted]:
+        stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
+        return self._repeated(stages[task]()) if task in stages else iter(())
 
     def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
         """Each want as often as its judge is asked."""
@@ -116,8 +119,9 @@ class Prompting:
         """
         self._check_thresholds()
         trial = replace(self, assume_relevant=True)
-        for want in {want.task: want for want in self.wants()}.values():
-            trial.prompt(want)
+        for task in self.tasks():
+            for want in islice(self._wants_of(task), 1):
+                trial.prompt(want)
         if self.nuggets is not None:
             self.nuggets.check()
 

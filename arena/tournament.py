@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from arena.config import Config
@@ -87,7 +89,7 @@ def run(
 
 async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[str, Judge], stop: Stop) -> RunSummary:
     started = time.perf_counter()
-    with stopping_on_ctrl_c(stop):
+    with stopping_on_ctrl_c(stop), _settled_memory():
         try:
             await runner.run(wants)
         finally:
@@ -96,6 +98,20 @@ async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[s
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
     return RunSummary(runner.ledger.stages, summaries, stopped_lines(judges))
+
+
+@contextmanager
+def _settled_memory() -> Iterator[None]:
+    """Spare the garbage collector what is loaded by now.
+
+    Data and libraries stay until the end; looking through them again and again held up every call in flight, and cost a
+    tenth of the throughput at 64 calls at once.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _first(group: BaseException) -> BaseException:

@@ -17,6 +17,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -107,6 +108,7 @@ def table_format(path: Path | str) -> str:
     return kind
 
 
+@lru_cache(maxsize=64)  # asked for every row
 def known_format(path: Path | str) -> str | None:
     """The same, or ``None`` where the extension is none of a table."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)

@@ -15,6 +15,7 @@ from arena.config import Config
 from arena.exports import export_labels
 from arena.plan import plan
 from arena.prompting import Prompting
+from arena.qrels import export_qrels
 from arena.store import Store
 from arena.tournament import load_data
 from judges.errors import InputError
@@ -290,7 +291,7 @@ def test_a_prompt_of_one_s_own_keeps_its_fields_and_texts(tmp_path: Path) -> Non
     quote = "as it \ufffd says"
     label = {"qid": "q1", "did": "q1-all", "label": "3", "reason": "Because."}
     assert rows[0] == {**label, "kind": "opinion", "quote": quote}
-    export_labels(store, config.name, tmp_path / "labels.qrels")
+    export_qrels(store, config.name, tmp_path / "labels.qrels")
     assert (tmp_path / "labels.qrels").read_text().startswith("q1 0 q1-all 3\n")
     store.close()
 
