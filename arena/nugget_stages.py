@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
+from arena.nugget_lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
 from arena.schedule import answering
 from arena.store import Result, Wanted
-from judges.errors import ConfigError, DataError
+from judges.errors import ConfigError
 from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
 from judges.prompts import PromptTemplate
 from judges.types import Answer, Judgment, Prompt, Task
-from retrieval_eval.nuggets.creation import BATCH, batches, kept_nuggets, updated_list, windows
-from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.types import Importance, NuggetBank, Support, make_nuggets
+from retrieval_eval.nuggets.creation import BATCH, windows
+from retrieval_eval.nuggets.types import Importance, NuggetBank, Support
 
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
 """The stages that nuggets go through, in this order for each query."""
@@ -129,12 +128,12 @@ class NuggetStages:
         growing.importances[want.item] = importances_of(said)
         if sum(map(len, growing.importances.values())) < len(growing.texts):
             return Release()
-        labels = [label for span in _spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
+        labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
         growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
         wants = [
             self._want(Task.ASSIGNMENT, want.query_id, agent, span)
             for agent in self._agents.get(want.query_id, ())
-            for span in _spans(len(growing.nuggets), self._section.assign.batch)
+            for span in spans(len(growing.nuggets), self._section.assign.batch)
         ]
         return Release(wants, wants)
 
@@ -143,7 +142,7 @@ class NuggetStages:
         growing.texts = listed_nuggets(said, self._section)
         if growing.turns < len(growing.windows):
             return Release(ready=[self._want(Task.NUGGETS, query_id, str(growing.turns + 1))])
-        wants = [self._want(Task.IMPORTANCE, query_id, span) for span in _spans(len(growing.texts), self._at_once)]
+        wants = [self._want(Task.IMPORTANCE, query_id, span) for span in spans(len(growing.texts), self._at_once)]
         return Release(wants, wants)
 
     @property
@@ -167,15 +166,15 @@ class NuggetStages:
             window = [self._data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
             return creation_prompt(template, query, window, growing.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
-            return importance_prompt(template, query, _part(growing.texts, want.item))
+            return importance_prompt(template, query, part(growing.texts, want.item))
         answer = self._data.answers[want.query_id, want.item]
-        return assignment_prompt(template, query, answer, _part(growing.nuggets, want.other))
+        return assignment_prompt(template, query, answer, part(growing.nuggets, want.other))
 
     def without_call(self, want: Wanted) -> str | None:
         """The id of the judgment of what a given bank says, and of an empty answer, which states nothing."""
         if want.task is Task.ASSIGNMENT:
             empty = not self._data.answers[want.query_id, want.item].text.strip()
-            return _empty_answer_id(_length(want.other)) if empty else None
+            return _empty_answer_id(span_length(want.other)) if empty else None
         return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
 
     def check(self) -> None:
@@ -203,103 +202,6 @@ class NuggetStages:
             for task in (Task.NUGGETS, Task.IMPORTANCE):
                 said = _said(bank, task)
                 yield task, "bank", _free(_given_id(task, said), said, "Given in a file of nuggets.")
-
-
-def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
-    """The names of the prompts that the configuration asks for."""
-    named = {Task.ASSIGNMENT: section.assign.prompt_name}
-    if section.create is not None:
-        named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
-    return named
-
-
-def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
-    """The banks of the file that the configuration names, those of the queries in the data.
-
-    Raises:
-        DataError: the file cannot be read, or has nuggets for none of the queries.
-    """
-    if section.bank is None:
-        return None
-    banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
-    if not banks:
-        raise DataError(section.bank, "has nuggets for none of the queries; are the ids the same?")
-    return banks
-
-
-def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dict[str, Any]:
-    """What of the section goes into the store: prompts by name and version, a bank by its content."""
-    settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
-    settings["assign"]["prompt"] = prompts[Task.ASSIGNMENT]
-    if section.create is not None:
-        settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
-    if section.bank is not None:
-        settings["bank"] = hashlib.sha256(section.bank.read_bytes()).hexdigest()[:12]
-    return settings
-
-
-def listed(judgment: Judgment) -> tuple[str, ...]:
-    """The texts or labels of a judgment whose outcome is a list.
-
-    Raises:
-        TypeError: the outcome is of another task.
-    """
-    if not isinstance(judgment.outcome, tuple):
-        raise TypeError(f"{judgment.outcome!r} is no list")
-    return judgment.outcome
-
-
-def listed_nuggets(said: Iterable[str], section: NuggetsSection) -> tuple[str, ...]:
-    """The list after a turn, from what the judge said; a bank that was given stays as it is."""
-    return tuple(said) if section.create is None else updated_list(said, most=section.create.most)
-
-
-def importances_of(said: Iterable[str]) -> tuple[Importance | None, ...]:
-    """Importances from what was said of them; the empty text where a bank's file says nothing."""
-    return tuple(Importance(label) if label else None for label in said)
-
-
-def settled_nuggets(
-    texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
-) -> list[tuple[str, Importance | None]]:
-    """The nuggets that answers are held against: all of a bank that was given, the first ones of the judge's list."""
-    known = [label for label in labels if label is not None]
-    if section.create is None or len(known) < len(labels):
-        return list(zip(texts, labels, strict=True))
-    return [(text, label) for text, label in kept_nuggets(texts, known, keep=section.keep)]
-
-
-def settled_bank(
-    query_id: str,
-    query: str,
-    texts: Sequence[str],
-    labels: Sequence[Importance | None],
-    section: NuggetsSection,
-) -> NuggetBank:
-    """The same as a bank."""
-    settled = settled_nuggets(texts, labels, section)
-    nuggets = make_nuggets(query_id, [text for text, _ in settled], [label for _, label in settled])
-    return NuggetBank(query_id, query, nuggets)
-
-
-def first_of(span: str) -> int:
-    """The first place in a span such as ``11-20``."""
-    return int(span.partition("-")[0])
-
-
-def _spans(number: int, size: int) -> list[str]:
-    """Places from 1 to ``number``, so many at a time, such as ``1-10`` and ``11-14``."""
-    return [f"{part[0]}-{part[-1]}" for part in batches(range(1, number + 1), size)]
-
-
-def _length(span: str) -> int:
-    first, _, last = span.partition("-")
-    return int(last) - int(first) + 1
-
-
-def _part(texts: Sequence[str], span: str) -> Sequence[str]:
-    start = first_of(span) - 1
-    return texts[start : start + _length(span)]
 
 
 def _said(bank: NuggetBank, task: Task) -> tuple[str, ...]:

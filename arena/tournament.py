@@ -14,7 +14,7 @@ from arena.dataset import Dataset, load_dataset
 from arena.feed import Lookup
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
-from arena.nugget_stages import nugget_settings
+from arena.nugget_lists import nugget_settings
 from arena.prompting import Prompting
 from arena.run_files import with_runs
 from arena.samples import combinations
@@ -42,6 +42,7 @@ def run(
     config: Config,
     progress: Progress,
     *,
+    data: Dataset | None = None,
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -53,6 +54,7 @@ def run(
     Args:
         config: the tournament.
         progress: is told of every want.
+        data: in place of the files that the configuration names.
         only: the stages to do; all when ``None``. Earlier results of the others stay in use.
         retry_failed: also ask again where the last reply was outside its contract.
         trace: is told of every call.
@@ -61,7 +63,7 @@ def run(
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    data = load_data(config)
+    data = load_data(config) if data is None else data
     prompting = Prompting(config, data)
     wants = list(prompting.wants())
     if not wants and prompting.nuggets is None:

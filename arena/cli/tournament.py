@@ -114,7 +114,7 @@ def run(
     _require_stages(loaded, only or ())
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
         summary = tournament.run(loaded, bars, only=only, retry_failed=retry_failed, trace=trace)
-    _report(summary)
+    report(summary)
     _print_board(loaded, as_json=as_json)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
@@ -133,7 +133,7 @@ def _require_stages(config: Config, asked: Sequence[Task]) -> None:
             raise InputError(f"--stage {task.value}: the configuration has no section {section!r}")
 
 
-def _report(summary: RunSummary) -> None:
+def report(summary: RunSummary) -> None:
     """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
     from arena.cli.console import dollars, errors, printable
 
