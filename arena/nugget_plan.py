@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from arena.nugget_lists import to_be_asked
 from arena.nugget_stages import NuggetStages
 from arena.prompting import Prompting
 from arena.store import Result, Wanted
-from judges.errors import RETRIED_NEXT_RUN
-from judges.types import JudgeFailure, Judgment, Prompt, Task
+from judges.types import Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import Importance
 
 Counted: TypeAlias = tuple[Wanted, str | None, Prompt | None, Result | None]
@@ -41,11 +41,6 @@ def walk_nuggets(
                 for want, ident, prompt, known in count(ready)
             ]
             ready = [further for want, result in results for further in stages.take(want, result).ready]
-
-
-def to_be_asked(known: Result | None) -> bool:
-    """Whether the next run needs a call, by what the store knows."""
-    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
 
 
 def _result(want: Wanted, prompt: Prompt | None, known: Result | None, most: int) -> Result:

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena.config import NuggetsSection
-from arena.nugget_lists import first_of, importances_of, listed, listed_nuggets, settled_bank
+from arena.nugget_lists import first_of, importances_of, listed, listed_nuggets, settled_bank, to_be_asked
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets
+
+NO_DOCUMENT = "no document with a label that counts"
+NOT_IN_BANK = "no nuggets in the bank"
 
 Outcomes = Sequence[tuple[Wanted, Result | None]]
 
@@ -29,6 +32,11 @@ class NuggetResults:
     banks: Mapping[str, NuggetBank]
     without: Mapping[str, str]
     assignments: Sequence[Assignment]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every query has the nuggets that it can have."""
+        return all(why in (NO_DOCUMENT, NOT_IN_BANK) for why in self.without.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +63,13 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
     if not settings.get("nuggets"):
         return None
     section, data = nuggets_section(settings), store.dataset(tournament)
-    turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
+    turns = _turns(store, tournament, section)
     labels = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
     banks: dict[str, NuggetBank] = {}
     without: dict[str, str] = {}
     for query in data.queries.values():
-        own = turns.get(query.query_id, []), labels.get(query.query_id, [])
-        if why := _missing(*own, section):
+        own = turns.of(query.query_id), labels.get(query.query_id, [])
+        if why := turns.missing(query.query_id) or _missing_importance(*own, section):
             without[query.query_id] = why
         else:
             banks[query.query_id] = _bank(query, *own, section)
@@ -80,14 +88,13 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
     """The lists as they are after the last turn, without importance, for people to edit; and why queries have none."""
     section, data = nuggets_section(store.settings(tournament)), store.dataset(tournament)
-    turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
+    turns = _turns(store, tournament, section)
     banks, without = [], {}
     for query in data.queries.values():
-        own = turns.get(query.query_id, [])
-        if why := _missing_turns(own):
+        if why := turns.missing(query.query_id):
             without[query.query_id] = why
             continue
-        texts = _texts(own, section)
+        texts = _texts(turns.of(query.query_id), section)
         banks.append(NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, [None] * len(texts))))
     return banks, without
 
@@ -114,22 +121,44 @@ def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]
     return {query_id: sorted(own, key=lambda entry: first_of(entry[0].item)) for query_id, own in found.items()}
 
 
-def _missing(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
-    """Why there is no bank, ``None`` if there is one."""
-    if why := _missing_turns(turns):
-        return why
+def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
+    """Why a list that is made is no bank yet, ``None`` if it is one."""
     if any(isinstance(result, JudgeFailure) for _, result in labels):
         return "the importance of its nuggets failed"
     covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
     return None if covered == len(_texts(turns, section)) else "the importance of its nuggets is not judged yet"
 
 
-def _missing_turns(turns: Outcomes) -> str | None:
-    if not turns:
-        return "no relevant document, or not labelled yet"
-    if any(isinstance(result, JudgeFailure) for _, result in turns):
-        return "a turn of making its nuggets failed"
-    return "its nuggets are not made yet" if any(result is None for _, result in turns) else None
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The turns of making each query's nuggets; ``why_none`` says of a query that has none why that is so."""
+
+    by_query: Mapping[str, Outcomes]
+    unlabelled: frozenset[str]
+    given: bool
+
+    def of(self, query_id: str) -> Outcomes:
+        return self.by_query.get(query_id, ())
+
+    def missing(self, query_id: str) -> str | None:
+        """Why a query has no list, ``None`` if it has one."""
+        results = [result for _, result in self.of(query_id)]
+        if any(isinstance(result, JudgeFailure) for result in results):
+            return "a turn of making its nuggets failed"
+        if None in results:
+            return "its nuggets are not made yet"
+        if results:
+            return None
+        if self.given:
+            return NOT_IN_BANK
+        return "some of its documents have no label yet" if query_id in self.unlabelled else NO_DOCUMENT
+
+
+def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
+    labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
+    unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
+    turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
+    return _Turns(turns, unlabelled, given=section.create is None)
 
 
 def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:

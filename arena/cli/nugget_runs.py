@@ -80,7 +80,7 @@ def assign_nuggets(
     if not results.assignments:
         raise InputError(f"{path}: no query has nuggets yet; 'ragarena nuggets create {path}' makes them")
     _write_assignments(out, results, as_json=as_json)
-    if not summary.complete:
+    if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)
 
 
