@@ -360,7 +360,5 @@ def test_grades_must_be_those_of_the_prompt(tmp_path: Path) -> None:
     write_data(tmp_path)
     assign = {"grades": 3, "prompt": "nugget_assign_two_grades"}
     section = {"judge": "judge", "bank": given_bank(tmp_path, "q1"), "assign": assign}
-    with pytest.raises(
-        ConfigError, match=r"nuggets\.assign\.grades: 3, but the prompt"
-    ):
+    with pytest.raises(ConfigError, match=r"nuggets\.assign\.grades: 3, but the prompt"):
         run(nugget_tournament(tmp_path, None, nuggets=section))
