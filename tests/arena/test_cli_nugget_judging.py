@@ -182,7 +182,7 @@ def crowd_judge(call: Call) -> Reply:
         return Reply(json.dumps({"nuggets": list(different.values())[:30]}))
     if task == "importance":
         return labels("vital" if len(text) % 2 else "okay" for text in shown_nuggets(call))
-    answer = user.split("<<<answer ")[1].casefold()
+    answer = user.split("<<<answer ")[1].split("<<<end ")[0].casefold()
     shares = (
         sum(word in answer for word in text.casefold().split()) / len(text.split()) for text in shown_nuggets(call)
     )
