@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -119,7 +120,8 @@ class Prompting:
             ConfigError: no label of the relevance prompt reaches the threshold of an answer judge's documents.
         """
         self._check_thresholds()
-        trial = replace(self, assume_relevant=True)
+        trial = copy(self)  # with what is loaded already
+        trial.assume_relevant = True
         for task in self.tasks():
             for want in islice(self._wants_of(task), 1):
                 trial.prompt(want)

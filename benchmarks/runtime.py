@@ -11,6 +11,7 @@ import argparse
 import resource
 import tempfile
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -53,8 +54,18 @@ def write_data(folder: Path, games: int) -> None:
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
 
 
-def measure(folder: Path, base_url: str, concurrency: int) -> tuple[int, float, float]:
-    """Calls, wall seconds and CPU seconds of one run on a fresh store."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run on a fresh store: calls, seconds in all, of CPU, and of judging alone once data and store are there."""
+
+    calls: int
+    seconds: float
+    cpu_s: float
+    judging_s: float
+
+
+def measure(folder: Path, base_url: str, concurrency: int) -> Measured:
+    """Run the tournament once."""
     config = Config.model_validate(
         {
             "name": "benchmark",
@@ -79,7 +90,8 @@ def measure(folder: Path, base_url: str, concurrency: int) -> tuple[int, float, 
     calls = summary.stages[Task.PAIRWISE].calls
     assert summary.complete
     assert calls == asked(base_url) - before, "our count is the server's"
-    return calls, wall, spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime
+    cpu_s = spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime
+    return Measured(calls, wall, cpu_s, summary.judges["judge"].seconds)
 
 
 def main() -> None:
@@ -97,9 +109,10 @@ def main() -> None:
         measure(Path(name), base_url, 1 if given.delay_ms < 5 else 8)  # imports and connections out of the way
         print("concurrency  calls  seconds  share of the bound  CPU ms per call")
         for concurrency in given.concurrency:
-            calls, wall, cpu = measure(Path(name), base_url, concurrency)
-            share = calls * given.delay_ms / 1000 / concurrency / wall
-            print(f"{concurrency:11d}  {calls:5d}  {wall:7.2f}  {share:18.2f}  {1000 * cpu / calls:15.2f}", flush=True)
+            ran = measure(Path(name), base_url, concurrency)
+            share = ran.calls * given.delay_ms / 1000 / concurrency / ran.seconds
+            cpu_ms = 1000 * ran.cpu_s / ran.calls
+            print(f"{concurrency:11d}  {ran.calls:5d}  {ran.seconds:7.2f}  {share:18.2f}  {cpu_ms:15.2f}", flush=True)
         if given.ragelo or given.ragelo_python:
             beside_ragelo(Path(name), base_url, given.ragelo_python, given.games)
         if given.profile:
@@ -107,12 +120,13 @@ def main() -> None:
 
 
 def beside_ragelo(folder: Path, base_url: str, python: Path | None, games: int) -> None:
-    """One line: RAGElo's calls per second, ours right before and after it, and the ratio."""
+    """One line: RAGElo's calls per second, ours right before and after, and the ratio; judging alone on both sides."""
     python = python or peer.installed(folder)
     before = measure(folder, base_url, PEER_CONCURRENCY)
     theirs = peer.measure(python, folder, base_url, PEER_CONCURRENCY, games)
     after = measure(folder, base_url, PEER_CONCURRENCY)
-    ours, rate = (before[0] + after[0]) / (before[1] + after[1]), theirs.calls / theirs.seconds
+    ours = (before.calls + after.calls) / (before.judging_s + after.judging_s)
+    rate = theirs.calls / theirs.seconds
     met = "met" if ours >= PEER_BAR * rate else "missed"
     print(
         f"RAGElo {theirs.version} at concurrency {PEER_CONCURRENCY}: {theirs.calls} calls, {rate:.0f} a second; "

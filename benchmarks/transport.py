@@ -19,7 +19,6 @@ import httpx2
 import openai
 
 from benchmarks.runtime import server
-from judges.providers.endpoint import limits, timeout
 from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from tests.support.prompts import pairwise
@@ -36,7 +35,8 @@ def sdk(spec: JudgeSpec, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
 
 def http_client(spec: JudgeSpec, kind: Any, stack: AsyncExitStack) -> httpx2.AsyncClient:
     """An HTTP client of the SDK's, closed with the stack."""
-    client: httpx2.AsyncClient = kind(limits=limits(spec), timeout=timeout(spec))
+    at_once = httpx2.Limits(max_connections=spec.concurrency, max_keepalive_connections=spec.concurrency)
+    client: httpx2.AsyncClient = kind(limits=at_once, timeout=spec.timeout_s)
     stack.push_async_callback(client.aclose)
     return client
 
@@ -69,6 +69,21 @@ def raw(kind: Any) -> Way:
     return prepare
 
 
+def client(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
+    """The HTTP client that the SDK gives out, with headers and address made once."""
+    http, used = http_client(spec, openai.DefaultAioHttpClient, stack), OpenAIProvider(spec)
+    url, headers = (
+        f"{spec.base_url}/chat/completions",
+        {"Authorization": "Bearer k", "Content-Type": "application/json"},
+    )
+
+    async def call() -> object:
+        content = json.dumps(used._request(PROMPT)).encode()
+        return json.loads((await http.send(httpx2.Request("POST", url, headers=headers, content=content))).content)
+
+    return call
+
+
 def provider(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
     """What ragarena does."""
     used = OpenAIProvider(spec)
@@ -96,7 +111,8 @@ WAYS: dict[str, Way] = {
     "SDK, typed method, aiohttp": typed(openai.DefaultAioHttpClient),
     "SDK, raw post, httpx2": raw(openai.DefaultAsyncHttpxClient),
     "SDK, raw post, aiohttp": raw(openai.DefaultAioHttpClient),
-    "ragarena: SDK's client on aiohttp": provider,
+    "SDK's HTTP client on aiohttp": client,
+    "ragarena": provider,
     "plain aiohttp": plain,
 }
 

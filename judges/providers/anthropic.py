@@ -12,9 +12,8 @@ from judges.providers.endpoint import (
     HttpAnswer,
     api_key,
     declared_extras,
-    limits,
-    timeout,
     token_count,
+    unused_client,
     with_extras,
 )
 from judges.providers.texts import storable
@@ -34,7 +33,7 @@ _FINISHES = {
 
 
 class AnthropicProvider:
-    """Asks with the anthropic SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
+    """Asks with the anthropic SDK's address and headers. Nothing is tried again here, since the runtime does that.
 
     The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
     where the message is too short to be worth it. ``temperature`` is sent if declared, although the SDK has no
@@ -57,9 +56,10 @@ class AnthropicProvider:
             raise InputError(f"model {spec.model!r}: provider 'anthropic' has no structured_output 'object'")
         self._spec = spec
         key = api_key(spec, KEY_VARIABLE)
-        http = anthropic.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
-        sdk = anthropic.AsyncAnthropic(api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=http)
-        self._endpoint = Endpoint(sdk, http, "/v1/messages", spec.model, key)
+        sdk = anthropic.AsyncAnthropic(
+            api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=unused_client()
+        )
+        self._endpoint = Endpoint(sdk, "/v1/messages", spec, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "anthropic",
             "model": spec.model,

@@ -11,9 +11,8 @@ from judges.providers.endpoint import (
     HttpAnswer,
     api_key,
     declared_extras,
-    limits,
-    timeout,
     token_count,
+    unused_client,
     with_extras,
 )
 from judges.providers.texts import storable
@@ -27,7 +26,7 @@ _FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Fin
 
 
 class OpenAIProvider:
-    """Asks with the openai SDK's headers and HTTP client. Nothing is tried again here, since the runtime does that.
+    """Asks with the openai SDK's address and headers. Nothing is tried again here, since the runtime does that.
 
     The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
     and ``max_tokens`` behind a ``base_url``, where many servers do not know the new one; ``token_limit_field`` in the
@@ -49,9 +48,8 @@ class OpenAIProvider:
         self._spec = spec
         self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
         key = api_key(spec, KEY_VARIABLE)
-        http = openai.DefaultAioHttpClient(limits=limits(spec), timeout=timeout(spec))
-        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=http)
-        self._endpoint = Endpoint(sdk, http, "/chat/completions", spec.model, key)
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
+        self._endpoint = Endpoint(sdk, "/chat/completions", spec, key)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "openai",
             "model": spec.model,

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-import httpx2
-
 from judges.types import Allowance
 
 _UNIT_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -30,13 +28,9 @@ Left = tuple[int | None, float | None]
 _NOTHING: Left = (None, None)
 
 
-def allowance_of(headers: httpx2.Headers) -> Allowance | None:
+def allowance_of(headers: Mapping[str, str]) -> Allowance | None:
     """What is left by the headers of one answer; ``None`` where they say nothing of it."""
-    given = {
-        name.lower().decode("latin-1"): value.decode("latin-1")
-        for name, value in headers.raw
-        if b"ratelimit" in name.lower()
-    }
+    given = {name.lower(): value for name, value in headers.items() if "ratelimit" in name.lower()}
     if not given:
         return None
     if any(name.startswith("anthropic-") for name in given):
@@ -90,7 +84,7 @@ def _until_s(text: str, now: float) -> float | None:
     return max(0.0, moment.timestamp() - now) if moment.tzinfo else None
 
 
-def _now(headers: httpx2.Headers) -> float:
+def _now(headers: Mapping[str, str]) -> float:
     """The server's own clock where it tells the time, since the times of its limits are by that."""
     try:
         return parsedate_to_datetime(headers.get("date", "")).timestamp()
