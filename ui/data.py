@@ -15,6 +15,7 @@ import streamlit as st
 
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
+from arena.nugget_results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile
@@ -97,6 +98,13 @@ def labels(source: Source) -> Labels:
     with closing(Store.open(source.location)) as store:
         labels = outcomes(store, source.tournament, Task.RELEVANCE)
     return {(want.query_id, want.item): result for want, result in labels}
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the nuggets …")
+def nuggets(source: Source) -> NuggetResults | None:
+    """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
+    with closing(Store.open(source.location)) as store:
+        return nugget_results(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Counting wins …")

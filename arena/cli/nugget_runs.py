@@ -29,7 +29,7 @@ def create_nuggets(path: Path, out: Path, *, for_editing: bool, force: bool, ret
     config = load_config(path)
     if nuggets_of(config).create is None:
         raise InputError(f"{path}: nuggets.bank gives the nuggets; leave it out to have some made")
-    _require_free(out, force)
+    require_free(out, force)
     tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
     summary = _run(config, tasks, retry_failed=retry_failed)
     store = Store.open(config.store)
@@ -68,7 +68,7 @@ def assign_nuggets(
     if (nuggets is None) is not (not answers):
         raise InputError("--nuggets and --answers go together: nuggets are held against answers to the same queries")
     nuggets_of(config)
-    _require_free(out, force)
+    require_free(out, force)
     data = None
     if nuggets is not None:
         config, data = assignment_of_files(config, nuggets, answers)
@@ -84,7 +84,7 @@ def assign_nuggets(
         raise typer.Exit(INCOMPLETE)
 
 
-def _require_free(out: Path, force: bool) -> None:
+def require_free(out: Path, force: bool) -> None:
     """A file that a person may have edited is not written over unasked."""
     if out.exists() and not force:
         raise InputError(f"{out}: is there already; name another file with --out, or say --force")

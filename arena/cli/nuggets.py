@@ -88,6 +88,27 @@ def assign(
 
 
 @group.command()
+def edit(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="the nuggets as they were")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="the same file as a person has edited it")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the edited nuggets go, with their history")],
+    by: Annotated[str, typer.Option(help="who edited them")] = "",
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable changes")] = False,
+) -> None:
+    """Show what a person added, removed, merged, split or weighed otherwise, and keep it as history.
+
+    A nugget in AFTER may name with "from" the texts of BEFORE that it was made of. Queries that AFTER lacks stay
+    as they were.
+    """
+    from arena.cli.nugget_edits import edit_nuggets
+    from arena.cli.nugget_runs import require_free
+
+    require_free(out, force)
+    edit_nuggets(before, after, out, by=by, as_json=as_json)
+
+
+@group.command()
 def score(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="assignments as nuggetizer or NIST write them")
