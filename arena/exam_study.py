@@ -34,6 +34,8 @@ class Study:
         grids: the grades by query.
         labels: relevance by people, empty where nobody gave any.
         levels: every lowest grade at which an item can count as covered.
+        min_grade: which of them is looked at first, where somebody said so.
+        bank_version: of the whole bank, where ``bank`` has not all of its texts.
     """
 
     graded: Graded
@@ -44,10 +46,19 @@ class Study:
     grids: Grids
     labels: Labels
     levels: tuple[int, ...]
+    min_grade: int | None = None
+    bank_version: str | None = None
+
+    @property
+    def version(self) -> str | None:
+        """Of the bank, ``None`` without one."""
+        return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property
     def usual_level(self) -> int:
-        """4 where the grades are ratings up to 5; otherwise the highest level."""
+        """The ``min_grade``; else 4 where the grades are ratings up to 5, otherwise the highest level."""
+        if self.min_grade is not None:
+            return self.min_grade
         return USUAL_LEVEL if USUAL_LEVEL in self.levels else max(self.levels)
 
     @property

@@ -12,6 +12,7 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
+from arena.exam_board import ExamBoard, exam_board
 from arena.nugget_board import NuggetBoard, nugget_board
 from arena.nugget_results import NuggetResults, nugget_results
 from arena.ratings.games import GameVerdict
@@ -48,6 +49,7 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
+        exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
         complete: whether every want has a judgment.
     """
@@ -63,6 +65,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
+    exam: ExamBoard | None = None
     nuggets: NuggetBoard | None = None
 
     @property
@@ -111,6 +114,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        exam_board(store, name),
         _nuggets(nugget_results(store, name), how),
     )
 

@@ -19,9 +19,6 @@ from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.creation import BATCH, windows
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support
 
-NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
-"""The stages that nuggets go through, in this order for each query."""
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

@@ -6,10 +6,10 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 
-from arena.nugget_stages import NUGGET_TASKS, NuggetStages, Release
+from arena.nugget_stages import NuggetStages, Release
 from arena.store import Result, Wanted
 from arena.work import Work
-from judges.types import Task
+from judges.types import NUGGET_TASKS, Task
 
 
 class NuggetWork:

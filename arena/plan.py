@@ -82,8 +82,13 @@ def plan(config: Config) -> Plan:
     providers = {name: _provider(config, name, notes) for name in config.judges_in_use()}
     if store is not None:
         prompting.labels = _known_labels(prompting, providers, store)
+        _take_known(prompting, providers, store)
     if _guesses_documents(config, prompting):
         notes.append("answer judges' prompts count every document not labelled yet as relevant: an upper bound")
+    if prompting.exam is not None and any(map(prompting.releases, prompting.exam.tasks())):
+        notes.append(
+            "exam items that are not written yet count as many and as long as usual, and all answers as checked"
+        )
     if prompting.adaptive_games() is not None:
         notes.append("an adaptive schedule stops as soon as its question is decided: an upper bound")
     if prompting.nuggets is not None:
@@ -103,6 +108,16 @@ def _known_labels(prompting: Prompting, providers: Mapping[str, Provider | None]
         known = store.results([ident for _, ident, _ in prepared if ident is not None])
         labels.update({(want.query_id, want.item): known.get(ident or "") for want, ident, _ in prepared})
     return labels
+
+
+def _take_known(prompting: Prompting, providers: Mapping[str, Provider | None], store: Store) -> None:
+    """Let what the store knows release what a run would ask next."""
+    for chunk in chunks((want for want in prompting.wants() if prompting.releases(want.task)), _CHUNK):
+        prepared = list(_prepared(chunk, prompting, providers))
+        known = store.results([ident for _, ident, _ in prepared if ident is not None])
+        for want, ident, _ in prepared:
+            if result := known.get(ident or ""):
+                prompting.released(want, result)
 
 
 def _guesses_documents(config: Config, prompting: Prompting) -> bool:
@@ -144,7 +159,7 @@ def _rows(
             else:
                 row.calls += 1
                 row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
-                row.output_tokens += prompting.templates[want.task].reply.typical_tokens
+                row.output_tokens += prompting.typical_tokens(want)
                 planned.update([] if ident is None else [ident])
         return found
 

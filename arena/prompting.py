@@ -11,8 +11,9 @@ from itertools import islice
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
+from arena.exam_wants import ExamWants
 from arena.nugget_lists import nugget_prompts, read_bank
-from arena.nugget_stages import NUGGET_TASKS, NuggetStages
+from arena.nugget_stages import NuggetStages
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
@@ -20,7 +21,9 @@ from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
-from judges.types import AnnotatedDocument, Answer, Judgment, Prompt, Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Task
+
+_WRITING = frozenset({Task.QUESTIONS, Task.EXTRACTION})
 
 Labels = dict[tuple[str, str], Result | None]
 """By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
@@ -32,7 +35,8 @@ class Prompting:
 
     Attributes:
         labels: the relevance results so far; answer judges are shown documents by them.
-        assume_relevant: treat documents without a result as relevant, to estimate cost beforehand.
+        assume_relevant: treat documents without a result as relevant and exam items that are not written as there,
+            to estimate cost beforehand.
     """
 
     config: Config
@@ -40,22 +44,39 @@ class Prompting:
     labels: Labels = field(default_factory=dict)
     assume_relevant: bool = False
 
+    @cached_property
+    def exam(self) -> ExamWants | None:
+        """The exam stage, where the configuration has one.
+
+        Raises:
+            InputError: its bank cannot be used.
+        """
+        section = self.config.exam
+        return ExamWants(section, self.data, self.assume_relevant) if section is not None else None
+
     def wants(self) -> Iterator[Wanted]:
         """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need.
 
-        What nuggets need is known only as they come about (``nuggets``).
+        Of the exam those that wait for no other one; what nuggets need is known only as they come about (``nuggets``).
         """
         for task in self.tasks():
             yield from self._wants_of(task)
 
     def _wants_of(self, task: Task) -> Iterator[Wanted]:
         stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
-        return self._repeated(stages[task]()) if task in stages else iter(())
+        if task in stages:
+            return self._repeated(stages[task]())
+        if task in NUGGET_TASKS:
+            return iter(())
+        assert self.exam is not None
+        return self._repeated(self.exam.wants(task))
 
     def _repeated(self, wants: Iterable[Wanted]) -> Iterator[Wanted]:
-        """Each want as often as its judge is asked."""
+        """Each want as often as its judge is asked; a text that it writes, once."""
         for want in wants:
             yield want
+            if want.task in _WRITING:
+                continue
             for sample in range(1, self.config.judges[want.judge].samples):
                 yield replace(want, sample=sample)
 
@@ -64,7 +85,22 @@ class Prompting:
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         tasks = [task for task, section in sections.items() if section is not None]
-        return tasks if self.nuggets is None else [*tasks, *NUGGET_TASKS]
+        exam = () if self.exam is None else self.exam.tasks()
+        return [*tasks, *exam, *(() if self.nuggets is None else NUGGET_TASKS)]
+
+    def expected(self, task: Task) -> int:
+        """How many wants a stage comes to, those that others release among them; at most, where that depends."""
+        return sum(1 for _ in replace(self, assume_relevant=True)._wants_of(task))
+
+    def releases(self, task: Task) -> bool:
+        """Whether a settled want of the task may release others."""
+        return task in EXAM_TASKS and self.exam is not None and self.exam.releases(task)
+
+    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+        """What can be asked for now that a want is settled."""
+        if want.task not in EXAM_TASKS or self.exam is None:
+            return []
+        return list(self._repeated(self.exam.released(want, result)))
 
     def _relevance(self) -> Iterator[Wanted]:
         section = self.config.retrieval
@@ -123,7 +159,7 @@ class Prompting:
         trial = copy(self)  # with what is loaded already
         trial.assume_relevant = True
         for task in self.tasks():
-            for want in islice(self._wants_of(task), 1):
+            for want in islice(trial._wants_of(task), 1):
                 trial.prompt(want)
         if self.nuggets is not None:
             self.nuggets.check()
@@ -143,7 +179,7 @@ class Prompting:
 
     @cached_property
     def templates(self) -> dict[Task, PromptTemplate]:
-        """The prompt file of each stage.
+        """The prompt file of each stage but the exam's.
 
         Raises:
             PromptError: a file cannot be used.
@@ -166,6 +202,13 @@ class Prompting:
         if section is None:
             return None
         return NuggetStages(section, self.data, self.templates, read_bank(section, self.data))
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply to a want."""
+        if want.task in EXAM_TASKS:
+            assert self.exam is not None
+            return self.exam.typical_tokens(want)
+        return self.templates[want.task].reply.typical_tokens
 
     def needs_labels(self, task: Task) -> bool:
         """Whether a stage's prompts show documents with their relevance labels."""
@@ -195,6 +238,9 @@ class Prompting:
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
     def _rendered(self, want: Wanted) -> Prompt | None:
+        if want.task in EXAM_TASKS:
+            assert self.exam is not None
+            return self.exam.prompt(want)
         if want.task in NUGGET_TASKS and self.nuggets is not None:
             return self.nuggets.prompt(want)
         query, template = self.data.queries[want.query_id], self.templates[want.task]

@@ -11,20 +11,20 @@ from arena.feed import Lookup
 from arena.labels import Labelling
 from arena.leaderboard import game_verdicts
 from arena.ledger import Ledger, Progress
-from arena.nugget_stages import NUGGET_TASKS
 from arena.nugget_work import NuggetWork
 from arena.prompting import Prompting
 from arena.samples import Combine, combined
 from arena.store import Result, Wanted
 from arena.work import Work
-from judges.types import Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 
 class StageRunner:
     """Judges what the stages of one tournament want and the store does not know.
 
     Documents come first. A query's games and grades follow as soon as all its documents have their labels, so nobody
-    waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged.
+    waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged. What a
+    settled want of the exam releases follows at once.
 
     Args:
         lookup: the tournament, its judges and its store.
@@ -45,6 +45,10 @@ class StageRunner:
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
+        self._releasing: set[Wanted] = set()
+        self._released: list[Wanted] = []
+        self._release = asyncio.Event()
+        self._ended: set[str] = set()
 
     @property
     def ledger(self) -> Ledger:
@@ -70,24 +74,26 @@ class StageRunner:
         for query_id in self._prompting.data.queries:
             self._begin_nuggets(query_id)
         self._see_if_labelled()
-        await self._work.run(self._lead())
+        await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
-        await self._find_again(by_task)
+        await self._find_others(by_task)
 
-    async def _find_again(self, by_task: Mapping[Task, Sequence[Wanted]]) -> None:
+    async def _find_others(self, by_task: Mapping[Task, Sequence[Wanted]]) -> None:
         """Link what is known of the stages that were not asked for, and of what the last results have led to."""
         if self._nuggets is not None:
             await self._nuggets.run()
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
-            self._work.known(by_task[task])
+            self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
             self._find_games_again(self._games)
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
         adaptive = task is Task.PAIRWISE and self._games is not None
-        shown = sum(want.task is task for want in self._prompting.wants()) if adaptive else None
+        shown = self._prompting.expected(task) if adaptive or task in EXAM_TASKS else None
         self._work.begin(task, len(wants), shown)
+        if self._prompting.releases(task):
+            self._releasing.update(wants)
         waits = Task.RELEVANCE in self._asked and self._prompting.needs_labels(task)
         for want in wants:
             if waits and self._labelling.is_open(want.query_id):
@@ -108,9 +114,16 @@ class StageRunner:
             self._batch_open.remove(want)
             if not self._batch_open:
                 self._batch_over.set()
+        elif want in self._releasing:
+            self._releasing.remove(want)
+            self._released += self._prompting.released(want, result)
+            self._release.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """A judge takes nothing more: labels or games that others wait for may never come."""
+        """A judge takes nothing more: labels, games or items that others wait for may never come."""
+        self._ended.add(judge)
+        self._releasing = {want for want in self._releasing if want.judge != judge}
+        self._release.set()
         config = self._prompting.config
         if config.retrieval is not None and config.retrieval.judge == judge:
             self._see_if_labelled(ended=True)
@@ -135,13 +148,30 @@ class StageRunner:
         if labels is not None:
             self._nuggets.begin(query_id, self._prompting.ranked(query_id), labels)
 
-    async def _lead(self) -> None:
-        """Put in what becomes possible as results come, and tell the judges when nothing more will."""
+    async def _drive(self) -> None:
+        """Put in what comes only as others are settled, and tell the judges when nothing more will come."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._play())
+            group.create_task(self._follow())
             if self._nuggets is not None:
                 group.create_task(self._nuggets.run())
         self._work.close()
+
+    async def _follow(self) -> None:
+        """Put in what settled wants release, for as long as some may."""
+        while self._releasing or self._released:
+            self._release.clear()
+            if not self._released:
+                await self._release.wait()
+                continue
+            batch, self._released = self._released, []
+            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
+            asked = [want for want in batch if want.task in self._asked]
+            for want in asked:
+                self.ledger.want(want.task, 1)
+                if self._prompting.releases(want.task) and want.judge not in self._ended:
+                    self._releasing.add(want)
+            self._work.put(asked)
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.
@@ -149,8 +179,8 @@ class StageRunner:
         The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and
         asks where it left off. A batch that is not finished, because a judge or the run stopped, is the last one.
         """
-        games = self._games
         await self._labels_over.wait()
+        games = self._games
         if games is None or Task.PAIRWISE not in self._asked:
             return
         while batch := list(self._prompting.game_wants(games.choose())):
@@ -163,6 +193,16 @@ class StageRunner:
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
+
+    def _find_again(self, wants: Sequence[Wanted]) -> None:
+        """Link wants of stages that are not asked, and what they release, to what the store knows."""
+        known = self._work.known(wants)
+        released = [
+            each for want, result in known if result is not None for each in self._prompting.released(want, result)
+        ]
+        if released:
+            self._lookup.store.extend(self._lookup.tournament, released)
+            self._find_again(released)
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
         while batch := list(self._prompting.game_wants(games.choose())):

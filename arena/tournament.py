@@ -11,6 +11,7 @@ from typing import Any
 
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
+from arena.exam_wants import ExamWants, exam_settings
 from arena.feed import Lookup
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
@@ -65,8 +66,7 @@ def run(
     """
     data = load_data(config) if data is None else data
     prompting = Prompting(config, data)
-    wants = list(prompting.wants())
-    if not wants and prompting.nuggets is None:
+    if prompting.nuggets is None and not any(True for _ in prompting.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
     asked = [task for task in prompting.tasks() if only is None or task in only]
@@ -77,6 +77,9 @@ def run(
     try:
         free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
         store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
+        if prompting.exam is not None:
+            _keep_groups(prompting.exam, store, config.name)
+        wants = list(prompting.wants())
         if prompting.adaptive_games() is not None:
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
@@ -87,6 +90,14 @@ def run(
         raise _first(group) from group
     finally:
         store.close()
+
+
+def _keep_groups(exam: ExamWants, store: Store, tournament: str) -> None:
+    """Put items together as the last run did, where it put together as many."""
+    if tournament in store.tournaments():
+        earlier = store.settings(tournament).get("exam") or {}
+        if earlier.get("items_per_call") == exam.section.items_per_call:
+            exam.keep_groups(want for want, _ in store.wanted(tournament, Task.GRADING))
 
 
 async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[str, Judge], stop: Stop) -> RunSummary:
@@ -147,4 +158,7 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
             settings[section]["prompt"] = named[task]
     if config.nuggets is not None:
         settings["nuggets"] = nugget_settings(config.nuggets, named)
+    if prompting.exam is not None:
+        settings["exam"] = exam_settings(prompting.exam)
+        settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
     return settings

@@ -85,6 +85,13 @@ class Task(StrEnum):
     ASSIGNMENT = "assignment"
 
 
+EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
+"""What belongs to an exam."""
+
+NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
+"""What judges do with nuggets, in this order for each query."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListRule:
     """The list of a reply of the form ``list``.

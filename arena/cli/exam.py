@@ -67,7 +67,9 @@ class View(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
+    """Add the commands of this module, and those that ask a judge."""
+    import arena.cli.exam_judge  # noqa: F401 - its commands add themselves
+
     app.add_typer(exam, name="exam")
 
 

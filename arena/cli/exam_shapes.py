@@ -57,7 +57,7 @@ def score_json(report: ScoreReport, study: Study, workbench: bool) -> dict[str, 
         "settings": {
             "k": scores.k,
             "levels": list(report.levels),
-            "bank": study.bank.version if study.bank is not None and not workbench else None,
+            "bank": study.version if not workbench else None,
             "compat": "workbench" if workbench else None,
             "llm": study.grader.llm,
             "prompt": study.grader.prompt,

@@ -63,7 +63,7 @@ def _basis(report: ScoreReport, study: Study, workbench: bool) -> list[str]:
     elif study.bank is None:
         lines.append("the size of the bank: items with a grade, since no --bank was given")
     else:
-        lines.append(f"bank version {study.bank.version}: {sum(map(len, study.bank.active.values()))} items")
+        lines.append(f"bank version {study.version}: {sum(map(len, study.bank.active.values()))} items")
     pairs, graded = int(scores.pairs.sum()), int(scores.graded.sum())
     if graded < pairs:
         lines.append(

@@ -11,7 +11,7 @@ import typer
 
 from arena import tournament
 from arena.cli.console import INCOMPLETE, Bars, errors, output, print_json, printable
-from arena.cli.tournament import report
+from arena.cli.tournament import print_summary
 from arena.config import Config, load_config
 from arena.dataset import Dataset
 from arena.ledger import RunSummary
@@ -93,7 +93,7 @@ def require_free(out: Path, force: bool) -> None:
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
     with Bars(shown=errors.is_terminal) as bars:
         summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
-    report(summary)
+    print_summary(summary)
     return summary
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
 from arena.cli.console import dollars, errors, output, print_json, printable
+from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.nugget_output import print_nugget_board
-from arena.cli.shapes import board_json, flat_rated, flat_rows, rated_json, standard_errors
+from arena.cli.shapes import board_json, covers, flat_rated, flat_rows, rated_json, standard_errors
 from arena.cli.tables import print_table
 from arena.leaderboard import CriterionMean, Leaderboard
 from arena.plan import Plan
@@ -80,7 +81,7 @@ def print_plan(plan: Plan) -> None:
 
 def _print_board(board: Leaderboard) -> None:
     if board.ratings is not None:
-        _print_rating_table(board.ratings.agents)
+        _print_rating_table(board.ratings.agents, covers(board))
         _print_health(board.ratings)
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
@@ -94,6 +95,9 @@ def _print_board(board: Leaderboard) -> None:
         output.print("no game has a verdict yet\n")
     if board.criteria:
         _print_criteria(board)
+        output.print()
+    if board.exam is not None:
+        print_scores(board.exam.report, board.exam.study, board.exam.workbench)
         output.print()
     if board.nuggets is not None:
         print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
@@ -148,8 +152,9 @@ def _adaptive_line(state: AdaptiveState) -> str:
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
-def _print_rating_table(agents: Sequence[AgentRating]) -> None:
+def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None) -> None:
     headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
+    headings += ["EXAM-\nCover"] if exam else []
     rows = []
     for row in agents:
         cells = [
@@ -161,6 +166,8 @@ def _print_rating_table(agents: Sequence[AgentRating]) -> None:
             f"{row.games:g}",
             f"{row.wins:g}/{row.ties:g}/{row.losses:g}",
         ]
+        if exam:
+            cells.append(f"{exam[row.agent]:.3f}" if row.agent in exam else "-")
         rows.append([_rank(row), row.agent, *cells])
     flags = [row.flags for row in agents]
     print_table(["rank", "agent"], headings, rows, flags=flags if any(flags) else ())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
+from arena.cli.exam_shapes import score_json
 from arena.cli.nugget_shapes import nuggets_json
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
@@ -48,10 +49,19 @@ def board_json(board: Leaderboard) -> Row:
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "notes": list(ratings.notes) if ratings else [],
-            "settings": dict(board.settings),
+            "exam": board.exam and score_json(board.exam.report, board.exam.study, board.exam.workbench),
+            "settings": _settings_json(board),
         }
     )
     return shape
+
+
+def _settings_json(board: Leaderboard) -> Row:
+    """The settings without the test bank: it has a file of its own, and secret items."""
+    shown = dict(board.settings)
+    if exam := shown.get("exam"):
+        shown["exam"] = {name: value for name, value in exam.items() if name != "bank"}
+    return shown
 
 
 def ratings_json(ratings: Ratings) -> Row:
@@ -128,16 +138,27 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
-    rows += [{"agent": agent} for agent in board.criteria if board.ratings is None]
+    if board.ratings is None:
+        rows += [{"agent": agent} for agent in dict.fromkeys([*board.criteria, *covers(board)])]
     for row in rows:
+        if board.exam is not None:
+            row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
     return [rounded(row) for row in rows]
 
 
+def covers(board: Leaderboard) -> dict[str, float]:
+    """By agent the mean cover at the grade that counts."""
+    if board.exam is None:
+        return {}
+    return {row.agent: row.cover[board.exam.study.usual_level].value for row in board.exam.report.agents}
+
+
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
-    return {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+    shape = {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+    return shape if board.exam is None else {**shape, "exam_cover": covers(board).get(row.agent)}
 
 
 def _shortfall_json(board: Leaderboard) -> Row | None:

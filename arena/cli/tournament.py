@@ -11,7 +11,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
-from judges.types import Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.config import Config
@@ -80,9 +80,14 @@ class Stage(StrEnum):
     RELEVANCE = Task.RELEVANCE.value
     PAIRWISE = Task.PAIRWISE.value
     CRITERIA = Task.CRITERIA.value
-    NUGGETS = Task.NUGGETS.value
-    IMPORTANCE = Task.IMPORTANCE.value
-    ASSIGNMENT = Task.ASSIGNMENT.value
+    EXAM = "exam"
+    NUGGETS = "nuggets"
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """What a judge does in it."""
+        several = {Stage.EXAM: EXAM_TASKS, Stage.NUGGETS: NUGGET_TASKS}
+        return several[self] if self in several else (Task(self.value),)
 
 
 def run(
@@ -110,30 +115,24 @@ def run(
     from arena.config import load_config
 
     loaded = load_config(config)
-    only = [Task(each) for each in stage] if stage else None
-    _require_stages(loaded, only or ())
+    only = [task for each in stage for task in each.tasks] if stage else None
+    _require_stages(loaded, stage or ())
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
         summary = tournament.run(loaded, bars, only=only, retry_failed=retry_failed, trace=trace)
-    report(summary)
+    print_summary(summary)
     _print_board(loaded, as_json=as_json)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
 
-def _require_stages(config: Config, asked: Sequence[Task]) -> None:
-    sections = {
-        Task.RELEVANCE: "retrieval",
-        Task.PAIRWISE: "pairwise",
-        Task.CRITERIA: "criteria",
-        **dict.fromkeys((Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT), "nuggets"),
-    }
-    for task in asked:
-        section = sections[task]
+def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
+    for stage in asked:
+        section = "retrieval" if stage is Stage.RELEVANCE else stage.value
         if getattr(config, section) is None:
-            raise InputError(f"--stage {task.value}: the configuration has no section {section!r}")
+            raise InputError(f"--stage {stage.value}: the configuration has no section {section!r}")
 
 
-def report(summary: RunSummary) -> None:
+def print_summary(summary: RunSummary) -> None:
     """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
     from arena.cli.console import dollars, errors, printable
 

@@ -127,7 +127,7 @@ def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path
     assert board["nuggets"]["agents"]["x"]["coverage"] == 1
     assert (board["nuggets"]["queries"], board["nuggets"]["without"]) == (2, {})
     assert board["settings"]["nuggets"]["create"]["prompt"] == "nugget_create@1"
-    assert cli("run", config, "--stage", "assignment").status == 0
+    assert cli("run", config, "--stage", "nuggets").status == 0
 
 
 def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete(

@@ -37,17 +37,33 @@ from tests.support.tournaments import Quiet
 print("complete" if run(load_config(Path(sys.argv[1])), Quiet()).complete else "incomplete")
 """
 
-HEAD = """
+FILE = """
 name: small
 store: store.db
 data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
 judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
 retrieval: {{judge: judge}}
-"""
-GAMES = """
 pairwise: {{judges: [judge], documents: {{threshold: 1}}}}
 criteria: {{judge: judge, documents: {{threshold: 1}}}}
 """
+
+NUGGETS_FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
+retrieval: {{judge: judge}}
+nuggets: {{judge: judge, create: {{from_label: 0, window: 2}}}}
+"""
+
+EXAM_FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
+exam: {{judge: judge, generate: {{per_query: 5}}}}
+"""
+EXAM = len(QUERIES) * (1 + 3 * 5)
 
 
 @contextmanager
@@ -87,10 +103,10 @@ def started(tmp_path: Path) -> Iterator[Any]:
         child.communicate()
 
 
-def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "", sections: str = GAMES) -> Path:
+def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "", file: str = FILE) -> Path:
     write_data(folder, QUERIES)
     config = folder / "tournament.yaml"
-    config.write_text((HEAD + sections).format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
+    config.write_text(file.format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
     return config
 
 
@@ -115,13 +131,10 @@ def stored(config: Path, known: dict[str, Judgment]) -> dict[str, Any]:
     return found
 
 
-NUGGETS = "nuggets: {{judge: judge, create: {{from_label: 0, window: 2}}}}\n"
-
-
 def test_nuggets_killed_twice_are_made_and_assigned_once(tmp_path: Path, started: Any) -> None:
     everything = len(QUERIES) * (4 + 2 + 3 + 3 * 2)  # documents, turns, importance of 30 nuggets and of 20 for answers
     with slow_server(25) as url:
-        config = written(tmp_path, url, sections=NUGGETS)
+        config = written(tmp_path, url, file=NUGGETS_FILE)
         for moment in (everything // 4, everything // 2):
             child = started(config)
             wait_for(url, moment, child)
@@ -160,6 +173,25 @@ def test_a_run_killed_three_times_judges_everything_once(tmp_path: Path, started
         whole = load_config(written(unbroken, url))
         assert run(whole).complete
     assert outcomes(load_config(config)) == outcomes(whole)
+
+
+def test_an_exam_killed_twice_writes_and_grades_everything_once(tmp_path: Path, started: Any) -> None:
+    with slow_server(25) as url:
+        config = written(tmp_path, url, file=EXAM_FILE)
+        kept: dict[str, Judgment] = {}
+        for moment in (CONCURRENCY, EXAM // 2):
+            child = started(config)
+            wait_for(url, moment, child)
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            assert stored(config, kept) == kept
+            kept |= judged(config)
+        assert run(load_config(config)).complete
+        told = log(url)
+    asked = Counter(call["sha256"] for call in told["calls"])
+    assert len(asked) == EXAM
+    assert sum(asked.values()) - EXAM <= 2 * 2 * CONCURRENCY, "in flight, and as many on their way into the store"
+    assert len(judged(config)) == EXAM
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

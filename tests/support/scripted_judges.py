@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _FENCED = re.compile(r"<<<(?P<name>[^\n>]*) (?P<mark>[0-9a-f]{12})>>>\n(?P<text>.*?)\n<<<end (?P=mark)>>>", re.DOTALL)
+_WORDS = re.compile(r"one word and nothing else: (.*)\.")
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 
 
@@ -18,8 +19,8 @@ def steady_text(request: Mapping[str, Any]) -> str:
     A verdict prefers the answer with the larger hash, so that both orders of a game agree; anything else is chosen by a
     hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
 
-    A list is filled up with made-up questions. To a question about one passage, free of any schema, the answer is the
-    passage's first sentence.
+    A list is filled up with made-up questions. Without a schema a rating is a number from 0 to 5, a word one of those
+    named, and the answer to a question about one passage its first sentence.
 
     Args:
         request: the body of a chat completion or messages request, with a JSON schema, or whose system message asks
@@ -29,6 +30,10 @@ def steady_text(request: Mapping[str, Any]) -> str:
     texts = {match["name"]: match["text"] for match in _FENCED.finditer(user)}
     schema = _schema(request)
     if schema is None:
+        if "one whole number from 0 to 5" in system:
+            return str(_number(user) % 6)
+        if named := _WORDS.search(system):
+            return str(_choice("word", named[1].split(" or "), texts, user))
         if "passage" in texts:
             return texts["passage"].partition(".")[0]
         words = list(dict.fromkeys(_MARKER.findall(system)))

@@ -1,0 +1,94 @@
+"""``exam generate`` and ``exam grade``: what of an exam asks a judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.console import INCOMPLETE
+from arena.cli.exam import Json, exam
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section 'exam'")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+]
+LogJson = Annotated[
+    Path | None,
+    typer.Option("--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"),
+]
+
+
+@exam.command("generate")
+def generate(
+    config: ConfigPath,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="the new bank: .jsonl, .yaml or a table")],
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+) -> None:
+    """Have a judge write the test bank, and save it with its secret items.
+
+    Nothing is asked twice. Exit status 3: something of it failed or is missing, and the output says what.
+    """
+    from arena import exam_run
+    from arena.cli.console import Bars, errors, output
+    from arena.cli.tournament import print_summary
+    from arena.cli.trace import traced_to
+    from arena.config import load_config
+    from judges.errors import InputError
+
+    loaded = load_config(config)
+    if out.exists():
+        raise InputError(f"{out}: exists and may have been edited; name a new file")
+    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+        summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(summary)
+    if bank.items:
+        exam_run.save_bank(out, bank)
+    secret = sum(item.secret for item in bank.items)
+    output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+@exam.command("grade")
+def grade(
+    config: ConfigPath,
+    out: Annotated[
+        Path | None, typer.Option(help="also write the grades: a table, or .jsonl.gz for the workbench's form")
+    ] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    as_json: Json = False,
+) -> None:
+    """Grade the passages of all answers against the test bank, and print EXAM-Cover of every agent.
+
+    Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
+    """
+    from arena import exam_run
+    from arena.cli.console import Bars, errors, output, print_json
+    from arena.cli.exam_shapes import score_json
+    from arena.cli.exam_tables import print_scores
+    from arena.cli.tournament import print_summary
+    from arena.cli.trace import traced_to
+    from arena.config import load_config
+
+    loaded = load_config(config)
+    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+        graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(graded.summary)
+    board = graded.board
+    if as_json:
+        print_json(None if board is None else score_json(board.report, board.study, board.workbench))
+    elif board is not None:
+        print_scores(board.report, board.study, board.workbench)
+    if out is not None:
+        left_out = exam_run.save_grades(out, graded.study, secret=secret)
+        if not as_json:
+            output.print(f"grades written to {out}")
+        if left_out:
+            errors.print(f"{left_out} grades of secret items left out; --secret writes them")
+    if not graded.summary.complete:
+        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,106 @@
+"""The test bank of a tournament: read from a file, or made of what a judge wrote; and how a store keeps it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from math import floor
+from typing import Any
+
+from arena.config import ExamSection, GenerateSection
+from arena.dataset import Dataset
+from judges.errors import ConfigError, DataError
+from judges.tables import read_rows
+from judges.types import Query
+from retrieval_eval.exam.bank_files import read_bank
+from retrieval_eval.exam.items import Bank, Item, QueryInfo
+
+_KEPT = frozenset(
+    {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
+)
+_DEFAULTS = asdict(Item("q", "t"))
+SECRET_TEXT = "(secret)"  # noqa: S105 - what stands in a store in place of a secret item's text
+
+
+def load_bank(section: ExamSection, data: Dataset) -> Bank:
+    """The bank that a configuration names, as far as it is about the tournament's queries.
+
+    Raises:
+        DataError: the file cannot be used, or has no item for any of the queries.
+        ConfigError: the grading needs gold answers that an item does not have.
+    """
+    assert section.bank is not None
+    whole = read_bank(section.bank)
+    items = tuple(item for item in whole.items if item.query_id in data.queries)
+    if not any(not item.retired for item in items):
+        raise DataError(section.bank, "has no item for any of the queries; are the ids those of data.queries?")
+    if section.grading in ("extraction_words", "extraction_llm"):
+        _require_gold(section, items)
+    return Bank(items, {key: info for key, info in whole.queries.items() if key[0] in data.queries})
+
+
+def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
+    for item in items:
+        if not item.answers and not item.retired:
+            raise ConfigError(
+                f"exam.grading: {section.grading!r} checks against gold answers, and item {item.item_id!r} of "
+                f"{section.bank} has none"
+            )
+
+
+def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | None], str]:
+    """What items are written for, by query and facet: the subtopics, and queries that have none as a whole.
+
+    Raises:
+        DataError: the table of subtopics cannot be used.
+    """
+    found: dict[tuple[str, str | None], str] = {}
+    if section.subtopics is not None:
+        for row in read_rows(section.subtopics, ("qid", "facet", "subtopic"), {"qid": ("query_id",)}):
+            key = row.identifier("qid"), row.identifier("facet")
+            if key[0] not in data.queries:
+                raise row.error("no query has this id", key[0])
+            if key in found:
+                raise row.error("this facet stands there twice", " ".join(key))
+            found[key] = row.identifier("subtopic")
+    named = {query_id for query_id, _ in found}
+    return {**{(query_id, None): "" for query_id in data.queries if query_id not in named}, **found}
+
+
+def written_items(
+    section: GenerateSection, query_id: str, facet: str | None, texts: Sequence[str], origin: Mapping[str, Any]
+) -> tuple[Item, ...]:
+    """The items of one reply, each with its ``origin``. Which of them are secret is drawn by seed, query and facet."""
+    hidden = floor(section.secret * len(texts) + 0.5)
+    draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - no secret hangs on it
+    secret = set(draw.sample(range(len(texts)), hidden))
+    return tuple(
+        Item(query_id, text, section.kind, facet_id=facet, secret=place in secret, metadata={"generated": dict(origin)})
+        for place, text in enumerate(texts)
+    )
+
+
+def generated_bank(
+    queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]
+) -> Bank:
+    """A bank of written items. Two subtopics may ask the same; such a text stands once in each, under its own id."""
+    named = {(query_id, facet): QueryInfo(queries[query_id].text) for query_id, facet in facets}
+    return Bank(tuple({item.item_id: item for item in items}.values()), named)
+
+
+def kept_bank(bank: Bank) -> dict[str, Any]:
+    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question."""
+    items = [
+        {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
+        | ({"text": SECRET_TEXT} if item.secret else {})
+        for items in bank.active.values()
+        for item in items
+    ]
+    return {"version": bank.version, "queries": list(bank.query_ids), "items": items}
+
+
+def bank_kept(kept: Mapping[str, Any]) -> Bank:
+    """The bank of ``kept_bank``; its version is the kept one, not that of its own items."""
+    items = tuple(Item(**{**item, "answers": tuple(item.get("answers", ()))}) for item in kept["items"])
+    return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})

@@ -1,0 +1,191 @@
+"""The exam of a tournament from its store: the bank, the grades, and what they make of each agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arena.config import ExamSection, GenerateSection
+from arena.exam_bank import bank_kept, generated_bank, written_items
+from arena.exam_score import ScoreReport, score_report
+from arena.exam_study import Study
+from arena.exam_wants import item_ids, passages
+from arena.samples import combinations, combined
+from arena.store import Result, Store, Wanted
+from judges.exam import grades_of
+from judges.self_rating import is_answer, self_rating
+from judges.types import Judgment, Task
+from retrieval_eval.exam.cover import RATED_LEVELS
+from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
+from retrieval_eval.exam.items import Bank
+from retrieval_eval.exam.word_check import checked_grade
+
+
+@dataclass(frozen=True)
+class ExamBoard:
+    """The exam of a tournament.
+
+    Attributes:
+        study: grades, bank and passages.
+        report: the scores of every agent.
+        workbench: whether they are counted as the workbench's code does.
+    """
+
+    study: Study
+    report: ScoreReport
+    workbench: bool
+
+
+def exam_board(store: Store, tournament: str) -> ExamBoard | None:
+    """Score what has been graded so far; ``None`` where there is nothing to score.
+
+    That is so without an exam, before an item is written, and where answers are extracted and not graded.
+    """
+    kept = store.settings(tournament).get("exam")
+    if not kept or kept["grading"] == "extraction_only":
+        return None
+    study = exam_study(store, tournament)
+    if study.bank is None or not study.bank.items:
+        return None
+    workbench = kept["compat"] == "workbench"
+    return ExamBoard(study, score_report(study, k=kept["depth"], workbench=workbench), workbench)
+
+
+def exam_study(store: Store, tournament: str) -> Study:
+    """Everything that the exam of a tournament says, from its store.
+
+    Raises:
+        KeyError: the tournament has no exam.
+    """
+    settings = store.settings(tournament)
+    kept = settings["exam"]
+    section = ExamSection.model_construct(**{name: kept[name] for name in ExamSection.model_fields if name in kept})
+    data = store.dataset(tournament)
+    bank = stored_bank(store, tournament)
+    reader = _Reader(store, tournament, section, bank)
+    grades = list(reader.grades())
+    cut = passages(data, section)
+    rankings = {key: tuple(passage.passage_id for passage in own) for key, own in cut.items()}
+    texts: dict[str, dict[str, str]] = {}
+    for own in cut.values():
+        for passage in own:
+            texts.setdefault(passage.query_id, {})[passage.passage_id] = passage.text
+    rated = section.grading == "self_rating"
+    grader = _grader(settings)
+    graded = Graded(
+        {grader: grades},
+        frozenset({grader} if rated else ()),
+        texts,
+        rankings,
+        nuggets=frozenset(item.item_id for item in bank.items if item.item_type == "nugget"),
+    )
+    return Study(
+        graded,
+        grader,
+        grades,
+        bank,
+        rankings,
+        make_grids(grades, bank, rankings),
+        {},
+        RATED_LEVELS if rated else (1,),
+        section.min_grade if rated else 1,
+        (kept["bank"] or {}).get("version"),
+    )
+
+
+def stored_bank(store: Store, tournament: str) -> Bank:
+    """The bank of a tournament: of its file, without secret texts, or as far as it is written."""
+    kept = store.settings(tournament)["exam"]
+    if kept["bank"] is not None:
+        return bank_kept(kept["bank"])
+    data = store.dataset(tournament)
+    written = store.outcomes(tournament, Task.QUESTIONS)
+    section = GenerateSection.model_construct(**kept["generate"])
+    items = [
+        item
+        for want, result in written
+        if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
+        for item in written_items(
+            section,
+            want.query_id,
+            want.item or None,
+            result.outcome,
+            {"model": result.model, "prompt": kept["prompts"]["questions"]},
+        )
+    ]
+    return generated_bank(data.queries, [(want.query_id, want.item or None) for want, _ in written], items)
+
+
+class _Reader:
+    """Makes grades of judgments."""
+
+    def __init__(self, store: Store, tournament: str, section: ExamSection, bank: Bank) -> None:
+        self._section = section
+        self._active = {item.item_id: item for items in bank.active.values() for item in items}
+        self._store, self._tournament = store, tournament
+        self._how = combinations(store.settings(tournament))
+
+    def grades(self) -> Iterator[Grade]:
+        """One for each passage and item that has been graded, or from which an answer was extracted."""
+        if self._section.grading == "self_rating":
+            yield from self._ratings()
+            return
+        checked = {
+            (want.item, *item_ids(want)): int(str(result.outcome))
+            for want, result in self._outcomes(Task.ANSWER_CHECK)
+            if isinstance(result, Judgment)
+        }
+        for want, result in self._outcomes(Task.EXTRACTION):
+            (item_id,) = item_ids(want)
+            if isinstance(result, Judgment) and item_id in self._active:
+                answer = str(result.outcome)
+                yield Grade(
+                    want.query_id, want.item, item_id, self._checked(want.item, item_id, answer, checked), answer
+                )
+
+    def _checked(
+        self, passage_id: str, item_id: str, answer: str, checked: Mapping[tuple[str, ...], int]
+    ) -> int | None:
+        if self._section.grading == "extraction_words":
+            return checked_grade(answer, self._active[item_id], compat=self._section.compat)
+        if self._section.grading == "extraction_only":
+            return None
+        return checked.get((passage_id, item_id)) if is_answer(answer) else 0
+
+    def _ratings(self) -> Iterator[Grade]:
+        for want, result in self._outcomes(Task.GRADING):
+            if not isinstance(result, Judgment):
+                continue
+            ids = item_ids(want)
+            said = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
+            for item_id, grade in zip(ids, grades_of(result.outcome, len(ids)), strict=True):
+                if item_id in self._active:
+                    yield Grade(want.query_id, want.item, item_id, grade, said)
+
+    def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
+        return combined(self._read(self._store.outcomes(self._tournament, task)), self._how)
+
+    def _read(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
+        """As they are; with ``compat`` ratings are what the workbench's code makes of the first reply."""
+        for want, result in outcomes:
+            if self._section.compat is None or want.task is not Task.GRADING or result is None or result.reply is None:
+                yield want, result
+                continue
+            first = result.rejected[0] if result.rejected else result.reply
+            outcome = self_rating(first, compat=self._section.compat)
+            yield want, _judgment(result, outcome, first)
+
+
+def _judgment(result: Result, outcome: int, reply: str) -> Judgment:
+    if isinstance(result, Judgment):
+        return replace(result, outcome=outcome, reply=reply)
+    return Judgment(result.judgment_id, outcome, "", reply, result.model)
+
+
+def _grader(settings: Mapping[str, Any]) -> Grader:
+    """Who graded: the declared model, or the judge's name where it has none, and the prompts."""
+    kept = settings["exam"]
+    judge = kept["judge"]
+    names = [prompt for name, prompt in sorted(kept["prompts"].items()) if name != "questions"]
+    return Grader(settings["judges"][judge]["model"] or judge, " + ".join(names))

@@ -1,0 +1,115 @@
+"""``exam generate`` and ``exam grade`` as functions: the exam of a tournament, and its bank or grades as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arena import tournament
+from arena.config import Config
+from arena.exam_board import ExamBoard, exam_board, exam_study, stored_bank
+from arena.exam_study import Study
+from arena.ledger import Progress, RunSummary
+from arena.store import Store
+from judges.errors import ConfigError, InputError
+from judges.types import EXAM_TASKS, CallTrace, Task
+from retrieval_eval.exam.bank_files import write_bank
+from retrieval_eval.exam.grade_files import to_workbench, write_grades
+from retrieval_eval.exam.grades import Graded
+from retrieval_eval.exam.items import Bank
+from retrieval_eval.exam.workbench import write_workbench
+
+
+@dataclass(frozen=True)
+class GradedExam:
+    """What ``grade`` comes to.
+
+    Attributes:
+        summary: of the run.
+        study: all grades there are by now.
+        board: the scores, ``None`` where answers are extracted and not graded.
+    """
+
+    summary: RunSummary
+    study: Study
+    board: ExamBoard | None
+
+
+def generate(
+    config: Config,
+    progress: Progress,
+    *,
+    retry_failed: bool = False,
+    trace: Callable[[CallTrace], None] | None = None,
+) -> tuple[RunSummary, Bank]:
+    """Have the test bank written, as far as it is not yet, and return what there is of it.
+
+    Raises:
+        InputError: the configuration has no section ``exam.generate``, or data, prompts or judges cannot be used.
+        StoreError: the store cannot be written.
+    """
+    if config.exam is None or config.exam.generate is None:
+        raise ConfigError("exam.generate: the configuration does not say how to write a test bank")
+    summary = tournament.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
+    with closing(Store.open(config.store)) as store:
+        return summary, stored_bank(store, config.name)
+
+
+def grade(
+    config: Config,
+    progress: Progress,
+    *,
+    retry_failed: bool = False,
+    trace: Callable[[CallTrace], None] | None = None,
+) -> GradedExam:
+    """Grade every passage of every answer against every item, as far as that is not done yet.
+
+    Raises:
+        InputError: the configuration has no section ``exam``, or data, bank, prompts or judges cannot be used.
+        StoreError: the store cannot be written.
+    """
+    if config.exam is None:
+        raise ConfigError("exam: the configuration has no such section")
+    summary = tournament.run(config, progress, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
+    with closing(Store.open(config.store)) as store:
+        return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
+
+
+def save_bank(path: Path, bank: Bank) -> None:
+    """Write a bank, its secret items too; never in place of one that may have been edited.
+
+    Raises:
+        InputError: there is a file already, or it cannot be written.
+    """
+    if path.exists():
+        raise InputError(f"{path}: exists and may have been edited; name a new file")
+    write_bank(path, bank, secret=True)
+
+
+def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
+    """Write grades: the workbench's form with passages and rankings to ``.jsonl.gz``, a table elsewhere.
+
+    Args:
+        path: where to.
+        study: what to write.
+        secret: also write the grades of secret items.
+
+    Returns:
+        How many grades of secret items were left out.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    hidden = {item.item_id for item in study.bank.items if item.secret and not secret} if study.bank else set()
+    shown = {
+        grader: [entry for entry in entries if entry.item_id not in hidden]
+        for grader, entries in study.graded.grades.items()
+    }
+    graded: Graded = replace(study.graded, grades=shown)
+    if path.name.endswith(".jsonl.gz"):
+        write_workbench(path, to_workbench(graded, tau=study.usual_level))
+    else:
+        write_grades(path, graded)
+    return sum(map(len, study.graded.grades.values())) - sum(map(len, shown.values()))

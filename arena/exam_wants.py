@@ -1,0 +1,247 @@
+"""What the exam stage of a tournament wants judged, each want's prompt, and what a settled want releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from arena.config import ExamSection
+from arena.dataset import Dataset
+from arena.exam_bank import generated_bank, kept_bank, load_bank, subtopics, written_items
+from arena.store import Result, Wanted
+from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
+from judges.extraction import extraction_prompt
+from judges.prompts import PromptTemplate, load_prompt
+from judges.self_rating import is_answer
+from judges.types import Document, Judgment, Prompt, Query, Task
+from retrieval_eval.exam.items import Bank, Item
+from retrieval_eval.exam.passages import Passage, passages_of
+
+_UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
+_TOKENS_OF_A_RATING = 8
+"""Of one rating among several, with its name."""
+
+
+def item_ids(want: Wanted) -> tuple[str, ...]:
+    """The items that a want of grading, extraction or checking is about."""
+    return tuple(json.loads(want.other))
+
+
+def passages(data: Dataset, section: ExamSection) -> dict[tuple[str, str], tuple[Passage, ...]]:
+    """By query and agent the passages of the answer that are graded, in order; none of an empty answer."""
+    return {
+        key: passages_of(answer, most_words=section.passage_words)[: section.depth]
+        for key, answer in data.answers.items()
+    }
+
+
+def grouped(
+    items: Sequence[Item], size: int, earlier: Iterable[tuple[str, ...]], known: Mapping[str, Item]
+) -> list[tuple[str, ...]]:
+    """Items that are graded in one call, as ids; each of ``items`` in one group, of one type each.
+
+    A group that was asked for earlier stays together as long as the bank has all its items, retired ones among them,
+    and not all are retired: then its grades are known, and an edit of the bank costs calls for what is new only.
+    """
+    left = {item.item_id: item for item in items}
+    groups = []
+    for group in earlier:
+        if len(group) <= size and all(item_id in known for item_id in group) and any(i in left for i in group):
+            groups.append(group)
+            for item_id in group:
+                left.pop(item_id, None)
+    for item_type in dict.fromkeys(item.item_type for item in left.values()):
+        of_type = [item.item_id for item in left.values() if item.item_type == item_type]
+        groups += [tuple(of_type[at : at + size]) for at in range(0, len(of_type), size)]
+    return groups
+
+
+@dataclass
+class ExamWants:
+    """Knows what the exam wants.
+
+    Attributes:
+        section: of the configuration.
+        data: whose answers are graded.
+        assume: count what is not known yet: items that nobody wrote, answers that nobody extracted.
+        earlier: by query the groups of items that were graded together before.
+    """
+
+    section: ExamSection
+    data: Dataset
+    assume: bool = False
+    earlier: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        section = self.section
+        self._written: dict[tuple[str, str | None], tuple[Item, ...]] = {}
+        self._answers: dict[tuple[str, str], str] = {}
+        self._facets = subtopics(section.generate, self.data) if section.generate is not None else {}
+        self._bank = load_bank(section, self.data) if section.generate is None else self._of_written()
+
+    @property
+    def bank(self) -> Bank:
+        """The file's, or what has been written so far."""
+        return self._bank
+
+    def tasks(self) -> list[Task]:
+        """In the order they are done."""
+        writes = [Task.QUESTIONS] if self.section.generate is not None else []
+        checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
+        return [*writes, self._grading, *checks]
+
+    @property
+    def _grading(self) -> Task:
+        return Task.GRADING if self.section.grading == "self_rating" else Task.EXTRACTION
+
+    def releases(self, task: Task) -> bool:
+        """Whether a settled want of the task may release others."""
+        return task is Task.QUESTIONS or (task is Task.EXTRACTION and self.section.grading == "extraction_llm")
+
+    def keep_groups(self, wants: Iterable[Wanted]) -> None:
+        """Take over how items were put together in these grading wants of an earlier run."""
+        for want in wants:
+            groups = self.earlier.setdefault(want.query_id, [])
+            if (group := item_ids(want)) not in groups:
+                groups.append(group)
+
+    def wants(self, task: Task) -> Iterator[Wanted]:
+        """What can be asked for from the start, and with ``assume`` the rest as well."""
+        generate, section = self.section.generate, self.section
+        if task is Task.QUESTIONS and generate is not None:
+            for query_id, facet in self._facets:
+                yield Wanted(task, generate.judge or section.judge, query_id, facet or "")
+        elif task is self._grading or self.assume:
+            judge = section.judge if task is self._grading else section.check_judge or section.judge
+            for query_id in self.data.queries:
+                yield from self._of_query(task, judge, query_id, self.bank.active.get(query_id, ()))
+
+    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+        """What can be asked for now that a want is settled."""
+        if not isinstance(result, Judgment):
+            return []
+        if want.task is Task.QUESTIONS:
+            return self._release_grading(want, result)
+        if want.task is Task.EXTRACTION and self.section.grading == "extraction_llm":
+            return self._release_check(want, str(result.outcome))
+        return []
+
+    def _release_grading(self, want: Wanted, result: Judgment) -> list[Wanted]:
+        assert isinstance(result.outcome, tuple)
+        assert self.section.generate is not None
+        template = self.templates["questions"]
+        origin = {"model": result.model, "prompt": f"{template.name}@{template.version}"}
+        facet = want.item or None
+        known = self.bank.by_id
+        items = written_items(self.section.generate, want.query_id, facet, result.outcome, origin)
+        self._written[want.query_id, facet] = items
+        self._bank = self._of_written()
+        new = [item for item in items if item.item_id not in known]
+        return list(self._of_query(self._grading, self.section.judge, want.query_id, new))
+
+    def _release_check(self, want: Wanted, answer: str) -> list[Wanted]:
+        (item_id,) = item_ids(want)
+        self._answers[want.item, item_id] = answer
+        if not is_answer(answer):
+            return []  # graded 0 without a call
+        return [replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or self.section.judge)]
+
+    def _of_query(self, task: Task, judge: str, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
+        """Every passage of the query with every group of items."""
+        groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self.bank.by_id)
+        for passage in self._passages_of_query.get(query_id, ()):
+            for group in groups:
+                yield Wanted(task, judge, query_id, passage.passage_id, json.dumps(group))
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
+        query = self.data.queries[want.query_id]
+        template = self.template(want)
+        if want.task is Task.QUESTIONS:
+            assert self.section.generate is not None
+            subtopic = self._facets[want.query_id, want.item or None]
+            return questions_prompt(template, query, self.section.generate.per_query, subtopic)
+        items = [self.bank.by_id[item_id] for item_id in item_ids(want)]
+        passage = Document(want.item, self._passages[want.item].text)
+        if want.task is Task.GRADING:
+            return grading_prompt(template, query, passage, [item.text for item in items])
+        (item,) = items
+        question = Query(want.query_id, item.text)
+        if want.task is Task.EXTRACTION:
+            return extraction_prompt(template, question, passage)
+        answer = self._answers.get((want.item, item.item_id))
+        if answer is None and self.assume:
+            answer = f"{item.answers[0]}, as {want.item} has it"
+        return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
+
+    def template(self, want: Wanted) -> PromptTemplate:
+        """The prompt file of a want."""
+        if want.task is Task.GRADING:
+            return self.templates[f"grading {self.bank.by_id[item_ids(want)[0]].item_type}"]
+        return self.templates[want.task.value]
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply to a want."""
+        number = len(item_ids(want)) if want.task is Task.GRADING else 1
+        return _TOKENS_OF_A_RATING * number if number > 1 else self.template(want).reply.typical_tokens
+
+    @cached_property
+    def templates(self) -> dict[str, PromptTemplate]:
+        """The prompt files in use, by task and, of grading, type of item.
+
+        Raises:
+            PromptError: a file cannot be used.
+        """
+        section, found = self.section, {}
+        if (generate := section.generate) is not None:
+            usual = "exam_nuggets" if generate.kind == "nugget" else "exam_questions"
+            if generate.subtopics is not None and generate.kind == "question":
+                usual = "exam_questions_subtopic"
+            found["questions"] = load_prompt(generate.prompt or usual, Task.QUESTIONS)
+        if self._grading is Task.EXTRACTION:
+            found["extraction"] = load_prompt(section.prompt or "extraction", Task.EXTRACTION)
+        else:
+            types = {generate.kind} if generate is not None else {item.item_type for item in self.bank.items}
+            for kind in sorted(types):
+                found[f"grading {kind}"] = load_prompt(section.prompt or f"self_rating_{kind}", Task.GRADING)
+        if section.grading == "extraction_llm":
+            found["answer_check"] = load_prompt(section.check_prompt, Task.ANSWER_CHECK)
+        return found
+
+    @cached_property
+    def _passages(self) -> dict[str, Passage]:
+        of_answers = passages(self.data, self.section).values()
+        return {passage.passage_id: passage for of_answer in of_answers for passage in of_answer}
+
+    @cached_property
+    def _passages_of_query(self) -> dict[str, list[Passage]]:
+        found: dict[str, list[Passage]] = {}
+        for passage in self._passages.values():
+            found.setdefault(passage.query_id, []).append(passage)
+        return found
+
+    def _of_written(self) -> Bank:
+        """The bank of what is written; with ``assume`` items of a usual length stand for what is not."""
+        generate = self.section.generate
+        assert generate is not None
+        items = [item for items in self._written.values() for item in items]
+        if self.assume:
+            texts = [_UNWRITTEN.format(number) for number in range(1, generate.per_query + 1)]
+            for query_id, facet in self._facets:
+                if (query_id, facet) not in self._written:
+                    items += written_items(generate, query_id, facet, texts, {})
+        return generated_bank(self.data.queries, self._facets, items)
+
+
+def exam_settings(wants: ExamWants) -> dict[str, Any]:
+    """What a store keeps of the exam's configuration: all that decides the results, but no path and no secret text."""
+    kept: dict[str, Any] = wants.section.model_dump(
+        mode="json",
+        exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
+    )
+    kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
+    kept["bank"] = kept_bank(wants.bank) if wants.section.generate is None else None
+    return kept
