@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -74,17 +74,22 @@ class Lookup:
         known = self.store.results([entry.judgment_id for entry in found])
         return [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
 
-    def claimed(self, wants: Sequence[Wanted]) -> tuple[list[tuple[_Found, Result | None]], list[Wanted]]:
-        """The same, with what has to be asked taken for this process; and the wants that another one is asking for."""
+    def claimed(
+        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
+    ) -> tuple[list[tuple[_Found, Result | None]], list[_Found]]:
+        """The same, with what has to be asked taken for this process; and the wants that another one is asking for.
+
+        Not taken are judgments that failed in this run already, as ``tried`` says.
+        """
         found = self.identified(wants)
         pairs = [(entry.want, entry.judgment_id) for entry in found]
-        known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked)
+        known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
         here = [
             (entry, self._parsed_anew(entry, known.get(entry.judgment_id)))
             for entry in found
             if entry.judgment_id not in elsewhere
         ]
-        return here, [entry.want for entry in found if entry.judgment_id in elsewhere]
+        return here, [entry for entry in found if entry.judgment_id in elsewhere]
 
     def to_be_asked(self, known: Result | None) -> bool:
         """Whether a judgment of which the store knows this needs a call."""
@@ -127,15 +132,23 @@ class Feed:
         ledger: told of what is known.
         concurrency: of the judge.
         ended: called once, when nothing is taken any more.
+        left_out: told of wants that cannot be rendered, since documents they need have no label.
     """
 
-    def __init__(self, lookup: Lookup, ledger: Ledger, concurrency: int, ended: Callable[[], None]) -> None:
-        self._lookup, self._ledger, self._ended = lookup, ledger, ended
+    def __init__(
+        self,
+        lookup: Lookup,
+        ledger: Ledger,
+        concurrency: int,
+        ended: Callable[[], None],
+        left_out: Callable[[Collection[Wanted]], None],
+    ) -> None:
+        self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
         self._chunk = min(_MOST, max(_FEWEST, concurrency))
         self._ahead = max(self._chunk, concurrency)
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
-        self._awaited: set[Wanted] = set()
+        self._awaited: set[str] = set()
         self._ready: deque[Request] = deque()
         self._changed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
@@ -202,17 +215,23 @@ class Feed:
             self._changed.set()
 
     async def _look_up(self, wants: list[Wanted]) -> None:
-        here, elsewhere = await asyncio.to_thread(self._lookup.claimed, wants)
-        self._elsewhere += elsewhere
+        here, elsewhere = await asyncio.to_thread(self._lookup.claimed, wants, self._tried)
+        self._elsewhere += [entry.want for entry in elsewhere]
         for entry, known in here:
             if isinstance(known, Judgment):
                 self._ledger.count(entry.want, "known", known)
-            elif known is not None and (entry.want in self._awaited or not self._lookup.to_be_asked(known)):
+            elif known is not None and (entry.judgment_id in self._awaited or not self._lookup.to_be_asked(known)):
                 self._ledger.count(entry.want, "failed", known)  # another process has just tried in vain, or none may
             elif entry.prompt is not None and self._ledger.is_first(entry.want, entry.judgment_id):
                 self._ready.append(Request(entry.judgment_id, entry.prompt))
-        self._awaited.update(elsewhere)
+        self._awaited.update(entry.judgment_id for entry in elsewhere)
+        if len(here) + len(elsewhere) < len(wants):
+            self._left_out(set(wants).difference(entry.want for entry in [*elsewhere, *(entry for entry, _ in here)]))
         self._changed.set()
+
+    def _tried(self, ident: str) -> bool:
+        """Whether this run has asked for a judgment, or waited for another process that did."""
+        return ident in self._awaited or self._ledger.has_asked(ident)
 
 
 def _heard(task: asyncio.Task[None]) -> None:

@@ -24,7 +24,7 @@ class Labelling:
         self._how = how
         self._open_in_query: Counter[str] = Counter()
         self._open_samples: Counter[tuple[str, str]] = Counter()
-        self._samples: defaultdict[tuple[str, str], list[Result]] = defaultdict(list)
+        self._samples: defaultdict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
         for want in wants:
             self._open_in_query[want.query_id] += 1
             self._open_samples[want.query_id, want.item] += 1
@@ -41,11 +41,13 @@ class Labelling:
     def take(self, want: Wanted, result: Result) -> bool:
         """Take one sample's result; tells whether the query's documents now all have theirs."""
         document = want.query_id, want.item
-        self._samples[document].append(result)
+        self._samples[document][want.sample] = result
         self._open_samples[document] -= 1
         if not self._open_samples[document]:
             del self._open_samples[document]
-            self._labels[document] = combine(self._samples.pop(document), self._how.get(want.judge, "majority"))
+            # By number and not as they came: which sample speaks for all decides what answer judges read.
+            samples = [sample for _, sample in sorted(self._samples.pop(document).items())]
+            self._labels[document] = combine(samples, self._how.get(want.judge, "majority"))
         self._open_in_query[want.query_id] -= 1
         if self._open_in_query[want.query_id]:
             return False

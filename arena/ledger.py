@@ -143,6 +143,10 @@ class Ledger:
         waiting.append(want)
         return len(waiting) == 1
 
+    def has_asked(self, ident: str) -> bool:
+        """Whether this run asks for a judgment, or has done so lately. Works in any thread."""
+        return ident in self._waiting or ident in self._recent
+
     def settle(self, result: Result) -> None:
         """Count a result that is safely stored, for every want that waits for it."""
         self._recent[result.judgment_id] = result

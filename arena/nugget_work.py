@@ -45,6 +45,11 @@ class NuggetWork:
         self._open.discard(want)
         self._release(self._stages.take(want, result))
 
+    def left_out(self, wants: Collection[Wanted]) -> None:
+        """These wants cannot be asked for in this run."""
+        self._open.difference_update(wants)
+        self._changed.set()
+
     def judge_ended(self) -> None:
         """The judge takes nothing more: what is open stays so."""
         self._halted = True
@@ -69,11 +74,11 @@ class NuggetWork:
         for_judge = [want for want in wants if want.task in self._asked and not self._halted]
         self._open.update(for_judge)
         self._work.put(for_judge)
-        others = [want for want in wants if want.task not in self._asked or self._halted]
+        if self._halted:
+            self._work.count_known([want for want in wants if want.task in self._asked])
+        others = [want for want in wants if want.task not in self._asked]
         for want, known in await asyncio.to_thread(self._work.known, others):
-            if known is not None and want.task in self._asked:
-                self._work.count_known(want, known)
-            elif known is not None:
+            if known is not None:
                 self._release(self._stages.take(want, known))
 
     def _release(self, release: Release) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveGames
 from arena.feed import Lookup
@@ -38,7 +38,7 @@ class StageRunner:
         self, lookup: Lookup, prompting: Prompting, how: dict[str, Combine], asked: Sequence[Task], progress: Progress
     ) -> None:
         self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
-        self._work = Work(lookup, progress, self._settled, self._judge_ended)
+        self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
         self._games = prompting.adaptive_games()
         self._nuggets = None if prompting.nuggets is None else NuggetWork(self._work, prompting.nuggets, asked)
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
@@ -49,6 +49,8 @@ class StageRunner:
         self._released: list[Wanted] = []
         self._release = asyncio.Event()
         self._ended: set[str] = set()
+        self._games_over = False
+        self._last_batch: list[Wanted] = []
 
     @property
     def ledger(self) -> Ledger:
@@ -85,6 +87,9 @@ class StageRunner:
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
+            self._find_games_again(self._games)
+        elif self._games is not None and self._last_batch and not self._batch_open:
+            self._games.learn(game_verdicts(self._known(self._last_batch)))
             self._find_games_again(self._games)
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
@@ -130,7 +135,19 @@ class StageRunner:
         if self._nuggets is not None and config.nuggets is not None and config.nuggets.judge == judge:
             self._nuggets.judge_ended()
         if config.pairwise is not None and judge in config.pairwise.judges:
-            self._batch_over.set()
+            self._end_games()
+
+    def _left_out(self, wants: Collection[Wanted]) -> None:
+        """Wants cannot be asked for in this run, such as games with a document that has no label."""
+        if self._nuggets is not None:
+            self._nuggets.left_out(wants)
+        if not self._batch_open.isdisjoint(wants):
+            self._end_games()
+
+    def _end_games(self) -> None:
+        """The present batch of an adaptive schedule is the last one."""
+        self._games_over = True
+        self._batch_over.set()
 
     def _see_if_labelled(self, *, ended: bool = False) -> None:
         """Tell whoever waits that no further label will come, once that is so."""
@@ -189,7 +206,8 @@ class StageRunner:
             self._batch_open.update(batch)
             self._work.put(batch)
             await self._batch_over.wait()
-            if self._batch_open:
+            if self._games_over:
+                self._last_batch = batch
                 break
             self._batch_over.clear()
             games.learn(game_verdicts(self._known(batch)))
@@ -205,8 +223,12 @@ class StageRunner:
             self._find_again(released)
 
     def _find_games_again(self, games: AdaptiveGames) -> None:
+        """Follow the schedule as far as the verdicts in the store take it; what it wants next is left."""
         while batch := list(self._prompting.game_wants(games.choose())):
             self._lookup.store.extend(self._lookup.tournament, batch)
+            if Task.PAIRWISE in self._asked:
+                self.ledger.want(Task.PAIRWISE, len(batch))
+                self._work.count_known(batch)
             outcomes = self._known(batch)
             if any(result is None for _, result in outcomes):
                 break

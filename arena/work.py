@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 
 from arena.feed import Feed, Lookup
@@ -29,6 +29,7 @@ class Work:
         progress: told of every want.
         settled: told of every want that nothing more will be asked for, with its result.
         ended: told of every judge that takes nothing more, because it halted or all is closed and judged.
+        left_out: told of wants that have no prompt and thus cannot be asked for in this run.
     """
 
     def __init__(
@@ -37,11 +38,12 @@ class Work:
         progress: Progress,
         settled: Callable[[Wanted, Result], None],
         ended: Callable[[str], None],
+        left_out: Callable[[Collection[Wanted]], None] = lambda _: None,
     ) -> None:
         self.lookup = lookup
         self.ledger = Ledger(progress, settled)
         self._feeds = {
-            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(ended, name))
+            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(ended, name), left_out)
             for name, judge in lookup.judges.items()
         }
 
@@ -93,17 +95,16 @@ class Work:
     async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
         """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
         left = [want for feed in self._feeds.values() for want in await feed.rest()]
-        for chunk in chunks([*left, *further], _LOOKED_UP_AT_ONCE):
-            for entry, known in self.lookup.known(chunk):
-                if known is not None:
-                    self.count_known(entry.want, known)
+        self.count_known([*left, *further])
 
-    def count_known(self, want: Wanted, known: Result) -> None:
-        """Count a want that nobody is asked for; a failure that the next run asks again is left."""
-        if isinstance(known, Judgment):
-            self.ledger.count(want, "known", known)
-        elif not self.lookup.to_be_asked(known):
-            self.ledger.count(want, "failed", known)
+    def count_known(self, wants: Sequence[Wanted]) -> None:
+        """Count those of these wants that the store knows."""
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            for entry, known in self.lookup.known(chunk):
+                if isinstance(known, Judgment):
+                    self.ledger.count(entry.want, "known", known)
+                elif known is not None and not self.lookup.to_be_asked(known):
+                    self.ledger.count(entry.want, "failed", known)
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, in their order; nobody is asked."""

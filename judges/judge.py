@@ -6,6 +6,7 @@ import asyncio
 import time
 from array import array
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tenacity import (
@@ -50,31 +51,16 @@ class Stop:
     """Asks whatever runs to finish what is in flight and begin nothing new."""
 
     def __init__(self) -> None:
-        self._event = asyncio.Event()
         self._told: list[Callable[[], None]] = []
-
-    @property
-    def requested(self) -> bool:
-        """Whether somebody asked."""
-        return self._event.is_set()
 
     def request(self) -> None:
         """Begin nothing new."""
-        self._event.set()
         for callback in self._told:
             callback()
 
     def tell(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` when a stop is requested."""
         self._told.append(callback)
-
-    async def within(self, seconds: float) -> bool:
-        """Wait for that long, or until a stop is requested; tells which."""
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._event.wait()
-        except TimeoutError:
-            return False
 
 
 class _GivenUpError(Exception):
@@ -139,11 +125,11 @@ class Judge:
         self.latencies_s = array("d")
         self.calls = 0
         self.halted = asyncio.Event()
-        self._stop = stop or Stop()
         self._trace = trace
         self._usual_output = float(spec.max_tokens)
         self._pace = Pace(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute, spec.max_retry_s)
-        self._stop.tell(self._halt)
+        if stop is not None:
+            stop.tell(self._halt)
 
     def _halt(self) -> None:
         """Send nothing more: whoever waits for a turn, or for something to ask, looks again."""
@@ -245,8 +231,10 @@ class Judge:
         return completion
 
     async def _sleep(self, seconds: float) -> None:
-        if await self._stop.within(seconds):
-            raise _GivenUpError
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.halted.wait()
+                raise _GivenUpError
 
     async def _attempt(self, prompt: Prompt, account: _Account) -> Completion:
         tokens = self._expected_tokens(prompt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -16,6 +18,9 @@ _OWN_FIELDS = frozenset(
     {"model", "messages", "system", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format"}
 )
 _ONE_WHOLE_REPLY = frozenset({"stream", "n"})
+
+
+_SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
 
 
 class Price(Section):
@@ -72,6 +77,21 @@ class JudgeSpec(Section):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
+        if secret := next(filter(_SECRET.search, _names(self.extra_body)), None):
+            raise ValueError(
+                f"extra_body may not hold {secret!r}: it is kept in the store; keys stay in the environment"
+            )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
         return self
+
+
+def _names(value: Any) -> Iterator[str]:
+    """The names of all fields, however deep."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)

@@ -166,6 +166,7 @@ class Store:
         judgments: Sequence[tuple[Wanted, str]],
         runner: Runner,
         to_be_asked: Callable[[Result | None], bool],
+        tried: Callable[[str], bool] = lambda _: False,
     ) -> tuple[dict[str, Result], set[str]]:
         """Note which judgment answers each want, and take for this runner those that have to be asked for.
 
@@ -174,6 +175,8 @@ class Store:
             judgments: wants with their judgment's id.
             runner: who asks; it must have said that it is there (``beat``).
             to_be_asked: by what the store knows of a judgment, whether it needs a call.
+            tried: whether a judgment's failure is of this run already. It is not taken again: nobody would ask, and
+                others would wait for it.
 
         Returns:
             The results known, and the ids that another runner is asking for now.
@@ -184,8 +187,11 @@ class Store:
         with self._write() as connection:
             _assign(connection, name, judgments)
             known = _results(connection, idents)
-            asked = [ident for ident in idents if to_be_asked(known.get(ident))]
-            return known, runners.lease(connection, runner, asked)
+            asked = [ident for ident in dict.fromkeys(idents) if to_be_asked(known.get(ident))]
+            elsewhere = runners.held(connection, runner, asked)
+            free = [ident for ident in asked if ident not in elsewhere and not (ident in known and tried(ident))]
+            runners.lease(connection, runner, free)
+            return known, elsewhere
 
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""

@@ -50,20 +50,23 @@ def leave(connection: Connection, runner: Runner) -> None:
     connection.execute(delete(RunnerRow).where(table(RunnerRow).c.runner_id == runner.runner_id))
 
 
-def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """Take these judgments for the runner, and return those that another one has already."""
-    if not judgment_ids:
-        return set()
-    rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in dict.fromkeys(judgment_ids)]
-    connection.execute(
-        text("INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"),
-        rows,
-    )
+def held(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
+    """Those of these judgments that another runner has taken."""
     leases = table(LeaseRow)
-    held = select(leases.c.judgment_id).where(
+    taken = select(leases.c.judgment_id).where(
         leases.c.judgment_id.in_(bindparam("asked", expanding=True)), leases.c.runner_id != runner.runner_id
     )
-    return set(connection.execute(held, {"asked": [row["judgment_id"] for row in rows]}).scalars())
+    return set(connection.execute(taken, {"asked": list(judgment_ids)}).scalars())
+
+
+def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> None:
+    """Take these judgments, which nobody else holds, for the runner."""
+    if judgment_ids:
+        statement = (
+            "INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"
+        )
+        rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
+        connection.execute(text(statement), rows)
 
 
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:

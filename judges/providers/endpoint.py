@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 10.0
 _KEPT_OPEN_S = 60.0
 _NO_KEY = "no-key-needed"
+_MOST_TOKENS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +163,9 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
 
 
 def token_count(usage: Mapping[str, Any], name: str) -> int | None:
-    """A whole number from a usage block; servers leave it out, or say ``null``."""
+    """A whole number from a usage block; servers leave it out, or say ``null``, or what is no number of tokens."""
     count = usage.get(name)
-    return count if isinstance(count, int) else None
+    return count if type(count) is int and 0 <= count <= _MOST_TOKENS else None
 
 
 def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:

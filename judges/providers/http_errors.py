@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.providers.rate_headers import moment_s
 from judges.providers.texts import one_line
 from judges.types import Allowance
 
@@ -36,7 +36,7 @@ def error_of_answer(
     secret: str = "",
     allowance: Allowance | None = None,
 ) -> ProviderError:
-    """The error that a status of 400 or more stands for.
+    """The error that a status other than 2xx stands for.
 
     Args:
         status: HTTP status.
@@ -81,10 +81,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     seconds = _number(given)
     if seconds is not None or given is None:
         return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except ValueError:
-        return None
+    moment = moment_s(given)
+    return None if moment is None else max(0.0, moment - time.time())
 
 
 def _said(body: object) -> Mapping[str, Any]:

@@ -86,7 +86,13 @@ def _until_s(text: str, now: float) -> float | None:
 
 def _now(headers: Mapping[str, str]) -> float:
     """The server's own clock where it tells the time, since the times of its limits are by that."""
+    told = moment_s(headers.get("date", ""))
+    return time.time() if told is None else told
+
+
+def moment_s(date: str) -> float | None:
+    """Seconds since 1970 of a date as headers spell it; ``None`` where it is none."""
     try:
-        return parsedate_to_datetime(headers.get("date", "")).timestamp()
-    except ValueError:
-        return time.time()
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):  # a year or a zone of twenty digits
+        return None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,7 +21,7 @@ from arena.ledger import RunSummary
 from arena.plan import plan
 from arena.store import Store, Wanted
 from judges.types import Judgment, Task
-from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import Quiet, configured, results, write_data
 
 QUERIES = [f"q{number}" for number in range(30)]
@@ -190,3 +193,63 @@ def test_adaptive_settings_go_with_an_adaptive_schedule_only(key: str, tmp_path:
     value = {"decide": "top", "confidence": 0.9, "batch": 3, "max_games": 9}[key]
     with pytest.raises(ValueError, match=f"'{key}' goes with kind 'adaptive' only"):
         configured(tmp_path, pairwise={"judges": ["judge"], "schedule": {"kind": "all", key: value}})
+
+
+def test_a_document_without_a_label_ends_the_games_and_not_the_patience(tmp_path: Path, server: LLMServer) -> None:
+    """Games that show it cannot be asked for: the rest of their batch is judged, and the next run goes on."""
+
+    def busy_at_first(call: Call) -> Reply:
+        labels = call.body["response_format"]["json_schema"]["name"] == Task.RELEVANCE.value
+        return Reply("busy", status=500) if labels and "About q3, as x" in str(call.body) else steady_judge(call)
+
+    server.script = busy_at_first
+    write_data(tmp_path, QUERIES[:4])
+    games = {"judges": ["judge"], "schedule": {"kind": "adaptive", "batch": 4}, "documents": {"threshold": 1}}
+    config = configured(tmp_path, server.openai_url, judge={"max_attempts": 1}, pairwise=games, criteria=None)
+    without_labels = within(20, lambda: play(config, only=[Task.PAIRWISE]))
+    assert not without_labels.complete
+    assert without_labels.stages[Task.PAIRWISE].left > 0
+    summary = within(20, lambda: play(config))
+    assert summary.stages[Task.RELEVANCE].failed == 1
+    assert summary.stages[Task.PAIRWISE].left > 0
+    server.script = steady_judge
+    assert within(20, lambda: play(config)).complete
+
+
+def test_a_run_stopped_between_two_batches_is_not_complete(tmp_path: Path, server: LLMServer) -> None:
+    """The money ends with the last reply of a batch: the games that would come next are left."""
+    price = {"price": {"input": 0, "output": 1e6}, "max_cost_usd": 1, "concurrency": 64}
+    config = adaptive(tmp_path, server, price)
+    summary = play(config)
+    stage = summary.stages[Task.PAIRWISE]
+    assert (stage.judged, stage.failed, stage.left) == (24, 0, 24)
+    assert not summary.complete
+    assert not state(config).ended
+
+
+def test_a_run_that_is_stopped_early_still_shows_the_games_that_are_known(tmp_path: Path, server: LLMServer) -> None:
+    config = adaptive(tmp_path, server)
+    play(config)
+    before, decided = results(config, Task.PAIRWISE), state(config)
+    stopping = Quiet()
+    stopping.begin = lambda *_: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
+    tournament.run(config, stopping)
+    assert results(config, Task.PAIRWISE) == before
+    assert state(config) == decided
+
+
+def within(seconds: float, work: Callable[[], RunSummary]) -> RunSummary:
+    """Its result, or a failed test rather than one that hangs."""
+    done: Queue[RunSummary | BaseException] = Queue()
+
+    def worked() -> None:
+        try:
+            done.put(work())
+        except BaseException as error:
+            done.put(error)
+
+    Thread(target=worked, daemon=True).start()
+    result = done.get(timeout=seconds)
+    if isinstance(result, BaseException):
+        raise result
+    return result

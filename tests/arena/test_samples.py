@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from arena.leaderboard import leaderboard
 from arena.samples import Consistency, combine, combined, consistency, outcomes
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
-from tests.support.llm_server import LLMServer, Reply
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.scripted_judges import steady_text
 from tests.support.tournaments import configured, run, write_data
 
 GAME = Wanted(Task.PAIRWISE, "j", "q", "x", "y", "ab")
@@ -106,3 +109,24 @@ def test_a_judge_is_asked_as_often_as_it_says_and_its_consistency_is_reported(tm
     store.close()
     assert board.consistency == {Task.PAIRWISE: {"judge": Consistency(1 / 3, 12)}}
     assert (board.coverage[Task.PAIRWISE].wanted, board.coverage[Task.PAIRWISE].judged) == (12, 12)
+
+
+def test_samples_that_come_out_of_turn_ask_nothing_anew(tmp_path: Path) -> None:
+    """Which sample's reason an answer judge reads must not depend on which reply came first."""
+    write_data(tmp_path)
+    asked = count()
+
+    def slower_first(call: Call) -> Reply:
+        number = next(asked)
+        said = json.loads(steady_text(call.body))
+        text = {
+            name: f"Reason {number}." if name in ("reason", "explanation") else given for name, given in said.items()
+        }
+        return Reply(json.dumps(text), delay_s=0.0 if number % 3 else 0.1)
+
+    with LLMServer(slower_first) as server:
+        config = configured(tmp_path, server.openai_url, judge={"samples": 3, "temperature": 1})
+        assert run(config).complete
+        sent = len(server.calls)
+        assert run(config).complete
+        assert len(server.calls) == sent

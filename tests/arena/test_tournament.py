@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -430,3 +431,23 @@ def test_settings_in_the_store_hold_no_path_address_or_key(
         content = file.read_bytes()
         for secret in ("sk-planted-0123456789", "MY_KEY", server.openai_url, str(tmp_path)):
             assert secret.encode() not in content
+
+
+def test_what_failed_in_a_run_is_not_taken_again(tmp_path: Path, server: LLMServer) -> None:
+    """Other processes would wait for judgments that nobody asks for, and two such processes for each other."""
+    write_data(tmp_path, [f"q{number}" for number in range(15)])
+    taken: list[int] = []
+
+    def busy(call: Call) -> Reply:
+        with closing(sqlite3.connect(tmp_path / "store.db")) as store:
+            taken.extend(*store.execute("SELECT count(*) FROM lease JOIN judgment USING (judgment_id)"))
+        return Reply("busy", status=500)
+
+    server.script = busy
+    declared = {"provider": "openai", "model": "gpt-x", "base_url": server.openai_url, "max_attempts": 1}
+    judges = {name: declared | {"concurrency": 1} for name in ("one", "other")}
+    games = {"judges": list(judges), "documents": {"include": False}}
+    summary = run(configured(tmp_path, judges=judges, pairwise=games, retrieval=None, criteria=None))
+    stage = summary.stages[Task.PAIRWISE]
+    assert (stage.wanted, stage.failed, stage.calls, len(server.calls)) == (180, 180, 90, 90)
+    assert set(taken) == {0}

@@ -212,15 +212,6 @@ def test_an_error_that_is_bare_text_is_kept(sdk: str) -> None:
     assert "try pulling it first" in str(error)
 
 
-async def test_a_redirect_is_not_followed_with_the_key(sdk: str) -> None:
-    with LLMServer() as other:
-        error = await failure(sdk, Reply(status=307, headers={"Location": f"{other.anthropic_url}/elsewhere"}))
-        assert other.calls == []
-    assert error.cause == "unknown_model"
-    assert "HTTP 307" in str(error)
-    assert "base_url" in str(error)
-
-
 async def test_a_key_whose_middle_is_masked_is_masked_whole(sdk: str) -> None:
     error = await failure(
         sdk, Reply(status=401, text=f"Incorrect API key provided: {KEY[:9]}*******{KEY[-4:]}. Sorry.")
@@ -228,3 +219,38 @@ async def test_a_key_whose_middle_is_masked_is_masked_whole(sdk: str) -> None:
     assert KEY[:9] not in str(error)
     assert KEY[-4:] not in str(error)
     assert str(error).endswith("Incorrect API key provided: *** Sorry.")
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_not_followed(sdk: str, status: int) -> None:
+    """Texts and key would go to an address that nobody declared, in calls that nobody counts."""
+    with LLMServer() as elsewhere:
+        error = await failure(sdk, Reply("Moved.", status=status, headers={"Location": f"{elsewhere.openai_url}/x"}))
+        assert not elsewhere.calls
+    assert isinstance(error, JudgeStoppedError)
+    assert "'base_url'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Retry-After": "Wed, 21 Oct 99999999999999999999 07:28:00 GMT"},
+        {"Retry-After": "Wed, 21 Oct 2015 07:28:00 +99999999999999"},
+        {
+            "Date": "Wed, 21 Oct 2015 07:28:00 +99999999999999",
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:00Z",
+        },
+    ],
+)
+async def test_a_date_beyond_all_bounds_counts_as_not_said(sdk: str, headers: Mapping[str, str]) -> None:
+    error = await failure(sdk, Reply("slower", status=429, headers=headers))
+    assert (error.cause, error.retry_after_s) == ("rate_limit", None)
+
+
+@pytest.mark.parametrize("charset", ["hex", "idna", "rot13", "undefined", "no-such-charset"])
+async def test_an_answer_is_text_whatever_charset_it_names(sdk: str, charset: str) -> None:
+    headers = {"Content-Type": f"text/plain; charset={charset}"}
+    error = await failure(sdk, Reply(status=500, headers=headers, fault="garbage"))
+    assert error.cause == "server_error"
+    assert "not JSON" in str(error)

@@ -167,6 +167,13 @@ async def test_a_reply_carries_text_model_and_usage() -> None:
     assert (completion.usage.input_tokens or 0) > 100
 
 
+@pytest.mark.parametrize("count", [-5, 10**400, 2**70, True, "12", 1.5])
+async def test_what_is_no_number_of_tokens_counts_as_not_said(count: object) -> None:
+    message = {"message": {"content": "x"}, "finish_reason": "stop"}
+    body = {"choices": [message], "usage": {"prompt_tokens": count, "completion_tokens": 4}}
+    assert (await completed(Reply(body=body))).usage == Usage(None, None, 4)
+
+
 async def test_a_server_that_counts_no_tokens_leaves_usage_unknown() -> None:
     assert (await completed(Reply("x", usage=False))).usage == Usage(None, None, None)
 
@@ -269,3 +276,11 @@ def test_at_openai_itself_the_limit_is_in_the_field_its_new_models_take(monkeypa
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
     assert OpenAIProvider(JudgeSpec(provider="openai", model="gpt-x")).limit_field == "max_completion_tokens"
+
+
+@pytest.mark.parametrize(
+    "extra", [{"api_key": "k"}, {"provider": [{"Authorization": "Bearer k"}]}, {"clientSecret": 1}]
+)
+def test_keys_do_not_go_into_further_fields(extra: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="keys stay out of there"):
+        JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": extra})

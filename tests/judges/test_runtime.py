@@ -550,6 +550,14 @@ async def test_a_stop_does_not_wait_for_pauses() -> None:
     assert {result.cause for result in results if isinstance(result, JudgeFailure)} == {"rate_limit"}
 
 
+async def test_a_judge_that_cannot_go_on_does_not_wait_for_pauses() -> None:
+    wait, stop = Reply("busy", status=503, headers={"Retry-After": "30"}), Reply("Wrong key.", status=401, delay_s=0.2)
+    replies = iter([wait])
+    async with asyncio.timeout(5):
+        done = await ran(lambda call: next(replies, stop), requests(5), concurrency=2)
+    assert {failure.cause for failure in done.failures} == {"authentication", "stopped"}
+
+
 async def test_a_trace_has_every_call_and_nothing_that_was_said() -> None:
     traced: list[CallTrace] = []
     with LLMServer([Reply(status=500), WRONG, GOOD]) as server:
