@@ -91,7 +91,7 @@ def plan(config: Config) -> Plan:
         )
     if prompting.adaptive_games() is not None:
         notes.append("an adaptive schedule stops as soon as its question is decided: an upper bound")
-    if prompting.nuggets is not None:
+    if prompting.nuggets is not None and prompting.nuggets.reads_documents:
         notes.append("nuggets that are not made yet count as many and as long as they may be: an upper bound")
     rows = _rows(config, prompting, providers, store, notes)
     if store is not None:

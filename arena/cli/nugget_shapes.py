@@ -15,6 +15,19 @@ Row: TypeAlias = dict[str, Any]
 _MOST_NAMED = 5
 
 
+NO_MEANS: Row = {"nuggets_v_strict": None, "nuggets_all": None}
+"""Of an agent that answered no query with nuggets."""
+
+
+def nugget_means(board: NuggetBoard | None) -> dict[str, Row]:
+    """By agent the two scores that stand beside ratings."""
+    scored = () if board is None else board.scored
+    return {
+        own.run: {"nuggets_v_strict": own.means["v_strict"].value, "nuggets_all": own.means["a"].value}
+        for own in scored
+    }
+
+
 def nuggets_json(board: NuggetBoard) -> Row:
     """The nugget scores of a leaderboard."""
     return {

@@ -10,7 +10,7 @@ import numpy as np
 
 from arena.cli.console import rounded
 from arena.cli.exam_shapes import score_json
-from arena.cli.nugget_shapes import nuggets_json
+from arena.cli.nugget_shapes import NO_MEANS, nugget_means, nuggets_json
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -135,12 +135,15 @@ def flat_ratings(ratings: Ratings) -> list[Row]:
 
 
 def flat_rows(board: Leaderboard) -> list[Row]:
-    """One flat row per agent with the same columns each, best first; without ratings the criteria alone."""
+    """One flat row per agent with the same columns each, best first; without ratings the other scores alone."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        rows += [{"agent": agent} for agent in dict.fromkeys([*board.criteria, *covers(board)])]
+        agents = [*board.criteria, *covers(board), *nugget_means(board.nuggets)]
+        rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
     for row in rows:
+        if board.nuggets is not None:
+            row.update(nugget_means(board.nuggets).get(row["agent"], NO_MEANS))
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
@@ -158,6 +161,8 @@ def covers(board: Leaderboard) -> dict[str, float]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     shape = {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+    if board.nuggets is not None:
+        shape |= nugget_means(board.nuggets).get(row.agent, NO_MEANS)
     return shape if board.exam is None else {**shape, "exam_cover": covers(board).get(row.agent)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 from pathlib import Path
@@ -122,7 +123,12 @@ def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path
     assert re.search(r"^x +0\.3333 +0\.333\.\.0\.333 +0\.2500 .* 100\.0%$", ended.out, re.MULTILINE)
     assert "nuggets: means over 2 queries" in ended.out
     assert "assignment: 6 of 6 judged (100.0%)" in ended.out
+    rows = list(csv.DictReader(io.StringIO(cli("leaderboard", config, "--format", "csv").out)))
+    assert {(row["agent"], row["nuggets_v_strict"], row["nuggets_all"]) for row in rows} == {
+        (agent, "0.333333", "0.25") for agent in ("x", "y", "z")
+    }
     board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    assert board["agents"][0]["nuggets_all"] == 0.25
     assert board["nuggets"]["agents"]["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
     assert board["nuggets"]["agents"]["x"]["coverage"] == 1
     assert (board["nuggets"]["queries"], board["nuggets"]["without"]) == (2, {})
