@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from judges.criteria import DEFAULT_CRITERIA
-from judges.errors import ConfigError
+from judges.errors import ConfigError, InputError
 from judges.pairwise import ReferenceOptions
 from judges.sections import RelativePath, Section, beside_file, load_section, nearest
 from judges.spec import JudgeSpec
@@ -43,6 +43,15 @@ def _each_once(names: list[str]) -> list[str]:
     return names
 
 
+def _known_measures(names: list[str]) -> list[str]:
+    from retrieval_eval.measures import parse_measures
+
+    try:
+        return list(parse_measures(names))
+    except InputError as error:
+        raise ValueError(str(error)) from error
+
+
 def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
     return source if dataset_name(source) is not None else beside_file(source, info)
 
@@ -50,18 +59,21 @@ def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
 Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
 Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(_as_list)]
 """Files, or ``irds:NAME`` for datasets of ir_datasets."""
+JudgeNames = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
 PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
 class DataSection(Section):
-    """Files of queries, documents and answers, TREC runs and the corpus of their documents; one or a list each."""
+    """Files of queries, documents and answers, TREC runs, the corpus of their documents, qrels; one or a list each."""
 
     queries: Sources
     documents: Paths = Field(default_factory=list)
     answers: Paths = Field(default_factory=list)
     runs: Paths = Field(default_factory=list)
     corpus: Sources = Field(default_factory=list)
+    qrels: Sources = Field(default_factory=list)
+    """Relevance labels of people, which the judges' are held against."""
 
     @model_validator(mode="after")
     def _corpus_is_for_runs(self) -> DataSection:
@@ -71,12 +83,19 @@ class DataSection(Section):
 
 
 class RetrievalSection(Section):
-    """The pointwise judge that labels retrieved documents."""
+    """The pointwise judges that label retrieved documents, and what their labels are measured by."""
 
-    judge: str
+    judge: JudgeNames
+    """One or more; each labels every document."""
     prompt: PromptName = "reasoner"
     depth: Count | None = None
     """Only documents up to this rank of each agent; all when absent."""
+    combine: Literal["majority", "median", "mean"] = "majority"
+    """What several judges' labels of one document come to."""
+    measures: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
+        None
+    ) = None
+    """By ir_measures' names; chosen by the prompt's scale when absent."""
 
 
 class ScheduleSection(Section):
@@ -119,7 +138,7 @@ class ReferencesSection(Section):
 class PairwiseSection(Section):
     """The answer judges and their games."""
 
-    judges: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
+    judges: JudgeNames
     prompt: PromptName = "pairwise"
     schedule: ScheduleSection = ScheduleSection()
     both_orders: bool = True
@@ -325,7 +344,7 @@ class Config(Section):
     def judges_in_use(self) -> list[str]:
         """Names of the judges that some stage asks, in the order of the stages, each once."""
         stages = [
-            *([self.retrieval.judge] if self.retrieval else []),
+            *(self.retrieval.judge if self.retrieval else []),
             *(self.pairwise.judges if self.pairwise else []),
             *([self.criteria.judge] if self.criteria else []),
             *(self.exam.judges() if self.exam else []),

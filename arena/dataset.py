@@ -41,12 +41,14 @@ class Dataset:
         documents: by doc_id; each text once, however often it was retrieved.
         answers: by (query_id, agent). A text may be empty: the agent then answered nothing, and that is judged.
         retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
+        qrels: people's relevance labels by query_id and doc_id, also of documents that nobody retrieved.
     """
 
     queries: Mapping[str, Query]
     documents: Mapping[str, Document] = field(default_factory=dict)
     answers: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
     retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
+    qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
@@ -288,3 +290,6 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
     for query_id, entries in sorted(dataset.retrieved.items()):
         for entry in sorted(entries, key=lambda entry: (entry.agent, entry.rank)):
             yield ["retrieved", query_id, entry.doc_id, entry.agent, entry.rank, entry.score]
+    for query_id, labels in sorted(dataset.qrels.items()):
+        for doc_id, label in sorted(labels.items()):
+            yield ["label", query_id, doc_id, label]

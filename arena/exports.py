@@ -27,26 +27,27 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
 def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Relevance labels with their reasons; ``arena.qrels`` writes them as qrels.
 
-    What a prompt asked for besides the label becomes columns of a table, under the prompt's names.
+    What a prompt asked for besides the label becomes columns of a table, under the prompt's names. Where there are
+    several judges each one's labels are rows of their own, and a column says whose.
 
     Raises:
         DataError: the file cannot be written.
     """
     if out.name.removesuffix(".gz").endswith(".qrels"):
         raise DataError(out, "not a table; 'ragarena qrels export' writes qrels")
-    judged = [
-        (want.query_id, want.item, result)
-        for want, result in outcomes(store, tournament, Task.RELEVANCE)
-        if isinstance(result, Judgment)
-    ]
+    wanted = outcomes(store, tournament, Task.RELEVANCE)
+    whose = ("judge",) if len({want.judge for want, _ in wanted}) > 1 else ()
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
-    for query_id, doc_id, result in judged:
-        details = details_of(result.outcome)
-        names |= dict.fromkeys(details)
-        label = {"label": str(label_of(result.outcome)), "reason": result.reason}
-        rows.append({**details, "qid": query_id, "did": doc_id, **label})
-    write_rows(out, ("qid", "did", "label", *names, "reason"), rows)
+    for want, result in wanted:
+        if isinstance(result, Judgment):
+            details = details_of(result.outcome)
+            names |= dict.fromkeys(details)
+            label = {"label": str(label_of(result.outcome)), "reason": result.reason}
+            rows.append(
+                {**details, "qid": want.query_id, "did": want.item, **label, **dict.fromkeys(whose, want.judge)}
+            )
+    write_rows(out, ("qid", "did", *whose, "label", *names, "reason"), rows)
     return len(rows)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Set
+from typing import TypeVar
 
 from arena.prompting import Prompting
-from arena.samples import Combine, combine
+from arena.samples import Combine, document_labels
 from arena.store import Result, Wanted
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Labelling:
@@ -22,34 +25,45 @@ class Labelling:
     def __init__(self, prompting: Prompting, how: Mapping[str, Combine], wants: Iterable[Wanted]) -> None:
         self._labels = prompting.labels
         self._how = how
+        self._section = prompting.config.retrieval
         self._open_in_query: Counter[str] = Counter()
-        self._open_samples: Counter[tuple[str, str]] = Counter()
-        self._samples: defaultdict[tuple[str, str], dict[int, Result]] = defaultdict(dict)
+        self._open_of_judge: Counter[str] = Counter()
+        self._open: Counter[tuple[str, str]] = Counter()
+        self._results: defaultdict[tuple[str, str], list[tuple[Wanted, Result]]] = defaultdict(list)
         for want in wants:
             self._open_in_query[want.query_id] += 1
-            self._open_samples[want.query_id, want.item] += 1
+            self._open_of_judge[want.judge] += 1
+            self._open[want.query_id, want.item] += 1
 
     def is_open(self, query_id: str) -> bool:
-        """Whether some document of the query has no result yet."""
+        """Whether some document of the query has no label yet."""
         return query_id in self._open_in_query
 
-    @property
-    def complete(self) -> bool:
-        """Whether every document of every query has a result."""
-        return not self._open_in_query
+    def over(self, ended: Set[str]) -> bool:
+        """Whether no label is to come any more, since all that are missing are of judges that ended."""
+        return self._open_of_judge.keys() <= ended
 
     def take(self, want: Wanted, result: Result) -> bool:
-        """Take one sample's result; tells whether the query's documents now all have theirs."""
+        """Take one judge's sample; tells whether the query's documents now all have their labels.
+
+        A document's results are combined in the order of the plan, so that its label and reason do not depend on which
+        reply was faster.
+        """
+        assert self._section is not None
         document = want.query_id, want.item
-        self._samples[document][want.sample] = result
-        self._open_samples[document] -= 1
-        if not self._open_samples[document]:
-            del self._open_samples[document]
-            # By number and not as they came: which sample speaks for all decides what answer judges read.
-            samples = [sample for _, sample in sorted(self._samples.pop(document).items())]
-            self._labels[document] = combine(samples, self._how.get(want.judge, "majority"))
-        self._open_in_query[want.query_id] -= 1
-        if self._open_in_query[want.query_id]:
-            return False
-        del self._open_in_query[want.query_id]
-        return True
+        self._results[document].append((want, result))
+        if not _one_less(self._open, document):
+            place = self._section.judge.index
+            results = sorted(self._results.pop(document), key=lambda entry: (place(entry[0].judge), entry[0].sample))
+            self._labels |= document_labels(results, self._how, self._section.combine)
+        _one_less(self._open_of_judge, want.judge)
+        return not _one_less(self._open_in_query, want.query_id)
+
+
+def _one_less(open_of: Counter[Key], key: Key) -> int:
+    """Count down; what has nothing open is not among the keys."""
+    open_of[key] -= 1
+    left = open_of[key]
+    if not left:
+        del open_of[key]
+    return left

@@ -18,6 +18,7 @@ from arena.nugget_results import NuggetResults, nugget_results
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
+from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
@@ -51,6 +52,7 @@ class Leaderboard:
         consistency: per stage and judge that was asked several times, how far its samples agree.
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
+        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         complete: whether every want has a judgment.
     """
 
@@ -67,6 +69,7 @@ class Leaderboard:
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
     exam: ExamBoard | None = None
     nuggets: NuggetBoard | None = None
+    retrieval: RetrievalBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -116,6 +119,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
         exam_board(store, name),
         _nuggets(nugget_results(store, name), how),
+        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
     )
 
 

@@ -9,6 +9,7 @@ from arena.config import Config
 from arena.nugget_lists import to_be_asked
 from arena.nugget_plan import walk_nuggets
 from arena.prompting import Labels, Prompting
+from arena.samples import document_labels
 from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
 from arena.tournament import load_data
 from judges.errors import InputError
@@ -101,13 +102,17 @@ def plan(config: Config) -> Plan:
 
 def _known_labels(prompting: Prompting, providers: Mapping[str, Provider | None], store: Store) -> Labels:
     """The relevance results that a run would find: by what is judged now, not by what was wanted last time."""
-    labels: dict[tuple[str, str], Result | None] = {}
+    section = prompting.config.retrieval
+    if section is None:
+        return {}
+    results: list[tuple[Wanted, Result | None]] = []
     wants = (want for want in prompting.wants() if want.task is Task.RELEVANCE)
     for chunk in chunks(wants, _CHUNK):
         prepared = list(_prepared(chunk, prompting, providers))
         known = store.results([ident for _, ident, _ in prepared if ident is not None])
-        labels.update({(want.query_id, want.item): known.get(ident or "") for want, ident, _ in prepared})
-    return labels
+        results += [(want, known.get(ident or "")) for want, ident, _ in prepared]
+    how = {name: spec.combine for name, spec in prompting.config.judges.items()}
+    return document_labels(results, how, section.combine)
 
 
 def _take_known(prompting: Prompting, providers: Mapping[str, Provider | None], store: Store) -> None:
@@ -125,8 +130,8 @@ def _guesses_documents(config: Config, prompting: Prompting) -> bool:
     sections = [section for section in (config.pairwise, config.criteria) if section is not None]
     if config.retrieval is None or not any(section.documents.include for section in sections):
         return False
-    labelled = sum(result is not None for result in prompting.labels.values())
-    return labelled < sum(want.task is Task.RELEVANCE for want in prompting.wants())
+    documents = {(want.query_id, want.item) for want in prompting.wants() if want.task is Task.RELEVANCE}
+    return any(prompting.labels.get(document) is None for document in documents)
 
 
 def _existing(config: Config) -> Store | None:

@@ -107,7 +107,8 @@ class Prompting:
         assert section is not None
         for query_id in self.data.queries:
             for doc_id in self._pool(query_id, None):
-                yield Wanted(Task.RELEVANCE, section.judge, query_id, doc_id)
+                for judge in section.judge:
+                    yield Wanted(Task.RELEVANCE, judge, query_id, doc_id)
 
     def _pairwise(self) -> Iterator[Wanted]:
         section = self.config.pairwise

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from arena.store import Result, Store, Wanted
-from judges.types import LABEL, Judgment, Outcome, Task, Verdict
+from judges.errors import RETRIED_NEXT_RUN
+from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Task, Verdict
 from retrieval_eval.relevance import majority, mean, median
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
@@ -39,6 +40,62 @@ def outcomes(store: Store, tournament: str, task: Task) -> list[tuple[Wanted, Re
     """
     how = combinations(store.settings(tournament))
     return combined(store.outcomes(tournament, task), how)
+
+
+def labels_of(store: Store, tournament: str) -> dict[tuple[str, str], Result | None]:
+    """The relevance label of every document wanted, by (query_id, doc_id): samples and judges combined."""
+    settings = store.settings(tournament)
+    return document_labels(store.outcomes(tournament, Task.RELEVANCE), combinations(settings), across_judges(settings))
+
+
+def labels_by_judge(store: Store, tournament: str) -> dict[str, dict[tuple[str, str], Result | None]]:
+    """Each relevance judge's labels, samples combined, by (query_id, doc_id)."""
+    return of_each_judge(outcomes(store, tournament, Task.RELEVANCE))
+
+
+def of_each_judge(
+    results: Iterable[tuple[Wanted, Result | None]],
+) -> dict[str, dict[tuple[str, str], Result | None]]:
+    """Relevance results, samples combined, by judge and (query_id, doc_id)."""
+    found: defaultdict[str, dict[tuple[str, str], Result | None]] = defaultdict(dict)
+    for want, result in results:
+        found[want.judge][want.query_id, want.item] = result
+    return dict(found)
+
+
+def document_labels(
+    results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine], across: Combine
+) -> dict[tuple[str, str], Result | None]:
+    """What all samples of all relevance judges come to, by (query_id, doc_id).
+
+    Each judge's samples become one label first, so that a judge that is asked more often has no more say. A failure
+    that the next run asks about again leaves the document without a label: answer judges are shown labels, and would
+    have to be asked anew.
+
+    Args:
+        results: relevance wants with their results, in the order of the plan.
+        how: by judge, how its samples become one.
+        across: how several judges' labels become one; see ``combine``, a judge being a sample.
+    """
+    each = list(results)
+    passing = {
+        (want.query_id, want.item): result
+        for want, result in each
+        if isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
+    }
+    by_document: defaultdict[tuple[str, str], list[Result | None]] = defaultdict(list)
+    for want, result in combined(each, how):
+        by_document[want.query_id, want.item].append(result)
+    together = {
+        document: found[0] if len(found) == 1 else combine(found, across) for document, found in by_document.items()
+    }
+    return together | passing
+
+
+def across_judges(settings: Mapping[str, Any]) -> Combine:
+    """How labels of several relevance judges become one, from a tournament's stored settings."""
+    how: Combine = (settings.get("retrieval") or {}).get("combine", "majority")
+    return how
 
 
 def combinations(settings: Mapping[str, Any]) -> dict[str, Combine]:

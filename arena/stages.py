@@ -42,13 +42,13 @@ class StageRunner:
         self._games = prompting.adaptive_games()
         self._nuggets = None if prompting.nuggets is None else NuggetWork(self._work, prompting.nuggets, asked)
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
+        self._ended: set[str] = set()
         self._labels_over = asyncio.Event()
         self._batch_open: set[Wanted] = set()
         self._batch_over = asyncio.Event()
         self._releasing: set[Wanted] = set()
         self._released: list[Wanted] = []
         self._release = asyncio.Event()
-        self._ended: set[str] = set()
         self._games_over = False
         self._last_batch: list[Wanted] = []
 
@@ -111,7 +111,7 @@ class StageRunner:
             if self._labelling.take(want, result):
                 self._work.put(self._waiting.pop(want.query_id, ()))
                 self._begin_nuggets(want.query_id)
-                self._see_if_labelled()
+            self._see_if_labelled()
         elif want.task in NUGGET_TASKS:
             assert self._nuggets is not None
             self._nuggets.settled(want, result)
@@ -130,8 +130,7 @@ class StageRunner:
         self._releasing = {want for want in self._releasing if want.judge != judge}
         self._release.set()
         config = self._prompting.config
-        if config.retrieval is not None and config.retrieval.judge == judge:
-            self._see_if_labelled(ended=True)
+        self._see_if_labelled()
         if self._nuggets is not None and config.nuggets is not None and config.nuggets.judge == judge:
             self._nuggets.judge_ended()
         if config.pairwise is not None and judge in config.pairwise.judges:
@@ -149,9 +148,9 @@ class StageRunner:
         self._games_over = True
         self._batch_over.set()
 
-    def _see_if_labelled(self, *, ended: bool = False) -> None:
+    def _see_if_labelled(self) -> None:
         """Tell whoever waits that no further label will come, once that is so."""
-        if ended or Task.RELEVANCE not in self._asked or self._labelling.complete:
+        if Task.RELEVANCE not in self._asked or self._labelling.over(self._ended):
             self._labels_over.set()
             if self._nuggets is not None:
                 self._nuggets.no_more_queries()
@@ -194,7 +193,8 @@ class StageRunner:
         """Choose games batch by batch until they decide, or a judge cannot go on.
 
         The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and
-        asks where it left off. A batch that is not finished, because a judge or the run stopped, is the last one.
+        asks where it left off. A batch that is not finished, because a judge or the run stopped or labels are missing,
+        is the last one.
         """
         await self._labels_over.wait()
         games = self._games
@@ -203,6 +203,8 @@ class StageRunner:
         while batch := list(self._prompting.game_wants(games.choose())):
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
             self.ledger.want(Task.PAIRWISE, len(batch))
+            if any(self._prompting.prompt(want) is None for want in batch):
+                break  # it would wait for labels that this run does not get
             self._batch_open.update(batch)
             self._work.put(batch)
             await self._batch_over.wait()

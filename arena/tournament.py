@@ -13,10 +13,12 @@ from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam_wants import ExamWants, exam_settings
 from arena.feed import Lookup
+from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.nugget_lists import nugget_settings
 from arena.prompting import Prompting
+from arena.retrieval import check_measures
 from arena.run_files import with_runs
 from arena.samples import combinations
 from arena.stages import StageRunner
@@ -24,6 +26,7 @@ from arena.store import IDENTICAL, Runner, Store, Wanted
 from judges.errors import InputError
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Judgment, Task, Verdict
+from retrieval_eval.measures import default_measures
 
 _TIE_OF_EQUALS = Judgment(
     IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0
@@ -34,9 +37,9 @@ def load_data(config: Config) -> Dataset:
     """The data a configuration names."""
     section = config.data
     data = load_dataset(section.queries, section.documents, section.answers)
-    if not section.runs:
-        return data
-    return with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+    if section.runs:
+        data = with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+    return with_qrels(data, section.qrels) if section.qrels else data
 
 
 def run(
@@ -69,6 +72,8 @@ def run(
     if prompting.nuggets is None and not any(True for _ in prompting.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
+    if config.retrieval is not None and config.retrieval.measures is not None:
+        check_measures(config.retrieval.measures, data)
     asked = [task for task in prompting.tasks() if only is None or task in only]
     settings = stored_settings(config, prompting)
     stop = Stop()
@@ -161,4 +166,6 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     if prompting.exam is not None:
         settings["exam"] = exam_settings(prompting.exam)
         settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
+    if config.retrieval is not None and config.retrieval.measures is None:
+        settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
     return settings

@@ -74,23 +74,29 @@ class Work:
         store, runner = self.lookup.store, self.lookup.runner
         try:
             store.beat(runner)
-            async with asyncio.TaskGroup() as group:
-                await self._judge(group, beside)
+            await self._judge(beside)
         finally:
             with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
                 store.leave(runner)
 
-    async def _judge(self, group: asyncio.TaskGroup, beside: Coroutine[None, None, None] | None) -> None:
+    async def _judge(self, beside: Coroutine[None, None, None] | None) -> None:
         concurrency = sum(judge.spec.concurrency for judge in self.lookup.judges.values())
         writer = Writer(self.lookup.store, concurrency, self.ledger.settle)
-        endless = [group.create_task(writer.work()), group.create_task(self._beat())]
-        driving = None if beside is None else group.create_task(beside)
-        await judge_all(self._feeds, self.lookup.judges, writer.put)
-        await writer.finish()
-        if driving is not None:
-            await driving
-        for task in endless:
-            task.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                endless = [group.create_task(writer.work()), group.create_task(self._beat())]
+                driving = None if beside is None else group.create_task(beside)
+                await judge_all(self._feeds, self.lookup.judges, writer.put)
+                await writer.finish()
+                if driving is not None:
+                    await driving
+                for task in endless:
+                    task.cancel()
+        except BaseException as problem:
+            lost = writer.rescue()
+            if lost and (error := _store_error(problem)) is not None:
+                raise StoreError(f"{error}; replies that came and could not be kept: {lost}") from problem
+            raise
 
     async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
         """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
@@ -118,3 +124,10 @@ class Work:
         while True:
             await asyncio.sleep(BEAT_S)
             await asyncio.to_thread(self.lookup.store.beat, self.lookup.runner)
+
+
+def _store_error(problem: BaseException) -> StoreError | None:
+    """The store's error among those of tasks that ran together."""
+    if isinstance(problem, BaseExceptionGroup):
+        return next(filter(None, map(_store_error, problem.exceptions)), None)
+    return problem if isinstance(problem, StoreError) else None

@@ -36,6 +36,7 @@ class Writer:
     def __init__(self, store: Store, backlog: int, settled: Callable[[Result], None]) -> None:
         self._store, self._settled = store, settled
         self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(backlog)
+        self._writing: list[_Arrived] = []
         self._unkept = 0
 
     async def put(self, _judge: str, request: Request, result: Result) -> None:
@@ -47,20 +48,33 @@ class Writer:
         """Write until cancelled.
 
         Raises:
-            StoreError: the store cannot be written; says how many replies are lost by that.
+            StoreError: the store cannot be written.
         """
         while True:
-            batch = [await self._arrived.get()]
+            self._writing = [await self._arrived.get()]
             while not self._arrived.empty():
-                batch.append(self._arrived.get_nowait())
-            try:
-                await asyncio.to_thread(self._store.save, [(entry.task, entry.label, entry.result) for entry in batch])
-            except StoreError as error:
-                raise StoreError(f"{error}; replies that came and could not be kept: {self._unkept}") from error
-            for entry in batch:
+                self._writing.append(self._arrived.get_nowait())
+            await asyncio.to_thread(self._save, self._writing)
+            for entry in self._writing:
                 self._unkept -= entry.result.calls > 0
                 self._settled(entry.result)
                 self._arrived.task_done()
+            self._writing = []
+
+    def rescue(self) -> int:
+        """Try once more to keep what has arrived, after the work broke off; returns how many replies are lost."""
+        rest = list(self._writing)
+        while not self._arrived.empty():
+            rest.append(self._arrived.get_nowait())
+        try:
+            self._save(rest)
+        except StoreError:
+            return self._unkept
+        return self._unkept - sum(entry.result.calls > 0 for entry in rest)
+
+    def _save(self, entries: list[_Arrived]) -> None:
+        if entries:
+            self._store.save([(entry.task, entry.label, entry.result) for entry in entries])
 
     async def finish(self) -> None:
         """Wait until everything that has arrived is committed."""

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from tests.support.browser import chromium, served, settle
 
-PAGES = ("overview", "matrix", "games")
+PAGES = ("overview", "matrix", "retrieval", "games")
 
 
 def main() -> None:

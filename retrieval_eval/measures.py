@@ -31,6 +31,15 @@ def parse_measures(names: Iterable[str]) -> dict[str, Measure]:
     return {name: _parsed(name) for name in (given.strip() for given in names)}
 
 
+def default_measures(highest: int) -> list[str]:
+    """Measures for labels from 0 to ``highest``; reciprocal rank from 1 on, and from the upper half of the scale on.
+
+    On three labels that is "somewhat" and "very", on UMBRELA's four "related" and "partly answers", TREC's own line.
+    """
+    thresholds = dict.fromkeys((1, highest // 2 + 1))
+    return ["nDCG@10", *(f"RR(rel={threshold})@5" for threshold in thresholds), "Judged@10"]
+
+
 def is_judged(measure: Measure) -> bool:
     """Whether the measure says how many documents have a label, and nothing of how good they are."""
     return bool(measure.NAME == "Judged")

@@ -9,12 +9,13 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import games, matrix, overview
+from ui.views import games, matrix, overview, retrieval
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Overview", "Who leads, how sure that is, and whether the judge can be trusted.", overview.show),
     ("Matrix", "How each agent did against each other one.", matrix.show),
+    ("Retrieval", "What each agent's documents are worth, and whether people agree with the labels.", retrieval.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
 )
 

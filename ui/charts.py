@@ -123,5 +123,25 @@ def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) ->
     return alt.layer(*layers).properties(height=alt.Step(46 if len(order) <= _LABELLED else 18))
 
 
+def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
+    """The heat map of two labels of one document, people's down and the judge's across, with counts in the cells."""
+    axis = {"sort": list(scale), "scale": alt.Scale(domain=list(scale), paddingInner=0.03)}
+    base = alt.Chart(frame).encode(
+        x=alt.X("judge:O", axis=alt.Axis(orient="top", labelAngle=0, title="Label of the judge"), **axis),
+        y=alt.Y("people:O", axis=alt.Axis(title="Label of people"), **axis),
+        tooltip=[
+            alt.Tooltip("people:O", title="People"),
+            alt.Tooltip("judge:O", title="Judge"),
+            alt.Tooltip("documents:Q", title="Documents", format=","),
+            alt.Tooltip("share:Q", title="Share of the row", format=".0%"),
+        ],
+    )
+    colour = alt.Color("share:Q", scale=alt.Scale(scheme="blues", domain=[0, 1]), legend=None)
+    ink = alt.condition(alt.datum.share > 0.6, alt.value("#ffffff"), alt.value("#1a1a1a"))
+    cells = base.mark_rect().encode(color=colour)
+    figures = base.mark_text(fontSize=14).encode(text=alt.Text("documents:Q", format=","), color=ink)
+    return alt.layer(cells, figures).properties(height=alt.Step(46 if len(scale) <= _LABELLED else 18))
+
+
 def _range(row: AgentRating) -> str:
     return "none" if row.bt_low is None or row.bt_high is None else f"{row.bt_low:.0f} to {row.bt_high:.0f}"

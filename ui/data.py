@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import streamlit as st
 
+from arena import samples
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
 from arena.nugget_results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile
-from arena.samples import outcomes
+from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Task
@@ -94,10 +95,16 @@ def games(source: Source) -> Sequence[GameRecord]:
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
 def labels(source: Source) -> Labels:
-    """What the relevance judge said about each retrieved document."""
+    """What the relevance judges together said about each retrieved document."""
     with closing(Store.open(source.location)) as store:
-        labels = outcomes(store, source.tournament, Task.RELEVANCE)
-    return {(want.query_id, want.item): result for want, result in labels}
+        return labels_of(store, source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
+def labels_by_judge(source: Source) -> Mapping[str, Labels]:
+    """What each relevance judge said, its samples combined."""
+    with closing(Store.open(source.location)) as store:
+        return samples.labels_by_judge(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the nuggets …")

@@ -25,9 +25,9 @@ def agreement_json(
             "reference": {"name": reference, **read_json(qrels[reference])},
             "sets": {
                 name: {
-                    **_flattened(agreement),
+                    **flattened(agreement),
                     "coverage": coverage(agreement),
-                    "binarised": [_flattened(one) for one in agreement.binarised],
+                    "binarised": [flattened(one) for one in agreement.binarised],
                     **read_json(qrels[name]),
                 }
                 for name, agreement in agreements.items()
@@ -47,7 +47,7 @@ def agreement_rows(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str,
                 "qrels": name,
                 "coverage": coverage(own),
                 "faulty": len(qrels[name].faulty),
-                **{key: value for key, value in _flattened(own).items() if key not in _NESTED},
+                **{key: value for key, value in flattened(own).items() if key not in _NESTED},
                 **_kappas_at(own, thresholds),
             }
         )
@@ -55,7 +55,7 @@ def agreement_rows(agreements: Mapping[str, LabelAgreement], qrels: Mapping[str,
     ]
 
 
-def _flattened(record: Any) -> Row:
+def flattened(record: Any) -> Row:
     """A record's fields, where an estimate becomes its value, ``..._low`` and ``..._high``."""
     fields: Row = {}
     for name in record.__dataclass_fields__:

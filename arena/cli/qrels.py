@@ -59,7 +59,7 @@ def agreement(
 def export(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
     out: Annotated[Path, typer.Option(help="the file to write, as trec_eval reads it; packed if it ends in .gz")],
-    judge: Annotated[str | None, typer.Option(help="whose labels, where several judges gave some")] = None,
+    judge: Annotated[str | None, typer.Option(help="whose labels; of all judges together when left out")] = None,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
 ) -> None:
     """Write a tournament's relevance labels as qrels.

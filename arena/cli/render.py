@@ -9,6 +9,7 @@ from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.nugget_output import print_nugget_board
+from arena.cli.retrieval_output import print_retrieval
 from arena.cli.shapes import board_json, covers, flat_rated, flat_rows, rated_json, standard_errors
 from arena.cli.tables import print_table
 from arena.leaderboard import CriterionMean, Leaderboard
@@ -102,6 +103,8 @@ def _print_board(board: Leaderboard) -> None:
     if board.nuggets is not None:
         print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
         output.print()
+    if board.retrieval is not None:
+        print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
     _print_coverage(board)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from arena.cli.console import rounded
 from arena.cli.exam_shapes import score_json
 from arena.cli.nugget_shapes import NO_MEANS, nugget_means, nuggets_json
+from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import Controlled
@@ -48,6 +49,7 @@ def board_json(board: Leaderboard) -> Row:
             "complete": board.complete,
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
+            "retrieval": retrieval_json(board.retrieval),
             "notes": list(ratings.notes) if ratings else [],
             "exam": board.exam and score_json(board.exam.report, board.exam.study, board.exam.workbench),
             "settings": _settings_json(board),
@@ -139,7 +141,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        agents = [*board.criteria, *covers(board), *nugget_means(board.nuggets)]
+        agents = [*board.criteria, *covers(board), *nugget_means(board.nuggets), *scored_agents(board.retrieval)]
         rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
     for row in rows:
         if board.nuggets is not None:
@@ -148,6 +150,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
+        row.update(agent_columns(board.retrieval, row["agent"]))
     return [rounded(row) for row in rows]
 
 

@@ -24,6 +24,7 @@ from arena.store.rows import (
     AnswerRow,
     DocumentRow,
     JudgmentRow,
+    LabelRow,
     QueryRow,
     Result,
     RetrievedRow,
@@ -66,9 +67,9 @@ _PROBLEMS = {
 """What SQLite says, in a user's terms."""
 Item = TypeVar("Item")
 
-_DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow)
-_NEEDED = [table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *_DATA)]
-"""Tables without which a store would seem to have been asked nothing yet."""
+_DATA = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
+_NEEDED = [table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *_DATA) if row is not LabelRow]
+"""Tables without which a store would seem to have been asked nothing yet; earlier versions had no people's labels."""
 
 
 class Store:
@@ -272,6 +273,9 @@ class Store:
             for row in rows(RetrievedRow, "query_id", "agent", "rank"):
                 entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
                 retrieved.setdefault(row.query_id, []).append(entry)
+            labels: dict[str, dict[str, int]] = {}
+            for row in rows(LabelRow, "query_id", "doc_id"):
+                labels.setdefault(row.query_id, {})[row.doc_id] = row.label
             return Dataset(
                 {
                     row.query_id: Query(row.query_id, row.text, json.loads(row.extra))
@@ -286,6 +290,7 @@ class Store:
                     for row in rows(AnswerRow, "query_id", "agent")
                 },
                 {query_id: tuple(entries) for query_id, entries in retrieved.items()},
+                labels,
             )
 
     def changes(self) -> int:
@@ -421,6 +426,11 @@ def _replace_data(connection: Connection, number: int, data: Dataset) -> None:
         AnswerRow: (
             {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
             for a in data.answers.values()
+        ),
+        LabelRow: (
+            {**here, "query_id": query_id, "doc_id": doc_id, "label": label}
+            for query_id, labels in data.qrels.items()
+            for doc_id, label in labels.items()
         ),
     }
     for kind, values in rows.items():

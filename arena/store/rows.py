@@ -89,6 +89,16 @@ class AnswerRow(SQLModel, table=True):
     extra: str
 
 
+class LabelRow(SQLModel, table=True):
+    """A person's relevance label of one document for one query."""
+
+    __tablename__ = "label"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    query_id: str = Field(primary_key=True)
+    doc_id: str = Field(primary_key=True)
+    label: int
+
+
 class WantedRow(SQLModel, table=True):
     """One judgment a tournament needs, and which judgment answers it once that is known."""
 

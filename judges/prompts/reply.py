@@ -28,7 +28,7 @@ _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
 _HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1}
 """Of the tasks whose replies are one grade from 0."""
 
-_COLUMNS_OF_LABELS = {"qid", "did", LABEL, "reason"}
+_COLUMNS_OF_LABELS = {"qid", "did", "judge", LABEL, "reason"}
 
 
 class Scale(Section):

@@ -194,12 +194,13 @@ def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli:
     assert "1 not judged yet" in ended.out
 
 
-def test_labels_of_several_judges_are_not_mixed(cli: Any, tmp_path: Path) -> None:
+def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp_path: Path) -> None:
     path = store_with(tmp_path / "s.db", [("one", "q1", "a", 2), ("two", "q1", "a", 0), ("two", "q1", "b", 1)])
     out = tmp_path / "out.qrels"
-    ended = cli("qrels", "export", path, "--out", out)
-    assert (ended.status, out.exists()) == (2, False)
-    assert "labels of several judges (one, two); name one with --judge" in ended.err
+    assert cli("qrels", "export", path, "--out", out).status == 0
+    assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
+    assert cli("qrels", "export", path, "--out", out, "--judge", "one").status == 0
+    assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"
     assert cli("qrels", "export", path, "--out", out, "--judge", "two").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert (

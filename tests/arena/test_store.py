@@ -32,6 +32,7 @@ DATA = Dataset(
     {"d1": Document("d1", "one", {"title": "T"}), "d2": Document("d2", "two")},
     {("q1", "x"): Answer("q1", "x", "because"), ("q1", "y"): Answer("q1", "y", "", {"model": "m"})},
     {"q1": (Retrieved("q1", "d1", "x", 1, 0.5), Retrieved("q1", "d2", "x", 2), Retrieved("q1", "d1", "y", 1, -1.0))},
+    {"q1": {"d1": 2, "nobody's": 1}, "q2": {"d1": -1}},
 )
 LABEL = Wanted(Task.RELEVANCE, "strong", "q1", "d1")
 GAME = Wanted(Task.PAIRWISE, "strong", "q1", "x", "y", "ab")
@@ -455,7 +456,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(st
         connection.executescript(
             """
             CREATE TABLE first AS SELECT * FROM wanted;
-            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner;
+            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner; DROP TABLE label;
             CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
                 query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
                 position INTEGER NOT NULL, judgment_id VARCHAR,
@@ -473,4 +474,5 @@ def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(st
     Store.create(str(path)).close()
     brought = Store.open(str(path))
     assert brought.wanted("t") == [(want, "1")]
+    assert brought.dataset("t") == replace(DATA, qrels={})
     brought.close()

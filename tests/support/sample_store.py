@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def write_store(
     margin: float = 1.0,
     criteria: bool = True,
     details: Mapping[str, int | str] | None = None,
+    qrels: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Path:
     """Put a tournament into a store, which is made if it is not there.
 
@@ -76,8 +78,9 @@ def write_store(
         margin: how much better each agent is than the next, against noise of standard deviation 1.
         criteria: whether answers are graded too.
         details: what the relevance judge said of every document besides its label.
+        qrels: people's labels by query (q00, q01, ...) and document (q00-d0 of the first agent, ..., q00-common).
     """
-    data = _data(agents, queries, wording)
+    data = replace(_data(agents, queries, wording), qrels=qrels or {})
     relevance = [(want, _labelled(want, wording, details)) for want in _relevance_wants(data)]
     games = _games(agents, data, wording, margin)
     grades = [(want, _graded(want, agents, wording)) for want in _criteria_wants(data)] if criteria else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -28,7 +28,7 @@ AGENTS = (
     ":smile: $x$ [l](javascript:window.__pwned=4)",
     '<img src=x onerror="window.__pwned=5">',
 )
-PAGES = ("", "matrix", "games")
+PAGES = ("", "matrix", "retrieval", "games")
 HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 
@@ -40,7 +40,9 @@ def hostile(kind: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_store(tmp_path_factory.mktemp("store") / "s.db", agents=AGENTS, wording=hostile, failed=3, unasked=5)
+    path = tmp_path_factory.mktemp("store") / "s.db"
+    people = {"q01": {"q01-d0": 7, "q01-common": 7}}
+    return write_store(path, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +166,33 @@ def test_planted_names_in_a_chart_s_tooltip_show_as_they_are(page: Page, address
     tooltip = page.locator("#vg-tooltip-element")
     assert any(agent in tooltip.inner_text() for agent in AGENTS)
     assert tooltip.locator("img, a, b, script").count() == 0
+
+
+def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:
+    visit(page, f"{address}/retrieval")
+    for place, choice in ((2, "q01"), (4, "where people disagree")):
+        page.get_by_role("combobox").nth(place).click()
+        page.keyboard.type(choice)
+        page.keyboard.press("Enter")
+    page.wait_for_selector("text=2 of the 5 documents")
+    settle(page)
+    page.get_by_text("The text").first.click()
+    page.wait_for_selector("text=tells of notice periods")
+    settle(page)
+    seen = texts(page)
+    for planted in PLANTED:
+        assert seen.count(planted) >= 6  # the query, two titles, two reasons and a document's text
+    heading, *lines = cells(page, 0)
+    assert {dict(zip(heading, line, strict=True))["Agent"] for line in lines} == set(AGENTS)
+    assert [name.removeprefix("agent ") for name in cells(page, 1)[0][2:]] == sorted(AGENTS, key=seen_order(lines))
+    chart = page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first.bounding_box()
+    assert chart is not None
+    assert chart["height"] > 150
+
+
+def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
+    names = [line[0] for line in lines]
+    return names.index
 
 
 def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) -> None:

@@ -10,8 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.dataset import Dataset
-from arena.store import Store
-from judges.types import Query
+from arena.samples import labels_of
+from arena.store import Store, Wanted
+from judges.pointwise import label_of
+from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
 from ui.views.overview import FLAGS
@@ -169,6 +171,60 @@ def test_what_the_relevance_judge_said_besides_the_label_is_shown(here: Path) ->
     seen = re.search(r"the judge of this game saw (\d+)", shown(run))
     assert seen is not None
     assert int(seen[1]) > 0
+
+
+def test_retrieval_that_nobody_labels_says_what_to_do(here: Path) -> None:
+    with closing(Store.create(str(here))) as store:
+        store.begin("empty", {**SETTINGS, "retrieval": None}, Dataset({"q": Query("q", "why?")}), [])
+    assert "Give its YAML file a `retrieval` section" in shown(opened("retrieval"))
+
+
+def test_documents_that_wait_for_their_labels_are_said_to(here: Path) -> None:
+    data = Dataset(
+        {"q": Query("q", "why?")},
+        {"d": Document("d", "text")},
+        {("q", "x"): Answer("q", "x", "so")},
+        {"q": (Retrieved("q", "d", "x", 1),)},
+    )
+    with closing(Store.create(str(here))) as store:
+        store.begin("waiting", SETTINGS, data, [Wanted(Task.RELEVANCE, "strict", "q", "d")])
+    run = opened("retrieval")
+    assert "of 1 labels 0 failed and 1 are not made yet" in run.warning[0].value
+    assert "No agent's documents have a label yet" in shown(run)
+    assert "Not judged yet." in shown(run)
+
+
+def test_retrieval_shows_measures_queries_labels_and_documents(here: Path) -> None:
+    write_store(here, queries=4, criteria=False, details={"quote": "<b>as $x$ it says</b>"})
+    run = opened("retrieval")
+    measures, queries, labels = (frame.value for frame in run.dataframe)
+    assert list(measures["Agent"]) == ["hybrid", "dense", "bm25", "random-passage"]  # in the order of their ratings
+    assert {"nDCG@10", "nDCG@10 interval", "RR(rel=2)@5", "Judged@10"} <= set(measures)
+    assert len(queries) == 4
+    assert labels[[name for name in labels if name.startswith("Label ")]].sum(axis=1).tolist() == [8, 8, 8, 8, 20]
+    assert "Not known: name people's labels" in shown(run)
+    assert "5 of the 5 documents that agents retrieved" in shown(run)
+    assert "quote <b>as $x$ it says</b>" in [text.value for text in run.text]
+    run.selectbox(key="measure").select("Judged@10").run(timeout=20)
+    assert run.dataframe[1].value["agent hybrid"].tolist() == [1.0] * 4
+
+
+def test_people_s_labels_stand_beside_the_judge_s_and_filter_documents(here: Path) -> None:
+    with closing(Store.open(str(write_store(here, queries=2, criteria=False)))) as store:
+        said = {document: label_of(found.outcome) for document, found in labels_of(store, "sample").items()}  # type: ignore[union-attr]
+    people = {"q00": {doc_id: label for (query_id, doc_id), label in said.items() if query_id == "q00"}}
+    people["q00"]["q00-common"] += 1
+    write_store(here, queries=2, criteria=False, qrels=people)
+    run = opened("retrieval")
+    assert set(run.dataframe[0].value["Labels of"]) == {"the judge", "people"}
+    figures = {metric.label: metric.value for metric in run.metric}
+    assert figures["Same label"] == "0.80"
+    assert "5 of the 5 that people labelled (100%)" in shown(run)
+    run.selectbox(key="documents").select("where people disagree").run(timeout=20)
+    assert "1 of the 5 documents" in shown(run)
+    assert any("people say" in badge.value for badge in run.markdown)
+    run.selectbox(key="documents").select("without a label").run(timeout=20)
+    assert "No document passes these filters" in shown(run)
 
 
 def test_every_flag_of_a_rating_has_words() -> None:

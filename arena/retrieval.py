@@ -1,0 +1,235 @@
+"""What each agent retrieved is worth, by the judges' labels and by people's, and how far the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from arena.config import RatingsSection
+from arena.dataset import SHARED, Dataset
+from arena.samples import across_judges, combinations, combined, document_labels, of_each_judge
+from arena.store import Result, Wanted
+from judges.errors import InputError
+from judges.pointwise import label_of
+from judges.types import Judgment, Retrieved
+from retrieval_eval.label_agreement import LabelAgreement, label_agreement
+from retrieval_eval.measures import default_measures, is_judged, judged_at, parse_measures
+from retrieval_eval.metrics import Labels, Metrics, evaluate
+from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
+from retrieval_eval.relevance import LabelDistribution, MeanLabel, label_distribution, mean_label, results_by_agent
+from retrieval_eval.resampling import Estimate
+from retrieval_eval.trec import runs_of
+
+if TYPE_CHECKING:
+    from retrieval_eval.run_rankings import RankingAgreement
+
+Source: TypeAlias = Literal["judge", "people"]
+"""Whose labels: of all relevance judges together, or people's."""
+
+Results: TypeAlias = Mapping[tuple[str, str], Result | None]
+"""By (query_id, doc_id): a relevance judgment, a failure, or ``None`` where nothing is known yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentScores:
+    """One agent by one set of labels.
+
+    Attributes:
+        measures: by name, over the topics.
+        per_query: by measure, in the order of the topics.
+        missing: topics for which it retrieved nothing, which count as 0.
+    """
+
+    measures: Mapping[str, Estimate]
+    per_query: Mapping[str, tuple[float, ...]]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScores:
+    """All agents that retrieved documents by one set of labels.
+
+    Attributes:
+        topics: the queries with labels, which the scores are of.
+        labels: how many there are.
+        without_relevant: topics with no label above 0, where every agent scores 0.
+        agents: by name.
+    """
+
+    topics: tuple[str, ...]
+    labels: int
+    without_relevant: tuple[str, ...]
+    agents: Mapping[str, AgentScores]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeLabels:
+    """One relevance judge's labels: how they are distributed, and how far they agree with people's where known."""
+
+    distribution: LabelDistribution
+    agreement: LabelAgreement | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalBoard:
+    """Retrieval in a tournament.
+
+    Attributes:
+        measures: by ir_measures' names; at least one is Judged.
+        queries: of the tournament.
+        scores: by whose labels; nothing is there without labels, or without an agent that retrieved documents.
+        mean_labels: by agent, over its documents that the judges labelled; a failed one is left out and counted.
+        distributions: by agent, of the judges' labels of its documents.
+        without_documents: agents that came with answers alone.
+        judges: each relevance judge by itself.
+        between_judges: with several judges, how far they agree.
+        agreement: of the judges' labels with people's, where both are there.
+        rankings: by measure, whether both rank the agents alike.
+    """
+
+    measures: tuple[str, ...]
+    queries: int
+    scores: Mapping[Source, LabelScores]
+    mean_labels: Mapping[str, MeanLabel]
+    distributions: Mapping[str, LabelDistribution]
+    without_documents: tuple[str, ...]
+    judges: Mapping[str, JudgeLabels]
+    between_judges: RaterAgreement | None
+    agreement: LabelAgreement | None
+    rankings: Mapping[str, RankingAgreement]
+
+
+def retrieval_board(
+    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+) -> RetrievalBoard | None:
+    """Score what the agents of a tournament retrieved; ``None`` where there are no labels to score it by.
+
+    An agent's documents count down to ``retrieval.depth``, in its own order. Queries without any label are no topics.
+
+    Args:
+        data: of the tournament.
+        wanted: all relevance wants with their results, in the order of the plan.
+        settings: as stored with the tournament.
+
+    Raises:
+        InputError: a measure cannot be computed.
+    """
+    each = list(wanted)
+    if not each and not data.qrels:
+        return None
+    how = combinations(settings)
+    results = document_labels(each, how, across_judges(settings))
+    judged = of_each_judge(combined(each, how))
+    by_judge = {judge: labels_in(data, own) for judge, own in judged.items()}
+    labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": data.qrels}
+    labels = {source: own for source, own in labels.items() if own}
+    entries = retrieved_by_agents(data, depth_of(settings))
+    runs = {run.name: run.scores() for run in runs_of(entries)}
+    names = _measures(settings, labels.values())
+    metrics = {source: evaluate(own, runs, names) for source, own in labels.items()} if runs else {}
+    resampling = _resampling(settings)
+    people = labels.get("people", {})
+    by_agent = results_by_agent(results, entries)
+    return RetrievalBoard(
+        measures=tuple(names),
+        queries=len(data.queries),
+        scores={source: _scores(found, labels[source], resampling) for source, found in metrics.items()},
+        mean_labels={agent: mean_label(own) for agent, own in sorted(by_agent.items())} if each else {},
+        distributions={agent: label_distribution(own) for agent, own in sorted(by_agent.items())} if each else {},
+        without_documents=tuple(agent for agent in data.agents if agent not in runs),
+        judges={
+            judge: JudgeLabels(
+                label_distribution(judged[judge].values()),
+                label_agreement(people, own, **resampling) if people else None,
+            )
+            for judge, own in by_judge.items()
+        },
+        between_judges=rater_agreement(list(by_judge.values()), **resampling) if len(by_judge) > 1 else None,
+        agreement=label_agreement(people, labels["judge"], **resampling) if len(labels) > 1 else None,
+        rankings=_rankings(metrics, resampling),
+    )
+
+
+def check_measures(names: Iterable[str], data: Dataset) -> None:
+    """See beforehand whether measures can be computed on these queries: some take numbered ones only.
+
+    Raises:
+        InputError: one cannot.
+    """
+    try:
+        labels = {query_id: {"document": 1} for query_id in data.queries}
+        evaluate(labels, {"an agent's run": {query_id: {"document": 1.0} for query_id in data.queries}}, names)
+    except InputError as error:
+        raise InputError(f"retrieval.measures: {error}") from error
+
+
+def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
+    """The labels among relevance results by query_id and doc_id, in the order of the queries; failures are none."""
+    labels: dict[str, dict[str, int]] = {query_id: {} for query_id in data.queries}
+    for (query_id, doc_id), result in results.items():
+        if isinstance(result, Judgment):
+            labels[query_id][doc_id] = label_of(result.outcome)
+    return {query_id: own for query_id, own in labels.items() if own}
+
+
+def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
+    """What agents retrieved down to a rank; documents given to all of them alike are nobody's."""
+    return [
+        entry
+        for entries in data.retrieved.values()
+        for entry in entries
+        if entry.agent != SHARED and (depth is None or entry.rank <= depth)
+    ]
+
+
+def depth_of(settings: Mapping[str, Any]) -> int | None:
+    """The rank down to which a tournament looks at documents."""
+    depth: int | None = (settings.get("retrieval") or {}).get("depth")
+    return depth
+
+
+def _measures(settings: Mapping[str, Any], labels: Iterable[Labels]) -> list[str]:
+    """The ones asked for, with Judged@k; by the highest label where the tournament was begun without any."""
+    named = (settings.get("retrieval") or {}).get("measures")
+    if named is None:
+        given = (label for own in labels for by_doc in own.values() for label in by_doc.values())
+        named = default_measures(max(given, default=1))
+    parsed = parse_measures(named)
+    if not any(map(is_judged, parsed.values())):
+        parsed |= judged_at(parsed.values())
+    return list(parsed)
+
+
+def _resampling(settings: Mapping[str, Any]) -> dict[str, int]:
+    section = RatingsSection.model_validate(settings.get("ratings") or {})
+    return {"samples": section.bootstrap.samples, "seed": section.seed}
+
+
+def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> LabelScores:
+    intervals = metrics.intervals(**resampling)
+    return LabelScores(
+        metrics.topics,
+        sum(map(len, labels.values())),
+        metrics.without_relevant,
+        {
+            agent: AgentScores(
+                intervals[agent],
+                {name: tuple(metrics.of_measure(name)[place].tolist()) for name in metrics.measures},
+                metrics.coverage[agent].missing,
+            )
+            for place, agent in enumerate(metrics.runs)
+        },
+    )
+
+
+def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:
+    if len(metrics) < 2 or len(metrics["people"].runs) < 2:
+        return {}
+    from retrieval_eval.run_rankings import ranking_agreement
+
+    return {
+        name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)
+        for name, measure in parse_measures(metrics["people"].measures).items()
+        if not is_judged(measure)
+    }
