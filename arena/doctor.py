@@ -51,7 +51,8 @@ def _examine_config(path: Path) -> list[Finding]:
         data = load_data(config)
         prompting = Prompting(config, data)
         wanted = sum(1 for _ in prompting.wants())
-        prompts = ", ".join(template.name for template in prompting.templates.values()) or "none"
+        exam = prompting.exam.templates.values() if prompting.exam is not None else ()
+        prompts = ", ".join(template.name for template in (*prompting.templates.values(), *exam)) or "none"
     except InputError as error:
         return [("config", False, str(error))]
     counts = {"queries": data.queries, "agents": data.agents, "answers": data.answers, "documents": data.documents}

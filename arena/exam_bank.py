@@ -69,14 +69,28 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
 
 
 def written_items(
-    section: GenerateSection, query_id: str, facet: str | None, texts: Sequence[str], origin: Mapping[str, Any]
+    section: GenerateSection,
+    query_id: str,
+    facet: str | None,
+    texts: Sequence[str],
+    origin: Mapping[str, Any] | None = None,
 ) -> tuple[Item, ...]:
-    """The items of one reply, each with its ``origin``. Which of them are secret is drawn by seed, query and facet."""
+    """The items of one reply, each with its ``origin`` where that is known.
+
+    Which of them are secret is drawn by seed, query and facet.
+    """
     hidden = floor(section.secret * len(texts) + 0.5)
     draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - no secret hangs on it
     secret = set(draw.sample(range(len(texts)), hidden))
     return tuple(
-        Item(query_id, text, section.kind, facet_id=facet, secret=place in secret, metadata={"generated": dict(origin)})
+        Item(
+            query_id,
+            text,
+            section.kind,
+            facet_id=facet,
+            secret=place in secret,
+            metadata={"generated": dict(origin)} if origin else {},
+        )
         for place, text in enumerate(texts)
     )
 

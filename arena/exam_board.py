@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from arena.config import ExamSection, GenerateSection
 from arena.exam_bank import bank_kept, generated_bank, written_items
 from arena.exam_score import ScoreReport, score_report
 from arena.exam_study import Study
 from arena.exam_wants import item_ids, passages
-from arena.samples import combinations, combined
+from arena.samples import Combine, combinations, combined
 from arena.store import Result, Store, Wanted
 from judges.exam import grades_of
 from judges.self_rating import is_answer, self_rating
@@ -20,6 +21,9 @@ from retrieval_eval.exam.cover import RATED_LEVELS
 from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.word_check import checked_grade
+
+Outcomes: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
+"""Gives the wants of a task with their results, ``None`` where there is none yet."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +41,28 @@ class ExamBoard:
     workbench: bool
 
 
-def exam_board(store: Store, tournament: str) -> ExamBoard | None:
+def exam_board(store: Store, tournament: str, outcomes: Outcomes | None = None) -> ExamBoard | None:
     """Score what has been graded so far; ``None`` where there is nothing to score.
 
     That is so without an exam, before an item is written, and where answers are extracted and not graded.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name.
+        outcomes: each task's wants with their results, where they have been read already.
     """
     kept = store.settings(tournament).get("exam")
     if not kept or kept["grading"] == "extraction_only":
         return None
-    study = exam_study(store, tournament)
+    study = exam_study(store, tournament, outcomes)
     if study.bank is None or not study.bank.items:
         return None
     workbench = kept["compat"] == "workbench"
     return ExamBoard(study, score_report(study, k=kept["depth"], workbench=workbench), workbench)
 
 
-def exam_study(store: Store, tournament: str) -> Study:
-    """Everything that the exam of a tournament says, from its store.
+def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) -> Study:
+    """Everything that the exam of a tournament says, from its store; ``outcomes`` as for ``exam_board``.
 
     Raises:
         KeyError: the tournament has no exam.
@@ -62,9 +71,9 @@ def exam_study(store: Store, tournament: str) -> Study:
     kept = settings["exam"]
     section = ExamSection.model_construct(**{name: kept[name] for name in ExamSection.model_fields if name in kept})
     data = store.dataset(tournament)
+    outcomes = outcomes or partial(store.outcomes, tournament)
     bank = stored_bank(store, tournament)
-    reader = _Reader(store, tournament, section, bank)
-    grades = list(reader.grades())
+    grades = list(_Reader(outcomes, combinations(settings), section, bank).grades())
     cut = passages(data, section)
     rankings = {key: tuple(passage.passage_id for passage in own) for key, own in cut.items()}
     texts: dict[str, dict[str, str]] = {}
@@ -96,35 +105,33 @@ def exam_study(store: Store, tournament: str) -> Study:
 
 def stored_bank(store: Store, tournament: str) -> Bank:
     """The bank of a tournament: of its file, without secret texts, or as far as it is written."""
-    kept = store.settings(tournament)["exam"]
+    settings = store.settings(tournament)
+    kept = settings["exam"]
     if kept["bank"] is not None:
         return bank_kept(kept["bank"])
-    data = store.dataset(tournament)
-    written = store.outcomes(tournament, Task.QUESTIONS)
     section = GenerateSection.model_construct(**kept["generate"])
+    writer = settings["judges"][section.judge or kept["judge"]]
+    origin = {name: writer[name] for name in ("temperature", "seed") if writer[name] is not None}
+    origin["prompt"] = kept["prompts"]["questions"]
+    written = store.outcomes(tournament, Task.QUESTIONS)
     items = [
         item
         for want, result in written
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
-            section,
-            want.query_id,
-            want.item or None,
-            result.outcome,
-            {"model": result.model, "prompt": kept["prompts"]["questions"]},
+            section, want.query_id, want.item or None, result.outcome, {"model": result.model, **origin}
         )
     ]
-    return generated_bank(data.queries, [(want.query_id, want.item or None) for want, _ in written], items)
+    facets = [(want.query_id, want.item or None) for want, _ in written]
+    return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
 class _Reader:
     """Makes grades of judgments."""
 
-    def __init__(self, store: Store, tournament: str, section: ExamSection, bank: Bank) -> None:
-        self._section = section
+    def __init__(self, read: Outcomes, how: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
+        self._read, self._how, self._section = read, how, section
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
-        self._store, self._tournament = store, tournament
-        self._how = combinations(store.settings(tournament))
 
     def grades(self) -> Iterator[Grade]:
         """One for each passage and item that has been graded, or from which an answer was extracted."""
@@ -164,9 +171,9 @@ class _Reader:
                     yield Grade(want.query_id, want.item, item_id, grade, said)
 
     def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
-        return combined(self._read(self._store.outcomes(self._tournament, task)), self._how)
+        return combined(self._read_anew(self._read(task)), self._how)
 
-    def _read(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
+    def _read_anew(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
         """As they are; with ``compat`` ratings are what the workbench's code makes of the first reply."""
         for want, result in outcomes:
             if self._section.compat is None or want.task is not Task.GRADING or result is None or result.reply is None:

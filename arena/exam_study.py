@@ -15,6 +15,7 @@ from retrieval_eval.exam.grade_files import read_graded
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.leaderboards import places
+from retrieval_eval.exam.passages import origin_of
 from retrieval_eval.exam.trec_edge import read_labels, read_rankings
 
 USUAL_LEVEL = 4
@@ -86,7 +87,8 @@ def load_study(
     Args:
         file: the workbench's graded file or a table of grades.
         bank: the test bank.
-        runs: trec_eval runs; without them the rankings in the file of grades.
+        runs: trec_eval runs; without them the rankings in the file of grades, or those that the ids of passages of
+            answers tell.
         qrels: relevance by people; without it the judgments in the file of grades.
         items: a shell pattern that the ids of the items must match.
         llm: the grader's model, where there are several graders.
@@ -103,13 +105,25 @@ def load_study(
     known = read_bank(bank) if bank is not None else None
     if known is not None and items is not None:
         known = replace(known, items=tuple(item for item in known.items if fnmatchcase(item.item_id, items)))
-    rankings = read_rankings(runs) if runs else graded.rankings
+    rankings = read_rankings(runs) if runs else graded.rankings or _rankings_of_ids(grades)
     grids = make_grids(grades, known, rankings)
     if known is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
     labels = read_labels(qrels) if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     return Study(graded, grader, grades, known, rankings, grids, labels, levels)
+
+
+def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Which passages make up whose answer, where every id leads back to one; an answer without any is not known of."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for passage_id in dict.fromkeys(entry.passage_id for entry in grades):
+        origin = origin_of(passage_id)
+        if origin is None:
+            return {}
+        query_id, agent, number = origin
+        found.setdefault((query_id, agent), {})[number] = passage_id
+    return {key: tuple(own[number] for number in sorted(own)) for key, own in found.items()}
 
 
 def read_official(path: Path) -> dict[str, float]:

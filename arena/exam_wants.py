@@ -10,14 +10,14 @@ from typing import Any
 
 from arena.config import ExamSection
 from arena.dataset import Dataset
-from arena.exam_bank import generated_bank, kept_bank, load_bank, subtopics, written_items
-from arena.store import Result, Wanted
+from arena.exam_bank import kept_bank, load_bank, subtopics, written_items
+from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt
 from judges.prompts import PromptTemplate, load_prompt
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
-from retrieval_eval.exam.items import Bank, Item
+from retrieval_eval.exam.items import Item
 from retrieval_eval.exam.passages import Passage, passages_of
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
@@ -68,24 +68,39 @@ class ExamWants:
         data: whose answers are graded.
         assume: count what is not known yet: items that nobody wrote, answers that nobody extracted.
         earlier: by query the groups of items that were graded together before.
+        bank: the file's, ``None`` where a judge writes the items.
     """
 
     section: ExamSection
     data: Dataset
     assume: bool = False
-    earlier: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    earlier: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         section = self.section
-        self._written: dict[tuple[str, str | None], tuple[Item, ...]] = {}
+        self._items: dict[str, Item] = {}
+        self._active: dict[tuple[str, str | None], tuple[Item, ...]] = {}
         self._answers: dict[tuple[str, str], str] = {}
         self._facets = subtopics(section.generate, self.data) if section.generate is not None else {}
-        self._bank = load_bank(section, self.data) if section.generate is None else self._of_written()
+        self.bank = load_bank(section, self.data) if section.generate is None else None
+        if self.bank is not None:
+            self._items.update(self.bank.by_id)
+            self._active.update({(query_id, None): items for query_id, items in self.bank.active.items()})
+        elif self.assume:
+            for query_id, facet in self._facets:
+                self._write(query_id, facet, [_UNWRITTEN.format(number + 1) for number in range(self._per_query)])
 
     @property
-    def bank(self) -> Bank:
-        """The file's, or what has been written so far."""
-        return self._bank
+    def _per_query(self) -> int:
+        return self.section.generate.per_query if self.section.generate is not None else 0
+
+    def _write(self, query_id: str, facet: str | None, texts: Sequence[str]) -> tuple[Item, ...]:
+        """Take these texts for the items of a query or subtopic."""
+        assert self.section.generate is not None
+        items = written_items(self.section.generate, query_id, facet, texts)
+        self._items.update({item.item_id: item for item in items})
+        self._active[query_id, facet] = items
+        return items
 
     def tasks(self) -> list[Task]:
         """In the order they are done."""
@@ -101,12 +116,16 @@ class ExamWants:
         """Whether a settled want of the task may release others."""
         return task is Task.QUESTIONS or (task is Task.EXTRACTION and self.section.grading == "extraction_llm")
 
-    def keep_groups(self, wants: Iterable[Wanted]) -> None:
-        """Take over how items were put together in these grading wants of an earlier run."""
-        for want in wants:
-            groups = self.earlier.setdefault(want.query_id, [])
-            if (group := item_ids(want)) not in groups:
-                groups.append(group)
+    def keep_groups(self, store: Store, tournament: str) -> None:
+        """Put items together as the last run of the tournament did, where it put together as many."""
+        if tournament not in store.tournaments():
+            return
+        before = store.settings(tournament).get("exam") or {}
+        if before.get("items_per_call") != self.section.items_per_call:
+            return
+        for want, _ in store.wanted(tournament, Task.GRADING):
+            groups = self.earlier.setdefault(want.query_id, {})
+            groups[item_ids(want)] = None
 
     def wants(self, task: Task) -> Iterator[Wanted]:
         """What can be asked for from the start, and with ``assume`` the rest as well."""
@@ -116,31 +135,23 @@ class ExamWants:
                 yield Wanted(task, generate.judge or section.judge, query_id, facet or "")
         elif task is self._grading or self.assume:
             judge = section.judge if task is self._grading else section.check_judge or section.judge
-            for query_id in self.data.queries:
-                yield from self._of_query(task, judge, query_id, self.bank.active.get(query_id, ()))
+            by_query: dict[str, list[Item]] = {}
+            for (query_id, _), items in self._active.items():
+                by_query.setdefault(query_id, []).extend(items)
+            for query_id, own in by_query.items():
+                yield from self._of_query(task, judge, query_id, own)
 
     def released(self, want: Wanted, result: Result) -> list[Wanted]:
         """What can be asked for now that a want is settled."""
         if not isinstance(result, Judgment):
             return []
         if want.task is Task.QUESTIONS:
-            return self._release_grading(want, result)
+            assert isinstance(result.outcome, tuple)
+            items = self._write(want.query_id, want.item or None, result.outcome)
+            return list(self._of_query(self._grading, self.section.judge, want.query_id, items))
         if want.task is Task.EXTRACTION and self.section.grading == "extraction_llm":
             return self._release_check(want, str(result.outcome))
         return []
-
-    def _release_grading(self, want: Wanted, result: Judgment) -> list[Wanted]:
-        assert isinstance(result.outcome, tuple)
-        assert self.section.generate is not None
-        template = self.templates["questions"]
-        origin = {"model": result.model, "prompt": f"{template.name}@{template.version}"}
-        facet = want.item or None
-        known = self.bank.by_id
-        items = written_items(self.section.generate, want.query_id, facet, result.outcome, origin)
-        self._written[want.query_id, facet] = items
-        self._bank = self._of_written()
-        new = [item for item in items if item.item_id not in known]
-        return list(self._of_query(self._grading, self.section.judge, want.query_id, new))
 
     def _release_check(self, want: Wanted, answer: str) -> list[Wanted]:
         (item_id,) = item_ids(want)
@@ -151,7 +162,7 @@ class ExamWants:
 
     def _of_query(self, task: Task, judge: str, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
         """Every passage of the query with every group of items."""
-        groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self.bank.by_id)
+        groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self._items)
         for passage in self._passages_of_query.get(query_id, ()):
             for group in groups:
                 yield Wanted(task, judge, query_id, passage.passage_id, json.dumps(group))
@@ -161,10 +172,8 @@ class ExamWants:
         query = self.data.queries[want.query_id]
         template = self.template(want)
         if want.task is Task.QUESTIONS:
-            assert self.section.generate is not None
-            subtopic = self._facets[want.query_id, want.item or None]
-            return questions_prompt(template, query, self.section.generate.per_query, subtopic)
-        items = [self.bank.by_id[item_id] for item_id in item_ids(want)]
+            return questions_prompt(template, query, self._per_query, self._facets[want.query_id, want.item or None])
+        items = [self._items[item_id] for item_id in item_ids(want)]
         passage = Document(want.item, self._passages[want.item].text)
         if want.task is Task.GRADING:
             return grading_prompt(template, query, passage, [item.text for item in items])
@@ -180,7 +189,7 @@ class ExamWants:
     def template(self, want: Wanted) -> PromptTemplate:
         """The prompt file of a want."""
         if want.task is Task.GRADING:
-            return self.templates[f"grading {self.bank.by_id[item_ids(want)[0]].item_type}"]
+            return self.templates[f"grading {self._items[item_ids(want)[0]].item_type}"]
         return self.templates[want.task.value]
 
     def typical_tokens(self, want: Wanted) -> int:
@@ -204,7 +213,7 @@ class ExamWants:
         if self._grading is Task.EXTRACTION:
             found["extraction"] = load_prompt(section.prompt or "extraction", Task.EXTRACTION)
         else:
-            types = {generate.kind} if generate is not None else {item.item_type for item in self.bank.items}
+            types = {generate.kind} if generate is not None else {item.item_type for item in self._items.values()}
             for kind in sorted(types):
                 found[f"grading {kind}"] = load_prompt(section.prompt or f"self_rating_{kind}", Task.GRADING)
         if section.grading == "extraction_llm":
@@ -223,18 +232,6 @@ class ExamWants:
             found.setdefault(passage.query_id, []).append(passage)
         return found
 
-    def _of_written(self) -> Bank:
-        """The bank of what is written; with ``assume`` items of a usual length stand for what is not."""
-        generate = self.section.generate
-        assert generate is not None
-        items = [item for items in self._written.values() for item in items]
-        if self.assume:
-            texts = [_UNWRITTEN.format(number) for number in range(1, generate.per_query + 1)]
-            for query_id, facet in self._facets:
-                if (query_id, facet) not in self._written:
-                    items += written_items(generate, query_id, facet, texts, {})
-        return generated_bank(self.data.queries, self._facets, items)
-
 
 def exam_settings(wants: ExamWants) -> dict[str, Any]:
     """What a store keeps of the exam's configuration: all that decides the results, but no path and no secret text."""
@@ -243,5 +240,5 @@ def exam_settings(wants: ExamWants) -> dict[str, Any]:
         exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
     )
     kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
-    kept["bank"] = kept_bank(wants.bank) if wants.section.generate is None else None
+    kept["bank"] = kept_bank(wants.bank) if wants.bank is not None else None
     return kept

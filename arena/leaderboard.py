@@ -117,7 +117,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
-        exam_board(store, name),
+        exam_board(store, name, lambda task: samples.get(task, ())),
         _nuggets(nugget_results(store, name), how),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
     )

@@ -83,6 +83,8 @@ def plan(config: Config) -> Plan:
     providers = {name: _provider(config, name, notes) for name in config.judges_in_use()}
     if store is not None:
         prompting.labels = _known_labels(prompting, providers, store)
+        if prompting.exam is not None:
+            prompting.exam.keep_groups(store, config.name)
         _take_known(prompting, providers, store)
     if _guesses_documents(config, prompting):
         notes.append("answer judges' prompts count every document not labelled yet as relevant: an upper bound")

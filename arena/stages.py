@@ -84,6 +84,8 @@ class StageRunner:
         """Link what is known of the stages that were not asked for, and of what the last results have led to."""
         if self._nuggets is not None:
             await self._nuggets.run()
+        while self._released:  # by what was known already when the judges could not go on
+            self._work.count_known(await self._take_released())
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
             self._find_again(by_task[task])
         if self._games is not None and Task.PAIRWISE not in self._asked:
@@ -95,7 +97,8 @@ class StageRunner:
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
         adaptive = task is Task.PAIRWISE and self._games is not None
-        shown = self._prompting.expected(task) if adaptive or task in EXAM_TASKS else None
+        grows = task in EXAM_TASKS and any(map(self._prompting.releases, self._asked))
+        shown = self._prompting.expected(task) if adaptive or grows else None
         self._work.begin(task, len(wants), shown)
         if self._prompting.releases(task):
             self._releasing.update(wants)
@@ -119,8 +122,8 @@ class StageRunner:
             self._batch_open.remove(want)
             if not self._batch_open:
                 self._batch_over.set()
-        elif want in self._releasing:
-            self._releasing.remove(want)
+        elif self._prompting.releases(want.task):
+            self._releasing.discard(want)
             self._released += self._prompting.released(want, result)
             self._release.set()
 
@@ -180,14 +183,20 @@ class StageRunner:
             if not self._released:
                 await self._release.wait()
                 continue
-            batch, self._released = self._released, []
-            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
-            asked = [want for want in batch if want.task in self._asked]
-            for want in asked:
-                self.ledger.want(want.task, 1)
-                if self._prompting.releases(want.task) and want.judge not in self._ended:
-                    self._releasing.add(want)
+            asked = await self._take_released()
+            self._releasing.update(
+                want for want in asked if self._prompting.releases(want.task) and want.judge not in self._ended
+            )
             self._work.put(asked)
+
+    async def _take_released(self) -> list[Wanted]:
+        """Make what was released part of the tournament; gives what of it is to be asked for."""
+        batch, self._released = self._released, []
+        await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, batch)
+        asked = [want for want in batch if want.task in self._asked]
+        for want in asked:
+            self.ledger.want(want.task, 1)
+        return asked
 
     async def _play(self) -> None:
         """Choose games batch by batch until they decide, or a judge cannot go on.

@@ -11,7 +11,7 @@ from typing import Any
 
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
-from arena.exam_wants import ExamWants, exam_settings
+from arena.exam_wants import exam_settings
 from arena.feed import Lookup
 from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
@@ -83,7 +83,7 @@ def run(
         free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
         store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
         if prompting.exam is not None:
-            _keep_groups(prompting.exam, store, config.name)
+            prompting.exam.keep_groups(store, config.name)
         wants = list(prompting.wants())
         if prompting.adaptive_games() is not None:
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
@@ -95,14 +95,6 @@ def run(
         raise _first(group) from group
     finally:
         store.close()
-
-
-def _keep_groups(exam: ExamWants, store: Store, tournament: str) -> None:
-    """Put items together as the last run did, where it put together as many."""
-    if tournament in store.tournaments():
-        earlier = store.settings(tournament).get("exam") or {}
-        if earlier.get("items_per_call") == exam.section.items_per_call:
-            exam.keep_groups(want for want, _ in store.wanted(tournament, Task.GRADING))
 
 
 async def _judge(runner: StageRunner, wants: Sequence[Wanted], judges: Mapping[str, Judge], stop: Stop) -> RunSummary:

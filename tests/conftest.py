@@ -64,3 +64,11 @@ def played_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("played") / "demo"
     assert CliRunner().invoke(app, ["demo", "--dir", str(folder)]).exit_code == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def skin_qa_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model that finds "upper epidermis" in a passage: teaching it takes longer than any test with it."""
+    from tests.support.tiny_qa import save_tiny_qa_model
+
+    return save_tiny_qa_model(tmp_path_factory.mktemp("qa") / "skin")

@@ -152,6 +152,10 @@ def qrels(
 def agreement(
     file: Annotated[Path, typer.Argument(metavar="GRADES", help="grades as for score, or predicted labels as .qrels")],
     qrels: Qrels = None,
+    other: Annotated[
+        Path | None,
+        typer.Option("--with", help="another grading: compare the grades, passage by item, instead"),
+    ] = None,
     bank: BankFile = None,
     by: Annotated[By, typer.Option(help="the highest grade, or how many items reach --min-grade")] = By.HIGHEST,
     min_grade: MinGrade = None,
@@ -165,13 +169,23 @@ def agreement(
     form: Annotated[TableFormat, typer.Option("--format", help="table, json, csv or latex")] = TableFormat.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
-    """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised."""
-    from arena.cli.exam_agreement import agreement_report, print_agreement
+    """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised.
+
+    With another grading: how far a second judge, or several items in one call, gives the same grades.
+    """
+    from arena.cli.exam_agreement import agreement_report, grades_report, print_agreement
     from arena.exam_study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.exam.trec_edge import read_labels
 
-    if file.name.removesuffix(".gz").endswith(".qrels"):
+    if other is not None:
+        if qrels is not None or grade_map is not None or by is not By.HIGHEST:
+            raise InputError("--with compares grades as they are, without --qrels, --map and --by")
+        first, second = (load_study(path, bank=bank, items=items, llm=llm, prompt=prompt) for path in (file, other))
+        report = grades_report(first, second, min_grade)
+        if not report.agreement.n:
+            raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
+    elif file.name.removesuffix(".gz").endswith(".qrels"):
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
         report = agreement_report(read_labels(file), read_labels(qrels), None, min_label)

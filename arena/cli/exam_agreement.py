@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arena.cli.console import output, print_json
 from arena.cli.exam_shapes import rounded
 from arena.cli.tables import print_table
+from arena.exam_study import Study
 from retrieval_eval.exam.label_tables import (
     LabelAgreement,
     Labels,
@@ -33,6 +34,8 @@ class AgreementReport:
         graded: their table.
         binarised: by lowest predicted label that counts as relevant.
         least_judged: lowest label of people that does.
+        units: what has both labels.
+        columns: whose labels stand in the columns.
     """
 
     pairs: PairedLabels
@@ -40,6 +43,23 @@ class AgreementReport:
     graded: LabelTable
     binarised: dict[int, LabelTable]
     least_judged: int
+    units: str = "passages"
+    columns: str = "people"
+
+
+def grades_report(first: Study, second: Study, least: int | None) -> AgreementReport:
+    """How far two gradings give the same passage and item the same grade; ``least`` is the lowest that covers."""
+    level = least or min(first.usual_level, second.usual_level)
+    report = agreement_report(_pair_labels(first), _pair_labels(second), level, level)
+    return replace(report, units="pairs of passage and item", columns="the other grading")
+
+
+def _pair_labels(study: Study) -> Labels:
+    labels: dict[str, dict[str, int]] = {}
+    for entry in study.grades:
+        if entry.grade is not None:
+            labels.setdefault(entry.query_id, {})[f"{entry.passage_id}\n{entry.item_id}"] = entry.grade
+    return labels
 
 
 def agreement_report(predicted: Labels, judged: Labels, least: int | None, least_judged: int) -> AgreementReport:
@@ -93,7 +113,7 @@ def _json(report: AgreementReport) -> dict[str, Any]:
 
 def _print_text(report: AgreementReport) -> None:
     found, pairs = report.agreement, report.pairs
-    output.print(f"{found.n} passages with both labels; rows: predicted, columns: people\n")
+    output.print(f"{found.n} {report.units} with both labels; rows: predicted, columns: {report.columns}\n")
     _print_counts(report.graded)
     output.print(
         f"\nkappa {_number(found.kappa)}, linear {_number(found.kappa_linear)}, quadratic "
@@ -103,9 +123,12 @@ def _print_text(report: AgreementReport) -> None:
         output.print()
         _print_counts(table)
         output.print(f"kappa {_number(table.kappa)}")
-    for count, what in ((pairs.only_predicted, "no label by people"), (pairs.only_judged, "no predicted label")):
+    for count, what in (
+        (pairs.only_predicted, f"no label by {report.columns}"),
+        (pairs.only_judged, "no predicted label"),
+    ):
         if count:
-            output.print(f"\n{count} passages with {what} are left out")
+            output.print(f"\n{count} {report.units} with {what} are left out")
 
 
 def _print_counts(table: LabelTable) -> None:

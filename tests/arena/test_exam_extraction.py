@@ -25,7 +25,7 @@ from tests.support.exams import (
 )
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.tiny_models import save_tiny_model
-from tests.support.tiny_qa import QUESTION, passage, save_tiny_qa_model
+from tests.support.tiny_qa import QUESTION, passage
 
 COLUMNS = ("qid", "question", "answers")
 KEYED = (("skin", LAYERS, "epidermis"), ("skin", ORGAN, "yes"), ("rock", PIONEERS, "Elvis Presley|Chuck Berry"))
@@ -142,13 +142,12 @@ def local(tmp_path: Path, provider: str, folder: Path, **section: Any) -> Config
     return exam_config(tmp_path, beside={"judges": judges}, **section)
 
 
-def test_an_extractive_head_is_a_grader(tmp_path: Path) -> None:
-    folder = save_tiny_qa_model(tmp_path / "qa")
+def test_an_extractive_head_is_a_grader(tmp_path: Path, skin_qa_model: Path) -> None:
     write_exam(tmp_path, [("skin", QUESTION, "the upper epidermis")], COLUMNS)
     (tmp_path / "answers.csv").write_text(
         f"qid,agent,answer\nskin,knows,{passage(40, (7,), seed=7)}\nskin,does not,{passage(40)}\n"
     )
-    config = local(tmp_path, "extractive_qa", folder, grading="extraction_words", passage_words=400)
+    config = local(tmp_path, "extractive_qa", skin_qa_model, grading="extraction_words", passage_words=400)
     ended = graded(config)
     assert ended.summary.complete
     assert grades(config) == {("skin/knows#1", QUESTION): 1, ("skin/does%20not#1", QUESTION): 0}
@@ -166,7 +165,7 @@ def test_a_text_to_text_model_is_a_grader(tmp_path: Path) -> None:
         "reply: {form: rating}\n"
     )
     taught = {"Layers? Epidermis.": "5", "Layers? Soft.": "0", "Who? Elvis.": "Elvis"}
-    folder = save_tiny_model(tmp_path / "t5", "text-to-text", taught=taught)
+    folder = save_tiny_model(tmp_path / "t5", "text-to-text", taught=taught, steps=60)
     config = local(tmp_path, "transformers", folder, prompt=str(tmp_path / "short.yaml"))
     assert graded(config).summary.complete
     assert grades(config) == {

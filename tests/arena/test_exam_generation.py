@@ -35,14 +35,14 @@ def is_writing(call: Call) -> bool:
 def test_a_bank_is_written_once_and_says_where_it_comes_from(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
-        config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
+        config = exam_config(tmp_path, server.openai_url, judge={"seed": 7}, generate=WRITTEN)
         summary, bank = exam_run.generate(config, Quiet())
         assert (summary.complete, len(server.calls)) == (True, 2)
         assert exam_run.generate(config, Quiet())[1] == bank
         assert len(server.calls) == 2
     assert {query: len(items) for query, items in bank.active.items()} == {"skin": 4, "rock": 4}
     for item in bank.items:
-        assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1"}}
+        assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1", "seed": 7}}
     for name in ("bank.jsonl", "bank.yaml", "copy.csv"):
         exam_run.save_bank(tmp_path / name, bank)
         assert read_bank(tmp_path / name).version == bank.version
@@ -146,6 +146,26 @@ def test_a_writer_that_cannot_go_on_ends_the_run(tmp_path: Path) -> None:
     assert ended.summary.stopped
 
 
+def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Path) -> None:
+    """Many new queries stand first, and the judge stops at them before the known ones are looked up."""
+    queries = [{"qid": f"q{number}", "query": f"What is {number}?"} for number in range(80)]
+    answers = [{"qid": row["qid"], "agent": "one", "answer": f"It is {row['qid']}."} for row in queries]
+    write_rows(tmp_path / "queries.csv", ["qid", "query"], queries[40:])
+    write_rows(tmp_path / "answers.csv", ["qid", "agent", "answer"], answers[40:])
+    with LLMServer() as server:
+        config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
+        assert graded(config).summary.complete
+        before = grades(config)
+    write_rows(tmp_path / "queries.csv", ["qid", "query"], queries)
+    write_rows(tmp_path / "answers.csv", ["qid", "agent", "answer"], answers)
+    with LLMServer(lambda _: Reply("no credit", status=401)) as server:
+        ended = graded(exam_config(tmp_path, server.openai_url, judge={"concurrency": 1}, generate=WRITTEN))
+        assert len(server.calls) == 1
+    assert ended.summary.stopped
+    assert (len(before), grades(config)) == (40 * 4, before)
+    assert ended.summary.stages[Task.GRADING].known == 40 * 4
+
+
 def test_another_judge_may_write(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
@@ -189,8 +209,9 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         assert done.status == 0, done.err
         shown = json.loads(done.out)
         assert shown["coverage"]["graded"] == shown["coverage"]["pairs"] == ALL
-        scored = cli("exam", "score", tmp_path / "g.csv", "--bank", bank)
-        assert scored.status == 2
+        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--json").out)
+        levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
+        assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)
     assert cli("exam", "grade", path).err == "error: exam: the configuration has no such section\n"
     assert "has no section 'exam'" in cli("run", path, "--stage", "exam").err

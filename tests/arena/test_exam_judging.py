@@ -129,6 +129,29 @@ def test_several_items_in_one_call_are_graded_one_by_one(tmp_path: Path) -> None
     assert len(found) == ALL
 
 
+def test_what_several_items_in_one_call_do_to_the_grades_can_be_measured(tmp_path: Path, cli: Any) -> None:
+    """By hand: of seven pairs six agree, and the one that does not is 5 alone and 0 among others."""
+    write_exam(tmp_path)
+
+    def judge(call: Call) -> Reply:
+        several = "response_format" in call.body
+        alone = 5 if LAYERS in user(call) and "soft" in user(call) else 0
+        return Reply('{"item_1": 0, "item_2": 0}' if several else str(alone))
+
+    with LLMServer(judge) as server:
+        for size in (1, 2):
+            ended = graded(exam_config(tmp_path, server.openai_url, items_per_call=size))
+            save_grades(tmp_path / f"{size}.csv", ended.study)
+    done = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--json")
+    found = json.loads(done.out)
+    counts = found["confusion"]["counts"]
+    assert (found["n"], counts[0][0], counts[5][0]) == (ALL, 6, 1)
+    shown = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv").out
+    assert "7 pairs of passage and item with both labels; rows: predicted, columns: the other grading" in shown
+    refused = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--by", "count")
+    assert (refused.status, "--with compares grades as they are" in refused.err) == (2, True)
+
+
 def test_items_that_were_graded_together_stay_together_when_the_bank_is_edited(tmp_path: Path) -> None:
     columns = ("qid", "question", "retired")
     write_exam(tmp_path, [(*item, None) for item in ITEMS], columns)
@@ -139,6 +162,7 @@ def test_items_that_were_graded_together_stay_together_when_the_bank_is_edited(t
         server.calls.clear()
         edited = [("skin", "New?", None), ("skin", LAYERS, None), ("skin", ORGAN, "true"), ("rock", PIONEERS, None)]
         write_bank_csv(tmp_path, edited, columns)
+        assert [row.calls for row in plan(config).rows] == [PASSAGES["skin"]]
         assert graded(config).summary.complete
         assert len(server.calls) == PASSAGES["skin"]
         assert all("New?" in user(call) and LAYERS not in user(call) for call in server.calls)

@@ -19,14 +19,14 @@ from judges.spec import JudgeSpec
 from judges.types import Answer, Completion, Document, Prompt, Query, Task
 from tests.support.prompts import pairwise, relevance
 from tests.support.tiny_models import save_tiny_model
-from tests.support.tiny_qa import QUESTION, WINDOW, passage, save_tiny_qa_model
+from tests.support.tiny_qa import QUESTION, WINDOW, passage
 
 FOUND = "upper epidermis"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_tiny_qa_model(tmp_path_factory.mktemp("qa") / "skin")
+@pytest.fixture
+def model(skin_qa_model: Path) -> Path:
+    return skin_qa_model
 
 
 def declared(path: Path, **options: object) -> JudgeSpec:

@@ -14,9 +14,10 @@ from arena.samples import labels_of
 from arena.store import Store, Wanted
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
+from tests.support.exams import exam_config, graded, write_exam
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
-from ui.views.overview import FLAGS
+from ui.views.overview import FLAGS, STAGES
 
 APP = Path(__file__).parents[2] / "ui" / "app.py"
 
@@ -233,3 +234,22 @@ def test_every_flag_of_a_rating_has_words() -> None:
     from arena.ratings.existence import Cause
 
     assert set(get_args(Cause)) | {"single_game"} == set(FLAGS)
+
+
+def test_an_exam_shows_the_cover_of_every_agent_and_its_coverage(here: Path, tmp_path: Path) -> None:
+    write_exam(tmp_path)
+    config = exam_config(tmp_path)
+    graded(config)
+    Path(config.store).rename(here)
+    run = opened()
+    tables = {tuple(frame.value.columns): frame.value for frame in run.dataframe}
+    (exam,) = (table for columns, table in tables.items() if "Cover, grade 4 or more" in columns)
+    assert set(exam["Agent"]) == {"one", "two"}
+    assert set(exam["Graded"]) == {100.0}
+    assert "the first 20 passages of an answer cover, mean over 2 queries" in shown(run)
+    (coverage,) = (table for columns, table in tables.items() if "Stage" in columns)
+    assert list(coverage["Stage"]) == ["Passages graded by exam items"]
+
+
+def test_every_task_of_a_judge_has_words_on_the_page() -> None:
+    assert set(STAGES) == set(Task)

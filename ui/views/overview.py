@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from arena.exam_board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
@@ -21,6 +22,10 @@ STAGES: Mapping[Task, str] = {
     Task.RELEVANCE: "Documents labelled",
     Task.PAIRWISE: "Games judged, each order counted",
     Task.CRITERIA: "Answers graded",
+    Task.QUESTIONS: "Exam items written, by query",
+    Task.GRADING: "Passages graded by exam items",
+    Task.EXTRACTION: "Answers found in passages",
+    Task.ANSWER_CHECK: "Answers found, checked",
     Task.NUGGETS: "Turns of making nuggets",
     Task.IMPORTANCE: "Nuggets' importance, at most ten each",
     Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
@@ -57,6 +62,8 @@ def show(source: data.Source) -> None:
         _show_ratings(board.ratings, board)
     if board.criteria:
         _show_criteria(board)
+    if board.exam is not None:
+        _show_exam(board.exam)
     _show_coverage(board)
     if board.ratings is not None and board.ratings.judge_health is not None:
         show_health(board.ratings.judge_health)
@@ -186,6 +193,31 @@ def _show_criteria(board: Leaderboard) -> None:
     )
     low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
     st.caption(f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better.")
+
+
+def _show_exam(exam: ExamBoard) -> None:
+    st.subheader("Exam", anchor=False)
+    levels, rows = exam.report.levels, exam.report.agents
+    frame = pd.DataFrame(
+        {
+            "Agent": [row.agent for row in rows],
+            **{f"Cover, grade {level} or more": [round(row.cover[level].value, 3) for row in rows] for level in levels},
+            "Graded": [100 * row.graded / row.pairs if row.pairs else None for row in rows],
+        }
+    )
+    st.dataframe(
+        frame,
+        hide_index=True,
+        alt="Exam",
+        column_config={
+            "Agent": st.column_config.TextColumn(pinned=True),
+            "Graded": st.column_config.NumberColumn(format="%.0f %%"),
+        },
+    )
+    st.caption(
+        f"Share of the test bank's items that the first {exam.report.scores.k} passages of an answer cover, mean over "
+        f"{len(exam.report.scores.queries)} queries; a pair of passage and item without a grade covers nothing here."
+    )
 
 
 def _say_what_is_missing(board: Leaderboard) -> None:
