@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
@@ -14,6 +14,7 @@ from judges.sections import RelativePath, Section, beside_file, load_section, ne
 from judges.spec import JudgeSpec
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.irds import dataset_name
+from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -168,6 +169,58 @@ class CriteriaSection(Section):
         return self
 
 
+class NuggetCreationSection(Section):
+    """How nuggets are made of relevant documents."""
+
+    from_label: int = 1
+    """The lowest relevance label of the documents that are read."""
+    window: Count = WINDOW
+    most: Count = MOST
+    prompt: PromptName = "nugget_create"
+    importance_prompt: PromptName = "nugget_importance"
+
+
+class NuggetAssignmentSection(Section):
+    """How answers are held against nuggets."""
+
+    batch: Count = BATCH
+    grades: Literal[2, 3] = 3
+    prompt: PromptName | None = None
+    """``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+
+    @property
+    def prompt_name(self) -> str:
+        """The prompt, named or not."""
+        return self.prompt or ("nugget_assign" if self.grades == 3 else "nugget_assign_two_grades")
+
+
+class NuggetsSection(Section):
+    """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
+
+    judge: str
+    create: NuggetCreationSection | None = None
+    keep: Count = KEPT
+    """Nuggets that are kept of those made, vital ones first."""
+    bank: RelativePath | None = None
+    """A file of nuggets, in place of ``create``."""
+    assign: NuggetAssignmentSection = NuggetAssignmentSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _made_unless_given(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("bank") is None and given.get("create") is None:
+            return {**given, "create": {}}
+        return given
+
+    @model_validator(mode="after")
+    def _made_or_given(self) -> NuggetsSection:
+        if self.bank is not None and self.create is not None:
+            raise ValueError("'bank' takes the place of 'create'; leave one of them out")
+        if self.bank is not None and "keep" in self.model_fields_set:
+            raise ValueError("'keep' goes with 'create'; of a 'bank' every nugget counts")
+        return self
+
+
 class GenerateSection(Section):
     """The test bank is written by a judge."""
 
@@ -265,6 +318,7 @@ class Config(Section):
     pairwise: PairwiseSection | None = None
     criteria: CriteriaSection | None = None
     exam: ExamSection | None = None
+    nuggets: NuggetsSection | None = None
     ratings: RatingsSection = RatingsSection()
 
     @model_validator(mode="after")
@@ -274,6 +328,19 @@ class Config(Section):
                 raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
         return self
 
+    @model_validator(mode="after")
+    def _nuggets_have_what_they_need(self) -> Config:
+        if self.nuggets is None:
+            return self
+        if self.nuggets.create is not None and self.retrieval is None:
+            raise ValueError("nuggets are made of documents with a label: 'nuggets' needs 'retrieval', or a 'bank'")
+        if self.judges[self.nuggets.judge].samples > 1:
+            raise ValueError(
+                f"nuggets.judge: {self.nuggets.judge!r} has 'samples', and lists of nuggets cannot be averaged; "
+                "declare a judge without"
+            )
+        return self
+
     def judges_in_use(self) -> list[str]:
         """Names of the judges that some stage asks, in the order of the stages, each once."""
         stages = [
@@ -281,6 +348,7 @@ class Config(Section):
             *(self.pairwise.judges if self.pairwise else []),
             *([self.criteria.judge] if self.criteria else []),
             *(self.exam.judges() if self.exam else []),
+            *([self.nuggets.judge] if self.nuggets else []),
         ]
         return list(dict.fromkeys(stages))
 

@@ -13,6 +13,8 @@ from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
 from arena.exam_board import ExamBoard, exam_board
+from arena.nugget_board import NuggetBoard, nugget_board
+from arena.nugget_results import NuggetResults, nugget_results
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
@@ -48,8 +50,9 @@ class Leaderboard:
         panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
         shortfall: what is too little judged to rate on, ``None`` where there is enough.
         consistency: per stage and judge that was asked several times, how far its samples agree.
-        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
+        nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
+        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         complete: whether every want has a judgment.
     """
 
@@ -64,8 +67,9 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
-    retrieval: RetrievalBoard | None = None
     exam: ExamBoard | None = None
+    nuggets: NuggetBoard | None = None
+    retrieval: RetrievalBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -113,9 +117,14 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         panel_ratings(games) if several else None,
         lacking,
         {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
-        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
         exam_board(store, name, lambda task: samples.get(task, ())),
+        _nuggets(nugget_results(store, name), how),
+        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
     )
+
+
+def _nuggets(results: NuggetResults | None, how: RatingSettings) -> NuggetBoard | None:
+    return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
 def only_tournament(store: Store) -> str:

@@ -25,6 +25,9 @@ class Progress(Protocol):
     def begin(self, task: Task, wanted: int) -> None:
         """A stage begins."""
 
+    def more(self, task: Task, wanted: int) -> None:
+        """So many wants more than were known when it began."""
+
     def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
         """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
 
@@ -118,6 +121,11 @@ class Ledger:
     def want(self, task: Task, number: int) -> None:
         """So many wants more."""
         self.stages[task].wanted += number
+
+    def add(self, task: Task, number: int) -> None:
+        """So many wants more that nobody expected."""
+        self.want(task, number)
+        self._progress.more(task, number)
 
     def count(self, want: Wanted, kind: Kind, result: Result, cost_usd: float | None = None) -> None:
         """A want is settled."""

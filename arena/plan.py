@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.config import Config
+from arena.nugget_lists import to_be_asked
+from arena.nugget_plan import walk_nuggets
 from arena.prompting import Labels, Prompting
 from arena.samples import document_labels
 from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
 from arena.tournament import load_data
-from judges.errors import RETRIED_NEXT_RUN, InputError
+from judges.errors import InputError
 from judges.identity import judgment_id
 from judges.pricing import FREE, list_checked, price_of
 from judges.providers import Provider, open_provider
-from judges.types import JudgeFailure, Prompt, Task
+from judges.types import Prompt, Task
 
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
@@ -92,6 +94,8 @@ def plan(config: Config) -> Plan:
         )
     if prompting.adaptive_games() is not None:
         notes.append("an adaptive schedule stops as soon as its question is decided: an upper bound")
+    if prompting.nuggets is not None and prompting.nuggets.reads_documents:
+        notes.append("nuggets that are not made yet count as many and as long as they may be: an upper bound")
     rows = _rows(config, prompting, providers, store, notes)
     if store is not None:
         store.close()
@@ -146,35 +150,41 @@ def _rows(
 ) -> list[PlannedCalls]:
     rows: dict[tuple[Task, str], PlannedCalls] = {}
     planned: set[str] = set()
-    for chunk in chunks(prompting.wants(), _CHUNK):
-        prepared = list(_prepared(chunk, prompting, providers))
+
+    def count(wants: Sequence[Wanted]) -> list[tuple[Wanted, str | None, Prompt | None, Result | None]]:
+        """Count these wants, and return them with what is known of them."""
+        prepared = list(_prepared(wants, prompting, providers))
         known = {} if store is None else store.results([ident for _, ident, _ in prepared if ident is not None])
-        for want, ident, prompt in prepared:
+        found = [(want, ident, prompt, known.get(ident or "")) for want, ident, prompt in prepared]
+        for want, ident, prompt, result in found:
             row = rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
             row.wanted += 1
-            result = known.get(ident) if ident is not None else None
-            asked_again = isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
             if ident == IDENTICAL:
                 row.identical += 1
-            elif prompt is None or ident in planned or (result is not None and not asked_again):
+            elif prompt is None or ident in planned or not to_be_asked(result):
                 row.known += 1
             else:
                 row.calls += 1
                 row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
                 row.output_tokens += prompting.typical_tokens(want)
-                if ident is not None:
-                    planned.add(ident)
+                planned.update([] if ident is None else [ident])
+        return found
+
+    for chunk in chunks(prompting.wants(), _CHUNK):
+        count(chunk)
+    if prompting.nuggets is not None:
+        walk_nuggets(prompting, prompting.nuggets, count)
     for row in rows.values():
         _price(row, config, notes)
     return list(rows.values())
 
 
 def _prepared(
-    wants: list[Wanted], prompting: Prompting, providers: Mapping[str, Provider | None]
+    wants: Sequence[Wanted], prompting: Prompting, providers: Mapping[str, Provider | None]
 ) -> Iterator[tuple[Wanted, str | None, Prompt | None]]:
     for want in wants:
-        if want.task is Task.PAIRWISE and prompting.equal_answers(want):
-            yield want, IDENTICAL, None
+        if (free := prompting.without_call(want)) is not None:
+            yield want, free, None
             continue
         provider, prompt = providers[want.judge], prompting.prompt(want)
         ident = None

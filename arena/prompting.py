@@ -12,6 +12,8 @@ from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
 from arena.exam_wants import ExamWants
+from arena.nugget_lists import nugget_prompts, read_bank
+from arena.nugget_stages import NuggetStages
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
@@ -19,7 +21,7 @@ from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
-from judges.types import EXAM_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Task
 
 _WRITING = frozenset({Task.QUESTIONS, Task.EXTRACTION})
 
@@ -55,7 +57,7 @@ class Prompting:
     def wants(self) -> Iterator[Wanted]:
         """All judgments the tournament needs, stage by stage; of an adaptive schedule as many as it may need.
 
-        Of the exam those that wait for no other one.
+        Of the exam those that wait for no other one; what nuggets need is known only as they come about (``nuggets``).
         """
         for task in self.tasks():
             yield from self._wants_of(task)
@@ -64,6 +66,8 @@ class Prompting:
         stages = {Task.RELEVANCE: self._relevance, Task.PAIRWISE: self._pairwise, Task.CRITERIA: self._criteria}
         if task in stages:
             return self._repeated(stages[task]())
+        if task in NUGGET_TASKS:
+            return iter(())
         assert self.exam is not None
         return self._repeated(self.exam.wants(task))
 
@@ -81,7 +85,8 @@ class Prompting:
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         tasks = [task for task, section in sections.items() if section is not None]
-        return [*tasks, *(self.exam.tasks() if self.exam is not None else ())]
+        exam = () if self.exam is None else self.exam.tasks()
+        return [*tasks, *exam, *(() if self.nuggets is None else NUGGET_TASKS)]
 
     def expected(self, task: Task) -> int:
         """How many wants a stage comes to, those that others release among them; at most, where that depends."""
@@ -157,6 +162,8 @@ class Prompting:
         for task in self.tasks():
             for want in islice(trial._wants_of(task), 1):
                 trial.prompt(want)
+        if self.nuggets is not None:
+            self.nuggets.check()
 
     def _check_thresholds(self) -> None:
         """An answer judge whose threshold no label can reach would be shown no document, and nobody would notice."""
@@ -180,7 +187,22 @@ class Prompting:
         """
         config = self.config
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
-        return {task: load_prompt(section.prompt, task) for task, section in sections.items() if section is not None}
+        named = {task: section.prompt for task, section in sections.items() if section is not None}
+        if config.nuggets is not None:
+            named |= nugget_prompts(config.nuggets)
+        return {task: load_prompt(name, task) for task, name in named.items()}
+
+    @cached_property
+    def nuggets(self) -> NuggetStages | None:
+        """What nuggets want, where the configuration asks for them.
+
+        Raises:
+            InputError: a prompt file or the bank cannot be used.
+        """
+        section = self.config.nuggets
+        if section is None:
+            return None
+        return NuggetStages(section, self.data, self.templates, read_bank(section, self.data))
 
     def typical_tokens(self, want: Wanted) -> int:
         """Length of a usual reply to a want."""
@@ -206,7 +228,9 @@ class Prompting:
         return first.text == second.text
 
     def without_call(self, want: Wanted) -> str | None:
-        """The judgment of every game between equal answers, which is in each store; ``None`` for all other wants."""
+        """The judgment of every game between equal answers, and those that nuggets have without a call."""
+        if want.task in NUGGET_TASKS and self.nuggets is not None:
+            return self.nuggets.without_call(want)
         return IDENTICAL if want.task is Task.PAIRWISE and self.equal_answers(want) else None
 
     def prompt(self, want: Wanted) -> Prompt | None:
@@ -218,6 +242,8 @@ class Prompting:
         if want.task in EXAM_TASKS:
             assert self.exam is not None
             return self.exam.prompt(want)
+        if want.task in NUGGET_TASKS and self.nuggets is not None:
+            return self.nuggets.prompt(want)
         query, template = self.data.queries[want.query_id], self.templates[want.task]
         if want.task is Task.RELEVANCE:
             return relevance_prompt(template, query, self.data.documents[want.item])
@@ -270,6 +296,26 @@ class Prompting:
                     return None
                 annotated.append(AnnotatedDocument(document, section.threshold))
         return annotated
+
+    def labels_of(self, query_id: str) -> dict[str, int] | None:
+        """Labels by document, without those that failed; ``None`` while one may still come."""
+        if self.config.retrieval is None:
+            return {}
+        labels = {}
+        for doc_id in self._pool(query_id, None):
+            result = self.labels.get((query_id, doc_id))
+            if isinstance(result, Judgment):
+                labels[doc_id] = label_of(result.outcome)
+            elif result is None or result.cause in RETRIED_NEXT_RUN:
+                return None
+        return labels
+
+    def ranked(self, query_id: str) -> list[str]:
+        """The query's documents by the best rank that an agent retrieved them at."""
+        best: dict[str, int] = {}
+        for entry in self.data.retrieved.get(query_id, ()):
+            best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
+        return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def _pool(self, query_id: str, agents: Collection[str] | None) -> list[str]:
         """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveGames
 from arena.feed import Lookup
 from arena.labels import Labelling
 from arena.leaderboard import game_verdicts
 from arena.ledger import Ledger, Progress
+from arena.nugget_work import NuggetWork
 from arena.prompting import Prompting
 from arena.samples import Combine, combined
 from arena.store import Result, Wanted
 from arena.work import Work
-from judges.types import EXAM_TASKS, Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 
 class StageRunner:
@@ -39,6 +40,7 @@ class StageRunner:
         self._lookup, self._prompting, self._how, self._asked = lookup, prompting, how, asked
         self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
         self._games = prompting.adaptive_games()
+        self._nuggets = None if prompting.nuggets is None else NuggetWork(self._work, prompting.nuggets, asked)
         self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
         self._ended: set[str] = set()
         self._labels_over = asyncio.Event()
@@ -71,9 +73,17 @@ class StageRunner:
                     self._labelling.take(want, known)
         for task in self._asked:
             self._begin(task, by_task[task])
-        self._close_if_over()
+        for query_id in self._prompting.data.queries:
+            self._begin_nuggets(query_id)
+        self._see_if_labelled()
         await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
+        await self._find_others(by_task)
+
+    async def _find_others(self, by_task: Mapping[Task, Sequence[Wanted]]) -> None:
+        """Link what is known of the stages that were not asked for, and of what the last results have led to."""
+        if self._nuggets is not None:
+            await self._nuggets.run()
         while self._released:  # by what was known already when the judges could not go on
             self._work.count_known(await self._take_released())
         for task in by_task.keys() - {Task.RELEVANCE, *self._asked}:
@@ -103,7 +113,11 @@ class StageRunner:
         if want.task is Task.RELEVANCE:
             if self._labelling.take(want, result):
                 self._work.put(self._waiting.pop(want.query_id, ()))
-            self._close_if_over()
+                self._begin_nuggets(want.query_id)
+            self._see_if_labelled()
+        elif want.task in NUGGET_TASKS:
+            assert self._nuggets is not None
+            self._nuggets.settled(want, result)
         elif want in self._batch_open:
             self._batch_open.remove(want)
             if not self._batch_open:
@@ -119,12 +133,16 @@ class StageRunner:
         self._releasing = {want for want in self._releasing if want.judge != judge}
         self._release.set()
         config = self._prompting.config
-        self._close_if_over()
+        self._see_if_labelled()
+        if self._nuggets is not None and config.nuggets is not None and config.nuggets.judge == judge:
+            self._nuggets.judge_ended()
         if config.pairwise is not None and judge in config.pairwise.judges:
             self._end_games()
 
     def _left_out(self, wants: Collection[Wanted]) -> None:
-        """Games cannot be asked for in this run, since a document has no label."""
+        """Wants cannot be asked for in this run, such as games with a document that has no label."""
+        if self._nuggets is not None:
+            self._nuggets.left_out(wants)
         if not self._batch_open.isdisjoint(wants):
             self._end_games()
 
@@ -133,16 +151,29 @@ class StageRunner:
         self._games_over = True
         self._batch_over.set()
 
-    def _close_if_over(self) -> None:
-        """Let what waits for all labels begin, once they are there or will not come."""
+    def _see_if_labelled(self) -> None:
+        """Tell whoever waits that no further label will come, once that is so."""
         if Task.RELEVANCE not in self._asked or self._labelling.over(self._ended):
             self._labels_over.set()
+            if self._nuggets is not None:
+                self._nuggets.no_more_queries()
+
+    def _begin_nuggets(self, query_id: str) -> None:
+        """A query has its labels, but for those that a later run may bring: then its nuggets wait for that run."""
+        stages = self._prompting.nuggets
+        if self._nuggets is None or stages is None:
+            return
+        labels = self._prompting.labels_of(query_id) if stages.reads_documents else {}
+        if labels is not None:
+            self._nuggets.begin(query_id, self._prompting.ranked(query_id), labels)
 
     async def _drive(self) -> None:
         """Put in what comes only as others are settled, and tell the judges when nothing more will come."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._play())
             group.create_task(self._follow())
+            if self._nuggets is not None:
+                group.create_task(self._nuggets.run())
         self._work.close()
 
     async def _follow(self) -> None:

@@ -16,6 +16,7 @@ from arena.feed import Lookup
 from arena.human_qrels import with_qrels
 from arena.interrupts import stopping_on_ctrl_c
 from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.nugget_lists import nugget_settings
 from arena.prompting import Prompting
 from arena.retrieval import check_measures
 from arena.run_files import with_runs
@@ -45,6 +46,7 @@ def run(
     config: Config,
     progress: Progress,
     *,
+    data: Dataset | None = None,
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -56,6 +58,7 @@ def run(
     Args:
         config: the tournament.
         progress: is told of every want.
+        data: in place of the files that the configuration names.
         only: the stages to do; all when ``None``. Earlier results of the others stay in use.
         retry_failed: also ask again where the last reply was outside its contract.
         trace: is told of every call.
@@ -64,9 +67,9 @@ def run(
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    data = load_data(config)
+    data = load_data(config) if data is None else data
     prompting = Prompting(config, data)
-    if not any(True for _ in prompting.wants()):
+    if prompting.nuggets is None and not any(True for _ in prompting.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     prompting.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
@@ -77,7 +80,8 @@ def run(
     judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in config.judges_in_use()}
     store = Store.create(config.store)
     try:
-        store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS)])
+        free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
+        store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
         if prompting.exam is not None:
             prompting.exam.keep_groups(store, config.name)
         wants = list(prompting.wants())
@@ -140,14 +144,18 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
         "samples",
         "combine",
     }
-    settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "ratings"})
+    settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "nuggets", "ratings"})
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
     }
     settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
-    for task, template in prompting.templates.items():
-        settings[sections[task]]["prompt"] = f"{template.name}@{template.version}"
+    named = {task: f"{template.name}@{template.version}" for task, template in prompting.templates.items()}
+    for task, section in sections.items():
+        if task in named:
+            settings[section]["prompt"] = named[task]
+    if config.nuggets is not None:
+        settings["nuggets"] = nugget_settings(config.nuggets, named)
     if prompting.exam is not None:
         settings["exam"] = exam_settings(prompting.exam)
         settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}

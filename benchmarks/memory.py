@@ -121,6 +121,9 @@ class Silent:
     def begin(self, task: object, wanted: int) -> None:
         """A stage begins."""
 
+    def more(self, task: object, wanted: int) -> None:
+        """More wants than were known when it began."""
+
     def count(self, task: object, kind: str, cost_usd: float | None) -> None:
         """One more want is settled."""
 

@@ -34,6 +34,9 @@ class Silent:
     def begin(self, task: Task, wanted: int) -> None:
         """A stage begins."""
 
+    def more(self, task: Task, wanted: int) -> None:
+        """More wants than were known when it began."""
+
     def count(self, task: Task, kind: str, cost_usd: float | None) -> None:
         """One more want is settled."""
 

@@ -39,6 +39,8 @@ def _listed_contract(contract: ReplyContract) -> list[object]:
     listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
     if contract.listed is not None:
         return [contract.form, *astuple(contract.listed)]
+    if contract.length is not None:
+        return [*listed, contract.length]
     return [*listed, list(contract.texts), contract.label] if contract.label is not None else listed
 
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import ReplyError
+from judges.labelled import bare_list, labels_schema, read_labels
 from judges.listed import list_schema, read_list
 from judges.self_rating import self_rating
 from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
 
-_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```(?:json|python)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
@@ -40,6 +41,8 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
     """The JSON Schema of a contract, explanation first so that the choice follows from it."""
     if contract.listed is not None:
         return list_schema(contract.listed)
+    if contract.form == "labels":
+        return labels_schema(contract)
     properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
     for name, values in contract.choices.items():
         words = list(values)
@@ -64,10 +67,9 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     Raises:
         ReplyError: the reply is outside the contract.
     """
-    if contract.form == "brackets":
-        return _parse_brackets(text, contract, inputs)
-    if contract.form == "word":
-        return _parse_word(text, contract, inputs)
+    quotable = {"brackets": _parse_brackets, "word": _parse_word, "labels": _parse_labels}
+    if contract.form in quotable:
+        return quotable[contract.form](text, contract, inputs)
     if contract.form == "text":
         return _parse_text(text, contract)
     if contract.form == "rating":
@@ -78,11 +80,16 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     return _parse_object(value, contract)
 
 
-def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
-    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end."""
+def _body(text: str) -> str:
+    """The reply without white space and the one code fence around it."""
     stripped = text.strip()
     fenced = _FENCE.match(stripped)
-    body = fenced.group(1).strip() if fenced else stripped
+    return fenced.group(1).strip() if fenced else stripped
+
+
+def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
+    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end."""
+    body = _body(text)
     found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
     if not found:
         raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
@@ -224,6 +231,12 @@ def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 
 def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
+
+
+def _parse_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One label per item, as the object that was asked for or as the bare list of the published prompts."""
+    bare = bare_list(_body(text), contract, _texts(inputs))
+    return ParsedReply(read_labels(bare or _judges_own_object(text, contract, inputs), contract), "")
 
 
 def _parse_text(text: str, contract: ReplyContract) -> ParsedReply:

@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 """What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
-list of texts. A relevance prompt that asks for more than its label gives a mapping, with the label under ``LABEL`` and
-the other fields under their names."""
+list of texts or labels. A relevance prompt that asks for more than its label gives a mapping, with the label under
+``LABEL`` and the other fields under their names."""
 
-Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "rating"]
+Form: TypeAlias = Literal["json", "brackets", "word", "text", "list", "labels", "rating"]
 """How a reply is written, see ``ReplyContract``."""
 
 LABEL = "label"
@@ -80,10 +80,16 @@ class Task(StrEnum):
     QUESTIONS = "questions"
     GRADING = "grading"
     ANSWER_CHECK = "answer_check"
+    NUGGETS = "nuggets"
+    IMPORTANCE = "importance"
+    ASSIGNMENT = "assignment"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 """What belongs to an exam."""
+
+NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
+"""What judges do with nuggets, in this order for each query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +119,13 @@ class ReplyContract:
             the published pairwise prompts; ``word`` is one allowed word and no explanation, the form of the
             published yes/no prompts; ``text`` is an answer in the judge's own words, and the single field of
             ``choices`` then lists the words that stand for something else ("unanswerable" for the empty text);
-            ``list`` is one JSON object with a list of texts, each once, and nothing else; ``rating`` is one whole
-            number from 0 to 5 and no explanation, the form of the published self-rating prompts.
+            ``list`` is one JSON object with a list of texts, each once, and nothing else; ``labels`` is one JSON
+            object with a list of ``length`` words of its one choice, one for each item of the inputs; ``rating`` is one
+            whole number from 0 to 5 and no explanation, the form of the published self-rating prompts.
         texts: further text fields, kept in the outcome.
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
         listed: of the form ``list``, which has neither reason nor choices.
+        length: of the form ``labels``, which has no reason.
     """
 
     reason: str
@@ -126,6 +134,7 @@ class ReplyContract:
     texts: tuple[str, ...] = ()
     label: str | None = None
     listed: ListRule | None = None
+    length: int | None = None
 
     @property
     def spoken(self) -> tuple[str, ...]:
@@ -135,7 +144,7 @@ class ReplyContract:
     @property
     def is_object(self) -> bool:
         """Whether a reply is a JSON object, which a server can be held to."""
-        return self.form in ("json", "list")
+        return self.form in ("json", "list", "labels")
 
     @property
     def counted(self) -> tuple[str, ...]:

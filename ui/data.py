@@ -16,6 +16,7 @@ import streamlit as st
 from arena import samples
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
+from arena.nugget_results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile
@@ -104,6 +105,13 @@ def labels_by_judge(source: Source) -> Mapping[str, Labels]:
     """What each relevance judge said, its samples combined."""
     with closing(Store.open(source.location)) as store:
         return samples.labels_by_judge(store, source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the nuggets …")
+def nuggets(source: Source) -> NuggetResults | None:
+    """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
+    with closing(Store.open(source.location)) as store:
+        return nugget_results(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Counting wins …")

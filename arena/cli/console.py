@@ -82,6 +82,11 @@ class Bars:
         self._failed[task], self._cost[task] = 0, 0.0
         self._ids[task] = self._progress.add_task(task.value, total=wanted, failed=0, rate="-", cost=dollars(0))
 
+    def more(self, task: Task, wanted: int) -> None:
+        """More wants than were known when it began."""
+        ident = self._ids[task]
+        self._progress.update(ident, total=(self._progress.tasks[ident].total or 0) + wanted)
+
     def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
         """One more want is settled."""
         self._failed[task] += kind == "failed"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any
 
 from arena.cli.console import output, print_json, printable
 from arena.cli.markup import print_csv
+from arena.cli.nugget_shapes import Row, interval, named, run_json, score_notes
 from arena.cli.tables import print_table
+from arena.nugget_board import NuggetBoard
 from arena.nugget_comparison import Comparison, NuggetAgreement
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
 from retrieval_eval.rank_correlation import Coefficient
-
-Row: TypeAlias = dict[str, Any]
 
 _METRIC = {
     "v_strict": "strict_vital_score",
@@ -30,22 +31,39 @@ _METRIC = {
 """nuggetizer's names; it writes neither of the weighted scores."""
 _DIGITS = 8
 """Significant ones, since p-values are small."""
-_MOST_NAMED = 5
 
 
 def print_scores(table: ScoreTable, scored: Sequence[RunScores], form: str) -> None:
     """Write scores to standard output in one of the formats of ``nuggets score --format``."""
     if form == "json":
-        print_json(
-            _rounded({"runs": {own.run: _run_json(own) for own in scored}, "notes": _score_notes(table, scored)})
-        )
+        print_json(_rounded({"runs": {own.run: run_json(own) for own in scored}, "notes": score_notes(table, scored)}))
     elif form == "csv":
-        print_csv([_rounded({"run": own.run, **_run_json(own)}) for own in scored])
+        print_csv([_rounded({"run": own.run, **run_json(own)}) for own in scored])
     elif form == "jsonl":
         for record in _metric_records(table, scored):
             print(json.dumps(_rounded(record), allow_nan=False))
     else:
         _print_score_table(table, scored)
+
+
+def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:
+    """Write the nugget scores of a leaderboard as a table, its agents in this order and then by score."""
+    place = {agent: at for at, agent in enumerate(order)}
+    rows = []
+    for own in sorted(board.scored, key=lambda own: place.get(own.run, len(place))):
+        cells = []
+        for column in ("v_strict", "a"):
+            mean = own.means[column]
+            cells += [_number(mean.value), interval(mean.low, mean.high)]
+        length = "-" if own.length is None else f"{own.length:.1f}"
+        rows.append([own.run, *cells, length, f"{own.coverage:.1%}"])
+    bounds = "95 %\ninterval"
+    print_table(["nuggets"], ["V\nstrict", bounds, "All", bounds, "length", "labels"], rows)
+    output.print(f"nuggets: means over {len(board.table.topics)} queries")
+    for why, number in Counter(board.without.values()).items():
+        output.print(f"nuggets: {number} {'query' if number == 1 else 'queries'} left out: {why}")
+    for note in score_notes(board.table, board.scored):
+        output.print(printable(f"nuggets: {note}"))
 
 
 def print_comparison(comparison: Comparison, column: str, names: tuple[str, str], form: str) -> None:
@@ -54,15 +72,6 @@ def print_comparison(comparison: Comparison, column: str, names: tuple[str, str]
         print_json(_rounded(_comparison_json(comparison, column, names)))
     else:
         _print_comparison(comparison, column, names)
-
-
-def _run_json(own: RunScores) -> Row:
-    row: Row = {column: mean.value for column, mean in own.means.items()}
-    row |= {"length": own.length, "topics": own.topics, "missing": own.missing, "failed": own.failed}
-    row |= {"empty": own.empty, "labels": own.labels, "assigned": own.assigned, "coverage": own.coverage}
-    for column, mean in own.means.items():
-        row |= {f"{column}_{part}": value for part, value in asdict(mean).items() if part != "value"}
-    return row
 
 
 def _metric_records(table: ScoreTable, scored: Sequence[RunScores]) -> Iterator[Row]:
@@ -86,44 +95,12 @@ def _print_score_table(table: ScoreTable, scored: Sequence[RunScores]) -> None:
         shown = {column: _number(mean.value) for column, mean in own.means.items()}
         first = own.means["v_strict"]
         length = "-" if own.length is None else f"{own.length:.2f}"
-        numbers = [shown["v_strict"], _range(first.low, first.high), *(shown[column] for column in COLUMNS[1:])]
+        numbers = [shown["v_strict"], interval(first.low, first.high), *(shown[column] for column in COLUMNS[1:])]
         rows.append([own.run, *numbers, length, str(own.missing), str(own.failed)])
     print_table(["run"], headings, rows)
     output.print(f"\n{len(scored)} runs, means over {len(table.topics)} topics")
-    for note in _score_notes(table, scored):
+    for note in score_notes(table, scored):
         output.print(printable(f"- {note}"))
-
-
-def _score_notes(table: ScoreTable, scored: Sequence[RunScores]) -> list[str]:
-    """All a reader must know who compares the scores."""
-    notes = []
-    if missing := [f"{own.run} {own.missing}" for own in scored if own.missing]:
-        notes.append(f"topics a run did not answer, each counted 0: {_named(missing)}")
-    for own in scored:
-        if own.failed:
-            first = own.means["v_strict"]
-            notes.append(
-                f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means "
-                f"for that: {own.failed}; with every label V strict would lie in {_range(first.lowest, first.highest)}"
-            )
-    if empty := [f"{own.run} {own.empty}" for own in scored if own.empty]:
-        notes.append(f"answers without a single nugget, left out of the means: {_named(empty)}")
-    fewer = [
-        f"{own.run} {own.means['v_strict'].topics}"
-        for own in scored
-        if own.means["v_strict"].topics < own.topics - own.failed - own.empty
-    ]
-    if fewer:
-        notes.append(f"V is not defined without vital nuggets; topics in its mean: {_named(fewer)}")
-    if table.unjudged_topics:
-        notes.append(f"topics without an assignment of any run, counted 0 for all: {_named(table.unjudged_topics)}")
-    if table.differing_topics:
-        notes.append(f"topics where runs were held against different nuggets: {_named(table.differing_topics)}")
-    if table.left_out:
-        notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
-    if table.answered.any() and not table.counts[..., 1].any():
-        notes.append("no label is partial_support (two grades): strict scores are the same as the others")
-    return notes
 
 
 def _comparison_json(found: Comparison, column: str, names: tuple[str, str]) -> Row:
@@ -187,7 +164,7 @@ def _print_comparison(found: Comparison, column: str, names: tuple[str, str]) ->
     }
     for what, own in left_out.items():
         if own:
-            output.print(printable(f"left out, {what}: {_named(own)}"))
+            output.print(printable(f"left out, {what}: {named(own)}"))
 
 
 def _print_nuggets(found: NuggetAgreement) -> None:
@@ -200,7 +177,7 @@ def _print_nuggets(found: NuggetAgreement) -> None:
         "importance": found.importance,
     }.items():
         if own.n:
-            kappa = f"kappa {_signed(own.kappa)} ({_range(own.low, own.high)})"
+            kappa = f"kappa {_signed(own.kappa)} ({interval(own.low, own.high)})"
             output.print(f"{name}: {own.share:.1%} of {own.n} labels equal, {kappa}")
     if found.assignment.n:
         _print_confusion(found.assignment)
@@ -215,7 +192,7 @@ def _print_confusion(found: LabelAgreement) -> None:
 
 def _coefficient_row(name: str, n: int, found: Coefficient) -> list[str]:
     p_value = "-" if found.p_value is None else f"{found.p_value:.2g}"
-    return [name, str(n), _signed(found.value), _range(found.low, found.high), p_value]
+    return [name, str(n), _signed(found.value), interval(found.low, found.high), p_value]
 
 
 def _number(value: float | None) -> str:
@@ -224,15 +201,6 @@ def _number(value: float | None) -> str:
 
 def _signed(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"{low:.3f}..{high:.3f}"
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _rounded(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``nuggets``: scores of answers by the facts they state, and two ways of getting them held against each other."""
+"""``nuggets``: facts made of documents and assigned to answers, scores of answers, and two ways of getting them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import typer
 
 from judges.errors import InputError
 
-group = typer.Typer(help="Nugget evaluation: scores, and conditions against each other.", no_args_is_help=True)
+group = typer.Typer(help="Nugget evaluation: making, assigning, scoring and comparing.", no_args_is_help=True)
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section nuggets")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+]
+Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
 
 
 class ScoreFormat(StrEnum):
@@ -32,6 +38,74 @@ class CompareFormat(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.add_typer(group, name="nuggets")
+
+
+@group.command()
+def create(
+    config: ConfigPath,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the nuggets go")] = Path("nuggets.jsonl"),
+    for_editing: Annotated[
+        bool, typer.Option("--for-editing", help="for people to edit: whole lists, without importance")
+    ] = False,
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable summary")] = False,
+) -> None:
+    """Make each query's nuggets of its relevant documents, and write them as nuggetizer does.
+
+    Labels documents that have no label yet. Run again, it goes on where it stopped. Exit status 3: some query has no
+    nuggets because a judgment failed or is missing.
+    """
+    from arena.cli.nugget_runs import create_nuggets
+
+    create_nuggets(config, out, for_editing=for_editing, force=force, retry_failed=retry_failed, as_json=as_json)
+
+
+@group.command()
+def assign(
+    config: ConfigPath,
+    nuggets: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="these nuggets in place of the configuration's")
+    ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="these answers, as a table or as TREC RAG runs; may be repeated"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where assignments go")] = Path("assignments.jsonl"),
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable summary")] = False,
+) -> None:
+    """Hold answers against nuggets, and write for 'nuggets score' which they state.
+
+    Without --nuggets, those of the configuration's bank or those that 'nuggets create' has made. Exit status 3: some
+    label failed or is missing; the file has it as failed.
+    """
+    from arena.cli.nugget_runs import assign_nuggets
+
+    files = (nuggets, answers or [])
+    assign_nuggets(config, files, out, force=force, retry_failed=retry_failed, as_json=as_json)
+
+
+@group.command()
+def edit(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="the nuggets as they were")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="the same file as a person has edited it")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="where the edited nuggets go, with their history")],
+    by: Annotated[str, typer.Option(help="who edited them")] = "",
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable changes")] = False,
+) -> None:
+    """Show what a person added, removed, merged, split or weighed otherwise, and keep it as history.
+
+    A nugget in AFTER may name with "from" the texts of BEFORE that it was made of. Queries that AFTER lacks stay
+    as they were.
+    """
+    from arena.cli.nugget_edits import edit_nuggets
+    from arena.cli.nugget_runs import require_free
+
+    require_free(out, force)
+    edit_nuggets(before, after, out, by=by, as_json=as_json)
 
 
 @group.command()

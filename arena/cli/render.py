@@ -8,6 +8,7 @@ from arena.adaptive_games import AdaptiveState
 from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
+from arena.cli.nugget_output import print_nugget_board
 from arena.cli.retrieval_output import print_retrieval
 from arena.cli.shapes import board_json, covers, flat_rated, flat_rows, rated_json, standard_errors
 from arena.cli.tables import print_table
@@ -96,11 +97,14 @@ def _print_board(board: Leaderboard) -> None:
     if board.criteria:
         _print_criteria(board)
         output.print()
-    if board.retrieval is not None:
-        print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
     if board.exam is not None:
         print_scores(board.exam.report, board.exam.study, board.exam.workbench)
         output.print()
+    if board.nuggets is not None:
+        print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
+        output.print()
+    if board.retrieval is not None:
+        print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
     _print_coverage(board)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from arena.cli.console import rounded
 from arena.cli.exam_shapes import score_json
+from arena.cli.nugget_shapes import NO_MEANS, nugget_means, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
@@ -37,6 +38,7 @@ def board_json(board: Leaderboard) -> Row:
             "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
+            "nuggets": None if board.nuggets is None else nuggets_json(board.nuggets),
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "self_consistency": {
                 task.value: {judge: asdict(found) for judge, found in judges.items()}
@@ -135,13 +137,15 @@ def flat_ratings(ratings: Ratings) -> list[Row]:
 
 
 def flat_rows(board: Leaderboard) -> list[Row]:
-    """One flat row per agent with the same columns each, best first; without ratings what else is known."""
+    """One flat row per agent with the same columns each, best first; without ratings the other scores alone."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        known = [*board.criteria, *scored_agents(board.retrieval), *covers(board)]
-        rows = [{"agent": agent} for agent in dict.fromkeys(known)]
+        agents = [*board.criteria, *covers(board), *nugget_means(board.nuggets), *scored_agents(board.retrieval)]
+        rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
     for row in rows:
+        if board.nuggets is not None:
+            row.update(nugget_means(board.nuggets).get(row["agent"], NO_MEANS))
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
@@ -160,6 +164,8 @@ def covers(board: Leaderboard) -> dict[str, float]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     shape = {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
+    if board.nuggets is not None:
+        shape |= nugget_means(board.nuggets).get(row.agent, NO_MEANS)
     return shape if board.exam is None else {**shape, "exam_cover": covers(board).get(row.agent)}
 
 

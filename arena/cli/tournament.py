@@ -11,7 +11,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
-from judges.types import EXAM_TASKS, Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.config import Config
@@ -81,11 +81,13 @@ class Stage(StrEnum):
     PAIRWISE = Task.PAIRWISE.value
     CRITERIA = Task.CRITERIA.value
     EXAM = "exam"
+    NUGGETS = "nuggets"
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """What a judge does in it."""
-        return EXAM_TASKS if self is Stage.EXAM else (Task(self.value),)
+        several = {Stage.EXAM: EXAM_TASKS, Stage.NUGGETS: NUGGET_TASKS}
+        return several[self] if self in several else (Task(self.value),)
 
 
 def run(

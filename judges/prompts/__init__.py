@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -142,10 +142,15 @@ def moment(text: str) -> str:
     return datetime.fromtimestamp(int(text[:10]), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def numbered(texts: Iterable[str]) -> str:
+    """A list with a line for each text, counted from 1."""
+    return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, start=1))
+
+
 _environment = ImmutableSandboxedEnvironment(
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
 )
-_environment.filters |= {"fenced": fenced, "moment": moment}
+_environment.filters |= {"fenced": fenced, "moment": moment, "numbered": numbered}
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, PlainValidator
 
+from judges.labelled import labels_rule
 from judges.listed import list_rule
 from judges.sections import Section, nearest
 from judges.self_rating import HIGHEST_RATING
@@ -15,8 +16,14 @@ from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, wo
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
 
-_LISTING = frozenset({Task.QUESTIONS})
+_LISTING = frozenset({Task.QUESTIONS, Task.NUGGETS})
 """Tasks whose replies are lists of texts."""
+
+_LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
+    Task.IMPORTANCE: ({"vital", "okay"}, set()),
+    Task.ASSIGNMENT: ({"support", "not_support"}, {"partial_support"}),
+}
+"""Tasks whose replies are lists of labels: those that a prompt must have, and those that it may have."""
 
 _HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1}
 """Of the tasks whose replies are one grade from 0."""
@@ -76,6 +83,8 @@ class ReplySection(Section):
         """The contract that replies are held to."""
         if self.listed is not None:
             return ReplyContract("", {}, "list", listed=ListRule(self.listed))
+        if self.form == "labels":
+            return ReplyContract("", self.choices, "labels")
         if self.form == "rating":
             return ReplyContract("", {"rating": RATINGS}, "rating")
         several = len(self.choices) > 1 or bool(self.texts)
@@ -94,7 +103,7 @@ class ReplySection(Section):
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
         self._check_form(task)
-        if task in _LISTING or self.form == "rating":
+        if task in _LISTING or task in _LABELLING or self.form == "rating":
             return
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
@@ -119,6 +128,12 @@ class ReplySection(Section):
     def _check_form(self, task: Task) -> None:
         if (task is Task.EXTRACTION) is not (self.form == "text"):
             raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        if (task in _LABELLING) is not (self.form == "labels"):
+            named = " and ".join(_LABELLING)
+            raise ValueError(f"reply.form: 'labels' is the form of {named} prompts, and of no others")
+        if task in _LABELLING:
+            self._check_labels(*_LABELLING[task])
+            return
         if self.form == "rating" and (task is not Task.GRADING or self.model_fields_set - {"form", "typical_tokens"}):
             raise ValueError("reply.form: 'rating' is a form of grading prompts, and has no fields of its own")
         if task not in _LISTING:
@@ -129,6 +144,16 @@ class ReplySection(Section):
             raise ValueError("reply: this prompt asks for a list: say 'form: list' and the field's name with 'listed'")
         if self.model_fields_set - {"form", "listed", "typical_tokens"}:
             raise ValueError("reply: a reply of the form 'list' has no other field than its list")
+
+    def _check_labels(self, needed: set[str], possible: set[str]) -> None:
+        if len(self.choices) != 1 or self.model_fields_set - {"form", "choices", "typical_tokens"}:
+            raise ValueError("reply: a reply of the form 'labels' has one choice and nothing else")
+        ((name, words),) = self.choices.items()
+        if not name or name != name.strip() or any(not isinstance(word, str) for word in words):
+            raise ValueError("reply.choices: labels and the name of their list are words")
+        if not needed <= set(words.values()) <= needed | possible:
+            known = ", ".join(sorted(needed | possible))
+            raise ValueError(f"reply.choices: the words of this prompt stand for {known}")
 
     def _check_names(self) -> None:
         names = [self.reason, *self.texts, *self.choices]
@@ -188,8 +213,8 @@ class ReplySection(Section):
 
 def reply_rule(contract: ReplyContract) -> str:
     """How to reply, in words, for models that are not held to a schema."""
-    if contract.listed is not None:
-        return list_rule(contract.listed)
+    if contract.form in ("list", "labels"):
+        return labels_rule(contract) if contract.listed is None else list_rule(contract.listed)
     if contract.form == "rating":
         return f"Reply with one whole number from 0 to {HIGHEST_RATING} and nothing else."
     if contract.form == "word":

@@ -16,10 +16,12 @@ import json
 from collections.abc import Mapping, Sequence
 
 from judges.errors import RejectedError
-from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share
+from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share, item_share
 from judges.types import Completion, Inputs, Prompt, ReplyContract, Verdict, word_per_value
 
 MODEL = "lexical-1"
+FULL_ITEM = 0.8
+"""Share of an item's words in an answer that states it wholly: short facts lose a word or two to paraphrase."""
 FULL_SHARE = 0.45
 """BM25 share of the highest label: each query term once in a passage of average length."""
 TIE_MARGIN = 0.02
@@ -41,6 +43,8 @@ class LexicalProvider:
       needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: likewise, the item in place of the query.
     - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
       against the documents shown, which all count alike.
+    - Items and an answer, one label for each: share of the item's words in the answer (``item_share``). Of m labels,
+      from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -58,6 +62,8 @@ class LexicalProvider:
         inputs, contract = prompt.inputs, prompt.contract
         if contract.form in ("text", "list"):
             raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer or a list")
+        if contract.form == "labels":
+            return Completion(_labelled(inputs, contract), MODEL)
         match len(inputs.answers):
             case 2:
                 chosen, why = _verdict(inputs, contract)
@@ -71,6 +77,17 @@ class LexicalProvider:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
+    """One label per item, by the item's words in the answer; the contract lists labels from the highest down."""
+    if len(inputs.answers) != 1:
+        raise RejectedError("bad_request", "the lexical judge labels items by an answer, and there is none")
+    ((name, words),) = contract.choices.items()
+    scale = word_per_value(words)[::-1]
+    (answer,) = inputs.answers
+    shares = [min(1.0, item_share(item, answer.text) / FULL_ITEM) for item in inputs.items]
+    return json.dumps({name: [scale[int(share * (len(scale) - 1))] for share in shares]})
 
 
 def _labels(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:

@@ -73,6 +73,12 @@ def bm25_share(query: str, document: str) -> float:
     return sum(frequency[term] / (frequency[term] + saturation) for term in sorted(wanted)) / len(wanted)
 
 
+def item_share(item: str, text: str) -> float:
+    """Share of an item's terms, each counted once, that a text uses; 0 for an item without any."""
+    wanted = set(content_terms(item))
+    return len(wanted & set(content_terms(text))) / len(wanted) if wanted else 0.0
+
+
 def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerScores:
     """Score one answer by itself; a verdict compares two such scores, so it cannot depend on the order shown.
 

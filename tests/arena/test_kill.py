@@ -47,6 +47,15 @@ pairwise: {{judges: [judge], documents: {{threshold: 1}}}}
 criteria: {{judge: judge, documents: {{threshold: 1}}}}
 """
 
+NUGGETS_FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
+retrieval: {{judge: judge}}
+nuggets: {{judge: judge, create: {{from_label: 0, window: 2}}}}
+"""
+
 EXAM_FILE = """
 name: small
 store: store.db
@@ -120,6 +129,22 @@ def stored(config: Path, known: dict[str, Judgment]) -> dict[str, Any]:
     found = store.results(list(known))
     store.close()
     return found
+
+
+def test_nuggets_killed_twice_are_made_and_assigned_once(tmp_path: Path, started: Any) -> None:
+    everything = len(QUERIES) * (4 + 2 + 3 + 3 * 2)  # documents, turns, importance of 30 nuggets and of 20 for answers
+    with slow_server(25) as url:
+        config = written(tmp_path, url, file=NUGGETS_FILE)
+        for moment in (everything // 4, everything // 2):
+            child = started(config)
+            wait_for(url, moment, child)
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+        assert run(load_config(config)).complete
+        told = log(url)
+    asked = Counter(call["sha256"] for call in told["calls"])
+    assert len(asked) == everything
+    assert sum(asked.values()) - everything <= 2 * 2 * CONCURRENCY
 
 
 def test_a_run_killed_three_times_judges_everything_once(tmp_path: Path, started: Any) -> None:

@@ -16,13 +16,26 @@ from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
-from tests.support.prompts import BAD, GOOD, QUERY, RELEVANCE_PROMPTS, VACUUM, WEATHER, criteria, pairwise, relevance
+from tests.support.prompts import (
+    BAD,
+    GOOD,
+    QUERY,
+    RELEVANCE_PROMPTS,
+    VACUUM,
+    WEATHER,
+    criteria,
+    nugget_prompts,
+    pairwise,
+    relevance,
+)
 
 TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
 TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
 TASKS |= dict.fromkeys(("exam_questions", "exam_questions_subtopic", "exam_nuggets"), Task.QUESTIONS)
 TASKS |= dict.fromkeys(("self_rating_question", "self_rating_nugget"), Task.GRADING)
 TASKS |= {"answer_check": Task.ANSWER_CHECK}
+TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
+TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -129,7 +142,7 @@ def test_packaged_prompts_load_for_their_task_only(name: str) -> None:
 def test_every_prompt_quotes_the_rule_about_the_marks() -> None:
     labels = [relevance(name=name) for name in RELEVANCE_PROMPTS]
     extraction = extraction_prompt(load_prompt("extraction", Task.EXTRACTION), QUERY, VACUUM)
-    for prompt in (pairwise(), criteria(), extraction, *labels):
+    for prompt in (pairwise(), criteria(), extraction, *labels, *nugget_prompts()):
         assert QUOTING_RULE in prompt.system
         assert "\n\n\n" not in prompt.system
 
@@ -291,7 +304,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         (
             "reply:",
             "reply:\n  form: xml",
-            "reply.form: Input should be 'json', 'brackets', 'word', 'text', 'list' or 'rating'",
+            "reply.form: Input should be 'json', 'brackets'",
         ),
     ],
 )

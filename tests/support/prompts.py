@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from judges.criteria import criteria_prompt
+from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
 from judges.pairwise import pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import load_prompt
@@ -40,6 +41,21 @@ def criteria(answer: Answer = GOOD) -> Prompt:
     """A criteria prompt with the four usual criteria from 0 to 2."""
     documents = [AnnotatedDocument(VACUUM, 2)]
     return criteria_prompt(load_prompt("criteria", Task.CRITERIA), QUERY, answer, documents)
+
+
+def nugget_prompts() -> list[Prompt]:
+    """The packaged prompts about nuggets: a first and a second turn, importance, and assignment in both grades."""
+    create = load_prompt("nugget_create", Task.NUGGETS)
+    nuggets = ("deleted records are only marked", "segments are rebuilt")
+    return [
+        creation_prompt(create, QUERY, [VACUUM], (), 30),
+        creation_prompt(create, QUERY, [VACUUM, WEATHER], nuggets, 30),
+        importance_prompt(load_prompt("nugget_importance", Task.IMPORTANCE), QUERY, nuggets),
+        *(
+            assignment_prompt(load_prompt(name, Task.ASSIGNMENT), QUERY, GOOD, nuggets)
+            for name in ("nugget_assign", "nugget_assign_two_grades")
+        ),
+    ]
 
 
 def bracketed(first: Answer = GOOD, second: Answer = BAD) -> Prompt:

@@ -41,11 +41,17 @@ def steady_text(request: Mapping[str, Any]) -> str:
     reply: dict[str, Any] = {}
     for name, rule in schema["properties"].items():
         if rule["type"] == "array":
-            reply[name] = _written(rule, texts)
+            reply[name] = _labels(rule, user) if "enum" in rule["items"] else _written(rule, texts)
             continue
         words = rule.get("enum")
         reply[name] = "Read with care." if words is None else _choice(name, words, texts, user)
     return json.dumps(reply)
+
+
+def _labels(rule: Mapping[str, Any], user: str) -> list[str]:
+    """A label for each item."""
+    number = int(re.findall(r"\d+", rule["description"])[0])
+    return [_choice(str(place), rule["items"]["enum"], {}, user) for place in range(number)]
 
 
 def _written(rule: Mapping[str, Any], texts: Mapping[str, str]) -> list[str]:

@@ -26,6 +26,9 @@ class Quiet:
     def begin(self, task: Task, wanted: int) -> None:
         self.begun[task] = wanted
 
+    def more(self, task: Task, wanted: int) -> None:
+        self.begun[task] += wanted
+
     def count(self, task: Task, kind: str, cost_usd: float | None) -> None:
         self.counted.append((task, kind))
 

@@ -8,6 +8,7 @@ from typing import Final
 import streamlit as st
 
 from arena.dataset import SHARED, Dataset
+from arena.nugget_results import NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
@@ -34,6 +35,8 @@ def show_game(source: data.Source, game: GameRecord) -> None:
         for column, order in zip(st.columns(len(game.orders)), game.orders, strict=True):
             with column:
                 _show_order(order, game)
+    if (nuggets := data.nuggets(source)) is not None:
+        _show_nuggets(nuggets, game)
     documents = retrieved_documents(game, dataset, data.labels(source), data.settings(source))
     _show_documents(documents, game)
 
@@ -94,6 +97,29 @@ def _tokens(result: Judgment | JudgeFailure) -> str:
     if used.input_tokens is None or used.output_tokens is None:
         return "tokens not known"
     return f"{used.input_tokens:,} tokens read, {used.output_tokens:,} written"
+
+
+def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
+    """Which facts each answer states: those that one states and the other does not come first."""
+    st.subheader("Nuggets", anchor=False)
+    found = nuggets_of_game(results.assignments, game.query_id, game.agent_a, game.agent_b)
+    if not found:
+        st.caption(f"No nuggets for this query: {results.without.get(game.query_id, 'the bank has none')}.")
+        return
+    apart = sum(entry.decides for entry in found)
+    st.caption(
+        f"Facts that an answer to this query may state, {len(found):,} in all. The two answers differ on {apart:,} of "
+        "them, which come first."
+    )
+    for number, entry in enumerate(found):
+        with st.container(border=entry.decides, key=f"nugget-{number}-{game.game_id}"):
+            text.strong(entry.nugget.text, f"fact-{number}-{game.game_id}")
+            said = ((game.agent_a, entry.label_a), (game.agent_b, entry.label_b))
+            labels = [f"{agent}: {label or 'not known'}" for agent, label in said]
+            text.quiet(
+                " · ".join([entry.nugget.importance or "importance not known", *labels]),
+                f"said-{number}-{game.game_id}",
+            )
 
 
 def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) -> None:

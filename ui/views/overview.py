@@ -26,6 +26,9 @@ STAGES: Mapping[Task, str] = {
     Task.GRADING: "Passages graded by exam items",
     Task.EXTRACTION: "Answers found in passages",
     Task.ANSWER_CHECK: "Answers found, checked",
+    Task.NUGGETS: "Turns of making nuggets",
+    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
+    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
 }
 
 FLAGS: Mapping[str, str] = {

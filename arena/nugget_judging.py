@@ -1,0 +1,74 @@
+"""Nuggets by themselves: made for a configuration's queries, or assigned to answers from files of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from arena.config import Config, NuggetsSection
+from arena.dataset import ALIASES, Dataset
+from judges.errors import ConfigError, InputError
+from judges.tables import Row, read_rows, table_format
+from judges.types import Answer, Query
+from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.trec_answers import read_trec_answers
+from retrieval_eval.nuggets.types import NuggetBank
+
+_NOT_IN_NAMES = re.compile(r"[^\w .-]+")
+
+
+def nuggets_of(config: Config) -> NuggetsSection:
+    """The section that says who judges nuggets, and how.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if config.nuggets is None:
+        raise ConfigError("the configuration has no section 'nuggets'; it names the judge")
+    return config.nuggets
+
+
+def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
+    """A tournament of its own, in the same store and with the same judge, that assigns a file's nuggets to answers.
+
+    Args:
+        config: names the judge, the store and how to assign; its data and other stages are left alone.
+        nuggets: a file of nuggets, whose queries are those of the tournament.
+        answers: tables of answers, or answers as participants of the TREC RAG track hand them in.
+
+    Raises:
+        InputError: a file cannot be read, an answer stands there twice, or none is to a query with nuggets.
+    """
+    section = nuggets_of(config)
+    banks = {bank.query_id: bank for bank in read_banks(nuggets)}
+    data = _dataset(banks, answers)
+    if not data.answers:
+        raise InputError(f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; are the ids the same?")
+    name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
+    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=section.assign)
+    own = {"name": name, "retrieval": None, "pairwise": None, "criteria": None, "nuggets": chosen}
+    return config.model_copy(update=own), data
+
+
+def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
+    answers: dict[tuple[str, str], Answer] = {}
+    for path in paths:
+        for answer in _answers(path):
+            key = answer.query_id, answer.agent
+            if key in answers:
+                raise InputError(f"{path}: {answer.agent!r} has answered query {answer.query_id!r} before")
+            if answer.query_id in banks:
+                answers[key] = answer
+    return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)
+
+
+def _answers(path: Path) -> list[Answer]:
+    if table_format(path) == "jsonl" and _is_trec(next(read_rows(path))):
+        return read_trec_answers([path])
+    rows = read_rows(path, ("qid", "agent", "answer"), ALIASES)
+    return [Answer(row.identifier("qid"), row.identifier("agent"), row.text("answer")) for row in rows]
+
+
+def _is_trec(row: Row) -> bool:
+    return "references" in row.values and isinstance(row.values.get("answer"), list)

@@ -1,0 +1,120 @@
+"""Nuggets as the configuration, the store and the judges' replies spell them: no prompts, no order of work."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from arena.config import NuggetsSection
+from arena.dataset import Dataset
+from arena.store import Result
+from judges.errors import RETRIED_NEXT_RUN, DataError
+from judges.types import JudgeFailure, Judgment, Task
+from retrieval_eval.nuggets.creation import batches, kept_nuggets, updated_list
+from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
+
+
+def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
+    """The names of the prompts that the configuration asks for."""
+    named = {Task.ASSIGNMENT: section.assign.prompt_name}
+    if section.create is not None:
+        named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
+    return named
+
+
+def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
+    """The banks of the file that the configuration names, those of the queries in the data.
+
+    Raises:
+        DataError: the file cannot be read, or has nuggets for none of the queries.
+    """
+    if section.bank is None:
+        return None
+    banks = {bank.query_id: bank for bank in read_banks(section.bank) if bank.query_id in data.queries}
+    if not banks:
+        raise DataError(section.bank, "has nuggets for none of the queries; are the ids the same?")
+    return banks
+
+
+def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dict[str, Any]:
+    """What of the section goes into the store: prompts by name and version, a bank by its content."""
+    settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
+    settings["assign"]["prompt"] = prompts[Task.ASSIGNMENT]
+    if section.create is not None:
+        settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
+    if section.bank is not None:
+        settings["bank"] = hashlib.sha256(section.bank.read_bytes()).hexdigest()[:12]
+    return settings
+
+
+def to_be_asked(known: Result | None) -> bool:
+    """Whether the next run needs a call, by what the store knows."""
+    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
+
+
+def listed(judgment: Judgment) -> tuple[str, ...]:
+    """The texts or labels of a judgment whose outcome is a list.
+
+    Raises:
+        TypeError: the outcome is of another task.
+    """
+    if not isinstance(judgment.outcome, tuple):
+        raise TypeError(f"{judgment.outcome!r} is no list")
+    return judgment.outcome
+
+
+def listed_nuggets(said: Iterable[str], section: NuggetsSection) -> tuple[str, ...]:
+    """The list after a turn, from what the judge said; a bank that was given stays as it is."""
+    return tuple(said) if section.create is None else updated_list(said, most=section.create.most)
+
+
+def importances_of(said: Iterable[str]) -> tuple[Importance | None, ...]:
+    """Importances from what was said of them; the empty text where a bank's file says nothing."""
+    return tuple(Importance(label) if label else None for label in said)
+
+
+def settled_nuggets(
+    texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
+) -> list[tuple[str, Importance | None]]:
+    """The nuggets that answers are held against: all of a bank that was given, the first ones of the judge's list."""
+    known = [label for label in labels if label is not None]
+    if section.create is None or len(known) < len(labels):
+        return list(zip(texts, labels, strict=True))
+    return [(text, label) for text, label in kept_nuggets(texts, known, keep=section.keep)]
+
+
+def settled_bank(
+    query_id: str,
+    query: str,
+    texts: Sequence[str],
+    labels: Sequence[Importance | None],
+    section: NuggetsSection,
+) -> NuggetBank:
+    """The same as a bank."""
+    settled = settled_nuggets(texts, labels, section)
+    nuggets = make_nuggets(query_id, [text for text, _ in settled], [label for _, label in settled])
+    return NuggetBank(query_id, query, nuggets)
+
+
+def first_of(span: str) -> int:
+    """The first place in a span such as ``11-20``."""
+    return int(span.partition("-")[0])
+
+
+def spans(number: int, size: int) -> list[str]:
+    """Places from 1 to ``number``, so many at a time, such as ``1-10`` and ``11-14``."""
+    return [f"{part[0]}-{part[-1]}" for part in batches(range(1, number + 1), size)]
+
+
+def span_length(span: str) -> int:
+    """How many places a span has."""
+    first, _, last = span.partition("-")
+    return int(last) - int(first) + 1
+
+
+def part(texts: Sequence[str], span: str) -> Sequence[str]:
+    """The texts at a span's places."""
+    start = first_of(span) - 1
+    return texts[start : start + span_length(span)]

@@ -1,0 +1,182 @@
+"""What a store knows of a tournament's nuggets: each query's bank, and what every answer states of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena.config import NuggetsSection
+from arena.nugget_lists import first_of, importances_of, listed, listed_nuggets, settled_bank, to_be_asked
+from arena.store import Result, Store, Wanted
+from judges.types import JudgeFailure, Judgment, Query, Task
+from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets
+
+NO_DOCUMENT = "no document with a label that counts"
+NOT_IN_BANK = "no nuggets in the bank"
+
+Outcomes = Sequence[tuple[Wanted, Result | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetResults:
+    """Nuggets as far as they have come.
+
+    Attributes:
+        banks: by query, of the queries whose nuggets are settled, in the order of the data.
+        without: why each other query has none, by query.
+        assignments: of every answer to a query with a bank; a label that failed or is not there yet is ``None``.
+    """
+
+    banks: Mapping[str, NuggetBank]
+    without: Mapping[str, str]
+    assignments: Sequence[Assignment]
+
+    @property
+    def finished(self) -> bool:
+        """Whether every query has the nuggets that it can have."""
+        return all(why in (NO_DOCUMENT, NOT_IN_BANK) for why in self.without.values())
+
+
+@dataclass(frozen=True, slots=True)
+class GameNugget:
+    """One nugget of a game's query, and what the two answers state of it; ``None`` where nobody knows."""
+
+    nugget: Nugget
+    label_a: Support | None
+    label_b: Support | None
+
+    @property
+    def decides(self) -> bool:
+        """Whether one answer states more of it than the other."""
+        return None not in (self.label_a, self.label_b) and self.label_a is not self.label_b
+
+
+def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
+    """The nuggets of a tournament, ``None`` where it asks for none.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    settings = store.settings(tournament)
+    if not settings.get("nuggets"):
+        return None
+    section, data = nuggets_section(settings), store.dataset(tournament)
+    turns = _turns(store, tournament, section)
+    labels = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
+    banks: dict[str, NuggetBank] = {}
+    without: dict[str, str] = {}
+    for query in data.queries.values():
+        own = turns.of(query.query_id), labels.get(query.query_id, [])
+        if why := turns.missing(query.query_id) or _missing_importance(*own, section):
+            without[query.query_id] = why
+        else:
+            banks[query.query_id] = _bank(query, *own, section)
+    said = _labels_by_answer(store.outcomes(tournament, Task.ASSIGNMENT))
+    assignments = []
+    for (query_id, agent), answer in data.answers.items():
+        if query_id in banks:
+            nuggets = banks[query_id].nuggets
+            labels_of = said.get((query_id, agent), {})
+            given = tuple(labels_of.get(place) for place in range(1, len(nuggets) + 1))
+            words, query_text = count_words(answer.text), banks[query_id].query
+            assignments.append(Assignment(query_id, agent, nuggets, given, words, answer.text, query_text))
+    return NuggetResults(banks, without, assignments)
+
+
+def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
+    """The lists as they are after the last turn, without importance, for people to edit; and why queries have none."""
+    section, data = nuggets_section(store.settings(tournament)), store.dataset(tournament)
+    turns = _turns(store, tournament, section)
+    banks, without = [], {}
+    for query in data.queries.values():
+        if why := turns.missing(query.query_id):
+            without[query.query_id] = why
+            continue
+        texts = _texts(turns.of(query.query_id), section)
+        banks.append(NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, [None] * len(texts))))
+    return banks, without
+
+
+def nuggets_of_game(assignments: Iterable[Assignment], query_id: str, agent_a: str, agent_b: str) -> list[GameNugget]:
+    """What two answers to one query state of its nuggets: those that tell them apart first, vital before okay."""
+    found = {own.run: own for own in assignments if own.query_id == query_id and own.run in {agent_a, agent_b}}
+    if agent_a not in found or agent_b not in found:
+        return []
+    a, b = found[agent_a], found[agent_b]
+    pairs = [GameNugget(*entry) for entry in zip(a.nuggets, a.labels, b.labels, strict=True)]
+    return sorted(pairs, key=lambda pair: (not pair.decides, pair.nugget.importance != "vital"))
+
+
+def nuggets_section(settings: Mapping[str, Any]) -> NuggetsSection:
+    """The section as it was stored with the tournament."""
+    return NuggetsSection.model_validate(settings["nuggets"])
+
+
+def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]]]:
+    found: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
+    for want, result in outcomes:
+        found[want.query_id].append((want, result))
+    return {query_id: sorted(own, key=lambda entry: first_of(entry[0].item)) for query_id, own in found.items()}
+
+
+def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
+    """Why a list that is made is no bank yet, ``None`` if it is one."""
+    if any(isinstance(result, JudgeFailure) for _, result in labels):
+        return "the importance of its nuggets failed"
+    covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
+    return None if covered == len(_texts(turns, section)) else "the importance of its nuggets is not judged yet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The turns of making each query's nuggets; ``why_none`` says of a query that has none why that is so."""
+
+    by_query: Mapping[str, Outcomes]
+    unlabelled: frozenset[str]
+    given: bool
+
+    def of(self, query_id: str) -> Outcomes:
+        return self.by_query.get(query_id, ())
+
+    def missing(self, query_id: str) -> str | None:
+        """Why a query has no list, ``None`` if it has one."""
+        results = [result for _, result in self.of(query_id)]
+        if any(isinstance(result, JudgeFailure) for result in results):
+            return "a turn of making its nuggets failed"
+        if None in results:
+            return "its nuggets are not made yet"
+        if results:
+            return None
+        if self.given:
+            return NOT_IN_BANK
+        return "some of its documents have no label yet" if query_id in self.unlabelled else NO_DOCUMENT
+
+
+def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
+    labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
+    unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
+    turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
+    return _Turns(turns, unlabelled, given=section.create is None)
+
+
+def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:
+    last = turns[-1][1]
+    assert isinstance(last, Judgment)
+    return listed_nuggets(listed(last), section)
+
+
+def _bank(query: Query, turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> NuggetBank:
+    said = [label for _, result in labels if isinstance(result, Judgment) for label in listed(result)]
+    return settled_bank(query.query_id, query.text, _texts(turns, section), importances_of(said), section)
+
+
+def _labels_by_answer(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
+    """By query and agent, the label of each nugget by its place, counted from 1."""
+    found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
+    for want, result in outcomes:
+        if isinstance(result, Judgment):
+            labels = enumerate(listed(result), start=first_of(want.other))
+            found[want.query_id, want.item].update((place, Support(label)) for place, label in labels)
+    return found

@@ -1,0 +1,133 @@
+"""Nuggets before and after people have edited them, and the history of that (AutoNuggetizer, section 3.2 and table 4).
+
+A nugget of the edited list may say with ``from`` which texts of the old list it was made of: of several it merges them;
+several nuggets of one split it; one of one words it anew. Without ``from`` a nugget is the old one of the same text, or
+new. What is in the old list and in nothing of the new one is removed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from retrieval_eval.nuggets.types import Importance, Nugget, NuggetBank
+
+FROM = "from"
+"""The field of an edited nugget that names what it was made of."""
+HISTORY = "history"
+"""The field of a bank that lists its edits, oldest first."""
+
+
+class Kind(StrEnum):
+    """What became of a nugget."""
+
+    KEPT = "kept"
+    IMPORTANCE = "importance"
+    REWORDED = "reworded"
+    MERGED = "merged"
+    SPLIT = "split"
+    ADDED = "added"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One edit.
+
+    Attributes:
+        kind: what was done.
+        before: the old texts, none of an added nugget, several of a merged one.
+        after: the new text, ``None`` of a removed nugget.
+        importance_before: of the first old text.
+        importance: of the new one.
+    """
+
+    kind: Kind
+    before: tuple[str, ...]
+    after: str | None
+    importance_before: Importance | None
+    importance: Importance | None
+
+
+def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
+    """What was done to the list, in the order of the new one; what was removed comes last.
+
+    Raises:
+        ValueError: a nugget names with ``from`` what the old list does not have.
+    """
+    old = {nugget.text.strip(): nugget for nugget in before.nuggets}
+    origins = [_origin(nugget, old) for nugget in after.nuggets]
+    parts = Counter(origin[0] for origin in origins if len(origin) == 1)
+    done = [
+        _change(nugget, [old[text] for text in origin], parts)
+        for nugget, origin in zip(after.nuggets, origins, strict=True)
+    ]
+    used = {text for origin in origins for text in origin}
+    removed = [nugget for text, nugget in old.items() if text not in used]
+    return [*done, *(Change(Kind.REMOVED, (nugget.text,), None, nugget.importance, None) for nugget in removed)]
+
+
+def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> NuggetBank:
+    """The new list with the old one's history and this edit, if it changes anything.
+
+    Args:
+        before: the old list.
+        after: the new one.
+        by: who edited.
+        at: when.
+
+    Raises:
+        ValueError: see ``changes``.
+    """
+    done = [change for change in changes(before, after) if change.kind is not Kind.KEPT]
+    nuggets = tuple(replace(nugget, details=_without_origin(nugget.details)) for nugget in after.nuggets)
+    history = [*before.details.get(HISTORY, [])]
+    if done:
+        history.append({"by": by, "at": at, "changes": [_record(change) for change in done]})
+    details = {**before.details, **after.details, **({HISTORY: history} if history else {})}
+    return NuggetBank(before.query_id, after.query or before.query, nuggets, details)
+
+
+def _origin(nugget: Nugget, old: Mapping[str, Nugget]) -> tuple[str, ...]:
+    """The old texts that a nugget was made of."""
+    given = nugget.details.get(FROM)
+    if given is None:
+        return (nugget.text.strip(),) if nugget.text.strip() in old else ()
+    named = [given] if isinstance(given, str) else given
+    if not isinstance(named, list) or not all(isinstance(text, str) for text in named):
+        raise ValueError(f"'{FROM}' of {nugget.text!r} must be a text or a list of texts")
+    texts = tuple(dict.fromkeys(text.strip() for text in named))
+    if unknown := [text for text in texts if text not in old]:
+        raise ValueError(f"'{FROM}' of {nugget.text!r} names {unknown[0]!r}, which the list before does not have")
+    return texts
+
+
+def _change(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int]) -> Change:
+    first = made_of[0] if made_of else None
+    importance = None if first is None else first.importance
+    return Change(
+        _kind(nugget, made_of, parts), tuple(each.text for each in made_of), nugget.text, importance, nugget.importance
+    )
+
+
+def _kind(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int]) -> Kind:
+    if not made_of:
+        return Kind.ADDED
+    if len(made_of) > 1:
+        return Kind.MERGED
+    if parts[made_of[0].text.strip()] > 1:
+        return Kind.SPLIT
+    if made_of[0].text.strip() != nugget.text.strip():
+        return Kind.REWORDED
+    return Kind.KEPT if made_of[0].importance is nugget.importance else Kind.IMPORTANCE
+
+
+def _without_origin(details: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in details.items() if name != FROM}
+
+
+def _record(change: Change) -> dict[str, Any]:
+    return {**asdict(change), "kind": change.kind.value, "before": list(change.before)}

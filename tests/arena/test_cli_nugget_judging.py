@@ -1,0 +1,228 @@
+"""``nuggets create``, ``nuggets assign`` and a run with nuggets, as their users see them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrieval_eval.nuggets.files import read_assignments, read_banks
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.nugget_judge import labels, nugget_judge, shown_nuggets, task_of, user_of
+from tests.support.tournaments import write_data
+
+FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: 32}}}}
+retrieval: {{judge: judge}}
+nuggets: {{judge: judge{more}}}
+"""
+
+
+@pytest.fixture
+def server() -> Any:
+    with LLMServer(nugget_judge) as started:
+        yield started
+
+
+@pytest.fixture
+def config(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    return configured(tmp_path, server)
+
+
+def configured(folder: Path, server: LLMServer, more: str = "") -> Path:
+    path = folder / "t.yaml"
+    path.write_text(FILE.format(url=server.openai_url, more=more))
+    return path
+
+
+def lines(path: str | Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, config: Path) -> None:
+    made = cli("nuggets", "create", config)
+    assert made.status == 0, made.err
+    assert made.out == "wrote nuggets.jsonl: 8 nuggets for 2 queries, 6 of them vital\n"
+    assert lines("nuggets.jsonl")[0] == {
+        "query": "What is q1?",
+        "qid": "q1",
+        "nuggets": [
+            {"text": "fact of all", "importance": "vital"},
+            {"text": "fact of x", "importance": "vital"},
+            {"text": "fact of y", "importance": "vital"},
+            {"text": "fact of z", "importance": "okay"},
+        ],
+    }
+    assigned = cli("nuggets", "assign", config)
+    assert assigned.status == 0, assigned.err
+    assert "wrote assignments.jsonl: 24 of 24 labels of 6 answers" in assigned.out
+    first = lines("assignments.jsonl")[0]
+    assert first.keys() == {"query", "qid", "nuggets", "run_id", "answer_text", "response_length"}
+    assert first["nuggets"][:2] == [
+        {"text": "fact of all", "importance": "vital", "assignment": "support"},
+        {"text": "fact of x", "importance": "vital", "assignment": "not_support"},
+    ]
+    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
+    assert scored["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
+    assert scored["x"]["a_strict"] == pytest.approx(1 / 4)
+
+
+def test_a_file_that_a_person_may_have_edited_is_not_written_over(cli: Any, config: Path, server: LLMServer) -> None:
+    Path("nuggets.jsonl").write_text("mine")
+    refused = cli("nuggets", "create", config)
+    assert refused.status == 2
+    assert "nuggets.jsonl: is there already" in refused.err
+    assert Path("nuggets.jsonl").read_text() == "mine"
+    assert not server.calls
+    assert cli("nuggets", "create", config, "--force").status == 0
+
+
+def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
+    cli: Any, config: Path, server: LLMServer, tmp_path: Path
+) -> None:
+    assert cli("nuggets", "create", config, "--for-editing", "--out", "raw.jsonl").status == 0
+    raw = lines("raw.jsonl")
+    assert {nugget["importance"] for bank in raw for nugget in bank["nuggets"]} == {None}
+    assert not any(task_of(call) == "importance" for call in server.calls)
+    edited = [{**raw[0], "nuggets": [{"text": "fact of all", "importance": "vital"}]}]
+    Path("edited.jsonl").write_text("".join(json.dumps(bank) + "\n" for bank in edited))
+    submitted = {
+        "run_id": "r1", "topic_id": "q1", "topic": "What is q1?", "references": [], "response_length": 2,
+        "answer": [{"text": "Something.", "citations": []}],
+    }  # fmt: skip
+    Path("run.jsonl").write_text(json.dumps(submitted) + "\n")
+    files = ("--nuggets", "edited.jsonl", "--answers", "run.jsonl", "--answers", "answers.csv")
+    ended = cli("nuggets", "assign", config, *files, "--json")
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out) == {
+        "file": "assignments.jsonl", "answers": 4, "labels": 4, "assigned": 4, "without": {},
+    }  # fmt: skip
+    assert {own.run for own in read_assignments(["assignments.jsonl"])} == {"r1", "x", "y", "z"}
+    before = len(server.calls)
+    assert cli("nuggets", "assign", config, *files, "--force").status == 0
+    assert len(server.calls) == before
+
+
+def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path: Path, config: Path) -> None:
+    text = config.read_text() + "pairwise: {judges: judge, documents: {threshold: 1}}\n"
+    config.write_text(text)
+    ended = cli("run", config)
+    assert ended.status == 0, ended.err
+    assert re.search(r"^nuggets +V strict +95 % interval +All +95 % interval +length +labels$", ended.out, re.MULTILINE)
+    assert re.search(r"^x +0\.3333 +0\.333\.\.0\.333 +0\.2500 .* 100\.0%$", ended.out, re.MULTILINE)
+    assert "nuggets: means over 2 queries" in ended.out
+    assert "assignment: 6 of 6 judged (100.0%)" in ended.out
+    rows = list(csv.DictReader(io.StringIO(cli("leaderboard", config, "--format", "csv").out)))
+    assert {(row["agent"], row["nuggets_v_strict"], row["nuggets_all"]) for row in rows} == {
+        (agent, "0.333333", "0.25") for agent in ("x", "y", "z")
+    }
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    assert board["agents"][0]["nuggets_all"] == 0.25
+    assert board["nuggets"]["agents"]["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
+    assert board["nuggets"]["agents"]["x"]["coverage"] == 1
+    assert (board["nuggets"]["queries"], board["nuggets"]["without"]) == (2, {})
+    assert board["settings"]["nuggets"]["create"]["prompt"] == "nugget_create@1"
+    assert cli("run", config, "--stage", "nuggets").status == 0
+
+
+def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete(
+    cli: Any, config: Path, server: LLMServer
+) -> None:
+    assert cli("nuggets", "create", config).status == 0
+    server.script = lambda call: Reply('{"labels": ["support"]}')
+    ended = cli("nuggets", "assign", config)
+    assert ended.status == 3
+    assert {nugget["assignment"] for own in lines("assignments.jsonl") for nugget in own["nuggets"]} == {"failed"}
+    failed = cli("failures", config)
+    assert "'labels' must hold exactly 4 labels, not 1" in failed.out
+    board = cli("leaderboard", config)
+    assert "x: 8 of 8 labels failed; topics left out of its means for that: 2" in board.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("assign", "t.yaml"), "no query has nuggets yet; 'ragarena nuggets create t.yaml' makes them"),
+        (("assign", "t.yaml", "--nuggets", "n.jsonl"), "--nuggets and --answers go together"),
+        (("assign", "t.yaml", "--nuggets", "n.jsonl", "--answers", "other.csv"), "no answer to a query of n.jsonl"),
+        (("assign", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),
+        (("create", "bank.yaml"), "nuggets.bank gives the nuggets"),
+        (("create", "without.yaml"), "the configuration has no section 'nuggets'"),
+        (("assign", "bank.yaml"), "absent.jsonl"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    cli: Any, config: Path, server: LLMServer, arguments: tuple[str, ...], problem: str
+) -> None:
+    Path("n.jsonl").write_text('{"query": "q", "qid": "q1", "nuggets": [{"text": "a"}]}\n')
+    Path("other.csv").write_text("qid,agent,answer\nq9,x,y\n")
+    text = config.read_text()
+    Path("bank.yaml").write_text(text.replace("nuggets: {judge: judge", "nuggets: {judge: judge, bank: absent.jsonl"))
+    Path("without.yaml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("nuggets")))
+    ended = cli("nuggets", *arguments)
+    assert ended.status == 2
+    assert problem in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+
+
+def crowd_judge(call: Call) -> Reply:
+    """Makes a nugget of each document's first words, and says what the words of an answer support."""
+    task, user = task_of(call), user_of(call)
+    if task == "relevance":
+        return Reply(json.dumps({"reason": "r", "label": "somewhat relevant"}))
+    if task == "nuggets":
+        documents = re.findall(r"<<<document \w+>>>\n(.*?)\n<<<end", user, re.DOTALL)
+        new = [" ".join(text.split()[:6]) for text in documents]
+        different = {re.sub(r"[\W_]", "", text).casefold(): text for text in [*shown_nuggets(call), *new]}
+        return Reply(json.dumps({"nuggets": list(different.values())[:30]}))
+    if task == "importance":
+        return labels("vital" if len(text) % 2 else "okay" for text in shown_nuggets(call))
+    answer = user.split("<<<answer ")[1].split("<<<end ")[0].casefold()
+    shares = (
+        sum(word in answer for word in text.casefold().split()) / len(text.split()) for text in shown_nuggets(call)
+    )
+    return labels(["not_support", "partial_support", "support"][int(share * 2)] for share in shares)
+
+
+def test_recorded_queries_go_from_documents_to_scores(cli: Any, tmp_path: Path, shared: Path, monkeypatch: Any) -> None:
+    data = shared / "data" / "crowdrag25"
+    monkeypatch.chdir(tmp_path)
+    with gzip.open(data / "documents.jsonl.gz", "rt", encoding="utf-8") as file:
+        texts = {row["docid"]: row["text"] for row in map(json.loads, file)}
+    with Path("documents.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["qid", "did", "document", "rank"])
+        for line in (data / "retrieved.run").read_text().splitlines():
+            query_id, _, doc_id, rank, *_ = line.split()
+            writer.writerow([query_id, doc_id, texts[doc_id], rank])
+    with LLMServer(crowd_judge) as server:
+        path = configured(tmp_path, server)
+        text = path.read_text().replace("queries.csv", str(data / "queries.tsv"))
+        path.write_text(text.replace("answers.csv", str(data / "answers.jsonl.gz")))
+        ended = cli("nuggets", "create", path)
+        assert ended.status == 0, ended.err
+        ended = cli("nuggets", "assign", path)
+        assert ended.status == 0, ended.err
+    banks = read_banks("nuggets.jsonl")
+    assert len(banks) == 33
+    assert all(1 <= len(bank.nuggets) <= 20 for bank in banks)
+    for bank in banks:
+        importances = [nugget.importance for nugget in bank.nuggets]
+        assert importances == sorted(importances, key=lambda importance: importance != "vital")
+    assignments = read_assignments(["assignments.jsonl"])
+    assert len(assignments) == 33 * 6
+    assert not any(None in own.labels for own in assignments)
+    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
+    assert len(scored) == 6
+    assert all(0 < run["a"] < 1 and run["topics"] == 33 for run in scored.values())
