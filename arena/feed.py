@@ -157,6 +157,7 @@ class Feed:
         if self._wants and len(self._ready) < self._ahead and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
+            self._filling.add_done_callback(_problem)  # asyncio prints one that nobody has asked for
         return self._ready.popleft() if self._ready else None
 
     async def more(self) -> bool:
@@ -191,8 +192,8 @@ class Feed:
         return left
 
     def _raise_problem(self) -> None:
-        if self._filling is not None and self._filling.done():
-            self._filling.result()
+        if self._filling is not None and self._filling.done() and (problem := _problem(self._filling)):
+            raise problem
 
     async def _fill(self) -> None:
         try:
@@ -219,3 +220,7 @@ class Feed:
     def _tried(self, ident: str) -> bool:
         """Whether this run has asked for a judgment, or waited for another process that did."""
         return ident in self._awaited or self._ledger.has_asked(ident)
+
+
+def _problem(filling: asyncio.Task[None]) -> BaseException | None:
+    return None if filling.cancelled() else filling.exception()
