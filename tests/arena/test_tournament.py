@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -420,6 +421,27 @@ def test_a_store_that_breaks_ends_the_run_with_its_error(small: Config, tmp_path
     assert str(caught.value).startswith(str(tmp_path / "store.db"))
     assert "\n" not in str(caught.value)
     assert len(server.calls) <= 5 + 3
+
+
+def test_a_store_that_breaks_while_it_is_asked_is_told_once(
+    tmp_path: Path, server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is looked up ahead fails while the writer does."""
+    write_data(tmp_path, [f"q{number}" for number in range(40)])
+
+    def breaking(call: Call) -> Reply:
+        with (
+            closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as store,
+            suppress(sqlite3.Error),
+        ):
+            store.execute("ALTER TABLE lease RENAME TO gone")
+        return steady_judge(call)
+
+    server.script = breaking
+    with pytest.raises(StoreError):
+        run(configured(tmp_path, server.openai_url, judge={"concurrency": 64}))
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_settings_in_the_store_hold_no_path_address_or_key(
