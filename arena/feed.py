@@ -204,8 +204,8 @@ class Feed:
         return left
 
     def _raise_problem(self) -> None:
-        if self._filling is not None and self._filling.done() and (problem := _problem(self._filling)):
-            raise problem
+        if self._filling is not None and self._filling.done():
+            self._filling.result()
 
     async def _fill(self) -> None:
         try:
