@@ -190,8 +190,13 @@ class Feed:
                 self._elsewhere.clear()
         return True
 
+    def put_back(self, request: Request) -> None:
+        """A request has not been sent."""
+        self._ready.append(request)
+
     def end(self) -> None:
-        """Nothing is taken any more."""
+        """Nothing is taken any more; what is ready and not asked for is free for other processes."""
+        self._lookup.store.give_back([request.judgment_id for request in self._ready])
         self._ended()
 
     async def rest(self) -> list[Wanted]:

@@ -13,7 +13,7 @@ from arena.store import Result, Wanted
 from judges.judge import Judge
 from judges.types import Judgment, Task
 
-_REMEMBERED = 10_000
+_REMEMBERED = 1_000
 """Results kept in memory: many times what is judged while the store is asked for one chunk of wants."""
 
 Kind: TypeAlias = Literal["judged", "known", "failed"]

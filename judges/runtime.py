@@ -20,6 +20,10 @@ class Source(Protocol):
         """Wait until there may be another request; ``False`` once there will be none."""
         ...
 
+    def put_back(self, request: Request) -> None:
+        """A request that was taken has not been sent, since the judge cannot go on."""
+        ...
+
     def end(self) -> None:
         """Nothing is taken any more: the judge cannot go on, or everything has been judged."""
         ...
@@ -41,6 +45,9 @@ class Listed:
     async def more(self) -> bool:
         """Whether the iterator may have more."""
         return not self._ended
+
+    def put_back(self, request: Request) -> None:
+        """Nobody else waits for it."""
 
     def end(self) -> None:
         """Nothing to release."""
@@ -71,7 +78,9 @@ async def _work_off(judge: Judge, source: Source, sink: Sink) -> None:
     async def work(request: Request) -> None:
         try:
             result = await judge.judge(request)
-            if result is not None:
+            if result is None:
+                source.put_back(request)
+            else:
                 await sink(judge.name, request, result)
         finally:
             free.release()

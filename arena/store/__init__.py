@@ -201,6 +201,12 @@ class Store:
         with self._write() as connection:
             runners.beat(connection, runner)
 
+    def give_back(self, judgment_ids: Sequence[str]) -> None:
+        """A runner will not ask for these judgments after all."""
+        if judgment_ids:
+            with self._write() as connection:
+                runners.release(connection, judgment_ids)
+
     def leave(self, runner: Runner) -> None:
         """A runner ends, and claims nothing any more."""
         with self._write() as connection:

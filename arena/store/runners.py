@@ -79,7 +79,7 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 
 
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """These judgments have a result now."""
+    """Nobody is about to ask for these judgments any more."""
     statement = delete(LeaseRow).where(table(LeaseRow).c.judgment_id == bindparam("done"))
     connection.execute(statement, [{"done": ident} for ident in judgment_ids])
 

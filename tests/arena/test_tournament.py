@@ -7,7 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import count
@@ -18,7 +18,7 @@ import pytest
 
 from arena.config import Config
 from arena.ledger import RunSummary
-from arena.store import IDENTICAL
+from arena.store import IDENTICAL, Store
 from judges.errors import InputError, PromptError, StoreError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
@@ -503,3 +503,25 @@ def test_a_run_whose_tournament_is_begun_anew_with_other_settings_ends(tmp_path:
         run(older)
     assert [summary.complete for summary in meanwhile] == [True]
     assert {result.model for result in results(newer).values() if result} == {"gpt-y-2026-11"}
+
+
+def test_what_a_judge_left_when_its_money_was_spent_is_free_at_once(tmp_path: Path, server: LLMServer) -> None:
+    """Another process must not wait for what nobody will ask, though this one is still at work with another judge."""
+    write_data(tmp_path, [f"q{number}" for number in range(12)])
+    price = {"input": 0, "output": 1e6}
+    config = configured(tmp_path, server.openai_url, judge={"max_cost_usd": 1, "price": price, "concurrency": 2})
+    freed: list[int] = []
+
+    original = Store.give_back
+
+    def give_back(self: Store, judgment_ids: Sequence[str]) -> None:
+        original(self, judgment_ids)
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+            freed.append(connection.execute("SELECT count(*) FROM lease").fetchone()[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "give_back", give_back)
+        summary = run(config)
+    assert not summary.complete
+    assert len(freed) == 1
+    assert freed[0] <= 2, "only of replies that are being written"
