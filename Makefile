@@ -20,7 +20,7 @@ test: .venv/dev  ## all checks and tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lock:  ## resolve the locked versions anew
 	sh requirements/lock.sh

@@ -45,7 +45,7 @@ def refused(text: str, contract: ReplyContract = VERDICT, inputs: Inputs = NOTHI
 def quickly() -> Iterator[None]:
     started = time.process_time()
     yield
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 5, "a search that grows with the square would take minutes"
 
 
 def test_a_reply_gives_its_value_and_its_explanation() -> None:

@@ -282,5 +282,5 @@ def test_at_openai_itself_the_limit_is_in_the_field_its_new_models_take(monkeypa
     "extra", [{"api_key": "k"}, {"provider": [{"Authorization": "Bearer k"}]}, {"clientSecret": 1}]
 )
 def test_keys_do_not_go_into_further_fields(extra: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="keys stay out of there"):
+    with pytest.raises(ValueError, match="keys stay in the environment"):
         JudgeSpec.model_validate({"provider": "openai", "model": "m", "extra_body": extra})
