@@ -152,7 +152,7 @@ class Feed:
         self._ready: deque[Request] = deque()
         self._changed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
-        self._closed = False
+        self._closed = self._over = False
 
     def put(self, want: Wanted) -> None:
         """Put a want in behind all others."""
@@ -196,8 +196,13 @@ class Feed:
 
     def end(self) -> None:
         """Nothing is taken any more; what is ready and not asked for is free for other processes."""
-        self._lookup.store.give_back([request.judgment_id for request in self._ready])
+        self._over = True
+        self._give_back()
         self._ended()
+
+    def _give_back(self) -> None:
+        self._lookup.store.give_back([request.judgment_id for request in self._ready])
+        self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
         """The wants that were not taken, once the judge has halted."""
@@ -214,7 +219,7 @@ class Feed:
 
     async def _fill(self) -> None:
         try:
-            while self._wants and len(self._ready) < self._ahead:
+            while self._wants and len(self._ready) < self._ahead and not self._over:
                 await self._look_up([self._wants.popleft() for _ in range(min(self._chunk, len(self._wants)))])
         finally:
             self._changed.set()
@@ -232,6 +237,8 @@ class Feed:
         self._awaited.update(entry.judgment_id for entry in elsewhere)
         if len(here) + len(elsewhere) < len(wants):
             self._left_out(set(wants).difference(entry.want for entry in [*elsewhere, *(entry for entry, _ in here)]))
+        if self._over:  # meanwhile
+            self._give_back()
         self._changed.set()
 
     def _tried(self, ident: str) -> bool:

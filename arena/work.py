@@ -80,8 +80,7 @@ class Work:
                 store.leave(runner)
 
     async def _judge(self, beside: Coroutine[None, None, None] | None) -> None:
-        concurrency = sum(judge.spec.concurrency for judge in self.lookup.judges.values())
-        writer = Writer(self.lookup.store, concurrency, self.ledger.settle)
+        writer = Writer(self.lookup.store, self.ledger.settle)
         try:
             async with asyncio.TaskGroup() as group:
                 endless = [group.create_task(writer.work()), group.create_task(self._beat())]

@@ -11,6 +11,11 @@ from judges.errors import StoreError
 from judges.judge import Request
 from judges.types import Prompt, Task
 
+_GATHERED_S = 0.01
+"""How long results are gathered before they are committed together: a commit each would cost more than the call."""
+_BACKLOG = 256
+"""Results that may wait before whoever brings one is held back."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
@@ -22,20 +27,19 @@ class _Arrived:
 
 
 class Writer:
-    """Commits results as they come: whatever has arrived while the last commit ran goes into the next.
+    """Commits results as they come: what has arrived within a hundredth of a second, or while the last commit ran.
 
-    Judges go on meanwhile, but no more than ``backlog`` results wait: a process killed at any moment loses the calls in
-    flight and at most as many replies that are being written, a few milliseconds' worth.
+    Judges go on meanwhile, unless the store falls behind: a process killed at any moment loses the calls in flight and
+    the replies of the last few milliseconds.
 
     Args:
         store: where to.
-        backlog: results that may wait before whoever brings one is held back.
         settled: told of each result once it is committed.
     """
 
-    def __init__(self, store: Store, backlog: int, settled: Callable[[Result], None]) -> None:
+    def __init__(self, store: Store, settled: Callable[[Result], None]) -> None:
         self._store, self._settled = store, settled
-        self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(backlog)
+        self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(_BACKLOG)
         self._writing: list[_Arrived] = []
         self._unkept = 0
 
@@ -52,6 +56,7 @@ class Writer:
         """
         while True:
             self._writing = [await self._arrived.get()]
+            await asyncio.sleep(_GATHERED_S)
             while not self._arrived.empty():
                 self._writing.append(self._arrived.get_nowait())
             await asyncio.to_thread(self._save, self._writing)

@@ -157,7 +157,7 @@ def test_a_store_that_is_locked_throughout_is_one_line(played: Path, server: LLM
 
 def test_a_store_that_is_locked_during_a_run_loses_no_reply_in_silence(config: Path, server: LLMServer) -> None:
     child = start(command("run", config, before=impatient(0.3)), config.parent)
-    wait_until(lambda: len(server.calls) >= 12, child)
+    wait_until(lambda: len(server.calls) >= 40, child)
     with closing(sqlite3.connect(store_of(config), isolation_level=None, timeout=10)) as other:
         other.execute("BEGIN IMMEDIATE")
         line = one_line(ended(child))
