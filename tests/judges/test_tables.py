@@ -141,7 +141,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         ("t.jsonl", '{"qid": 1, "query": "\\ud800"}\n', ":1: the text holds half a surrogate pair"),
         ("t.jsonl", '{"qid": 1, "query": ["\\u0000"]}\n', ":1: the text holds a NUL character"),
         ("t.jsonl", "[" * 100_000 + "\n", ":1: not a JSON object"),
-        ("t.csv.gz", gzip.compress(b"qid,query\n" + b"q1,a\n" * 9)[:-9], "the gzip data is cut off or damaged"),
+        ("t.csv.gz", gzip.compress(b"qid,query\n" + b"q1,a\n" * 9, mtime=0)[:-9], "gzip data is cut off or damaged"),
         ("t.csv.gz", b"qid,query\nq1,a\n", "the gzip data is cut off or damaged"),
         ("t.parquet", b"PAR1 and no more", "not a whole Parquet file"),
     ],
