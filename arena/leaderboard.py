@@ -12,9 +12,9 @@ from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
-from arena.exam_board import ExamBoard, exam_board
-from arena.nugget_board import NuggetBoard, nugget_board
-from arena.nugget_results import NuggetResults, nugget_results
+from arena.exam.board import ExamBoard, exam_board
+from arena.nuggets.board import NuggetBoard, nugget_board
+from arena.nuggets.results import NuggetResults, nugget_results
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge

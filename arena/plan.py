@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.config import Config
-from arena.nugget_lists import to_be_asked
-from arena.nugget_plan import walk_nuggets
+from arena.nuggets.lists import to_be_asked
+from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting
 from arena.samples import document_labels
 from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path

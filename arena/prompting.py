@@ -11,9 +11,9 @@ from itertools import islice
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
 from arena.dataset import SHARED, Dataset
-from arena.exam_wants import ExamWants
-from arena.nugget_lists import nugget_prompts, read_bank
-from arena.nugget_stages import NuggetStages
+from arena.exam.wants import ExamWants
+from arena.nuggets.lists import nugget_prompts, read_bank
+from arena.nuggets.stages import NuggetStages
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt

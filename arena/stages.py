@@ -7,15 +7,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveGames
-from arena.feed import Lookup
 from arena.labels import Labelling
 from arena.leaderboard import game_verdicts
-from arena.ledger import Ledger, Progress
-from arena.nugget_work import NuggetWork
+from arena.nuggets.work import NuggetWork
 from arena.prompting import Prompting
+from arena.runtime.feed import Lookup
+from arena.runtime.ledger import Ledger, Progress
+from arena.runtime.work import Work
 from arena.samples import Combine, combined
 from arena.store import Result, Wanted
-from arena.work import Work
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 

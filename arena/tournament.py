@@ -11,15 +11,15 @@ from typing import Any
 
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
-from arena.exam_wants import exam_settings
-from arena.feed import Lookup
+from arena.exam.wants import exam_settings
 from arena.human_qrels import with_qrels
-from arena.interrupts import stopping_on_ctrl_c
-from arena.ledger import Progress, RunSummary, judge_summary, stopped_lines
-from arena.nugget_lists import nugget_settings
+from arena.nuggets.lists import nugget_settings
 from arena.prompting import Prompting
 from arena.retrieval import check_measures
 from arena.run_files import with_runs
+from arena.runtime.feed import Lookup
+from arena.runtime.interrupts import stopping_on_ctrl_c
+from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.samples import combinations
 from arena.stages import StageRunner
 from arena.store import IDENTICAL, Runner, Store, Wanted

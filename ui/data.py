@@ -16,7 +16,7 @@ import streamlit as st
 from arena import samples
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
-from arena.nugget_results import NuggetResults, nugget_results
+from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import reconcile

@@ -78,7 +78,7 @@ def diff(
 ) -> None:
     """What changed between two versions of a bank; with grades also what that changes, before it is graded anew."""
     from arena.cli.console import print_json
-    from arena.exam_study import load_study
+    from arena.exam.study import load_study
     from retrieval_eval.exam.bank_files import read_bank
     from retrieval_eval.exam.influence import edit_effect
     from retrieval_eval.exam.items import diff as compare

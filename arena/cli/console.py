@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.ledger import Kind
+    from arena.runtime.ledger import Kind
 
 INCOMPLETE = 3
 """Exit status: done as far as possible, but something is missing or failed."""

@@ -97,8 +97,8 @@ def score(
     from arena.cli.console import output, print_json
     from arena.cli.exam_shapes import query_rows, score_json
     from arena.cli.exam_tables import print_scores
-    from arena.exam_score import score_report
-    from arena.exam_study import load_study, read_official
+    from arena.exam.score import score_report
+    from arena.exam.study import load_study, read_official
     from judges.tables import write_rows
 
     study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
@@ -133,7 +133,7 @@ def qrels(
 ) -> None:
     """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
     from arena.cli.console import output
-    from arena.exam_study import load_study
+    from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.exam.trec_edge import write_labels
 
@@ -174,7 +174,7 @@ def agreement(
     With another grading: how far a second judge, or several items in one call, gives the same grades.
     """
     from arena.cli.exam_agreement import agreement_report, grades_report, print_agreement
-    from arena.exam_study import load_study
+    from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.exam.trec_edge import read_labels
 
@@ -226,7 +226,7 @@ def oversight(
     passages without relevance cover often; items that the leaderboard hangs on.
     """
     from arena.cli.exam_views import show_view
-    from arena.exam_study import load_study
+    from arena.exam.study import load_study
 
     study = load_study(file, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
     if query is not None and query not in study.grids.grids:
@@ -243,7 +243,7 @@ def import_grades(
 ) -> None:
     """Turn a file of the workbench into tables: documents, grades, labels; with its bank also queries and items."""
     from arena.cli.console import output
-    from arena.exam_files import import_workbench
+    from arena.exam.files import import_workbench
 
     for written, rows in import_workbench(file, folder, bank):
         output.print(f"{rows:>7}  {written}")
@@ -261,7 +261,7 @@ def export_grades(
 ) -> None:
     """Write grades in the workbench's form, with the passages, or onto a file of it that has them."""
     from arena.cli.console import output
-    from arena.exam_files import export_workbench
+    from arena.exam.files import export_workbench
 
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade

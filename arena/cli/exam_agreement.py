@@ -11,7 +11,7 @@ from typing import Any
 from arena.cli.console import output, print_json
 from arena.cli.exam_shapes import rounded
 from arena.cli.tables import print_table
-from arena.exam_study import Study
+from arena.exam.study import Study
 from retrieval_eval.exam.label_tables import (
     LabelAgreement,
     Labels,

@@ -31,11 +31,11 @@ def generate(
 
     Nothing is asked twice. Exit status 3: something of it failed or is missing, and the output says what.
     """
-    from arena import exam_run
     from arena.cli.console import Bars, errors, output
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
     from arena.config import load_config
+    from arena.exam import run as exam_run
     from judges.errors import InputError
 
     loaded = load_config(config)
@@ -67,13 +67,13 @@ def grade(
 
     Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
     """
-    from arena import exam_run
     from arena.cli.console import Bars, errors, output, print_json
     from arena.cli.exam_shapes import score_json
     from arena.cli.exam_tables import print_scores
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
     from arena.config import load_config
+    from arena.exam import run as exam_run
 
     loaded = load_config(config)
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:

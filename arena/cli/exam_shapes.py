@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from arena.exam_score import ScoreReport
-from arena.exam_study import Study
+from arena.exam.score import ScoreReport
+from arena.exam.study import Study
 from judges.tables import Cell
 from retrieval_eval.exam.cover import Mean
 

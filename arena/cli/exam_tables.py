@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from arena.cli.console import output, printable
 from arena.cli.tables import print_table
-from arena.exam_score import AgentScores, ScoreReport
-from arena.exam_study import Study
+from arena.exam.score import AgentScores, ScoreReport
+from arena.exam.study import Study
 from retrieval_eval.exam.cover import Mean
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from arena.cli.console import output, print_json, printable
 from arena.cli.exam_shapes import rounded
 from arena.cli.tables import print_table
-from arena.exam_study import Study
+from arena.exam.study import Study
 from judges.errors import InputError
 from judges.tables import write_rows
 from retrieval_eval.exam.grades import Grids

@@ -13,8 +13,8 @@ from arena.cli.console import output, print_json, printable
 from arena.cli.markup import print_csv
 from arena.cli.nugget_shapes import Row, interval, named, run_json, score_notes
 from arena.cli.tables import print_table
-from arena.nugget_board import NuggetBoard
-from arena.nugget_comparison import Comparison, NuggetAgreement
+from arena.nuggets.board import NuggetBoard
+from arena.nuggets.comparison import Comparison, NuggetAgreement
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable

@@ -14,9 +14,9 @@ from arena.cli.console import INCOMPLETE, Bars, errors, output, print_json, prin
 from arena.cli.tournament import print_summary
 from arena.config import Config, load_config
 from arena.dataset import Dataset
-from arena.ledger import RunSummary
-from arena.nugget_judging import assignment_of_files, nuggets_of
-from arena.nugget_results import NuggetResults, nugget_results, unedited_banks
+from arena.nuggets.judging import assignment_of_files, nuggets_of
+from arena.nuggets.results import NuggetResults, nugget_results, unedited_banks
+from arena.runtime.ledger import RunSummary
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Task

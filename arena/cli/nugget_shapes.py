@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
-from arena.nugget_board import NuggetBoard
+from arena.nuggets.board import NuggetBoard
 from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import ScoreTable
 

@@ -157,9 +157,9 @@ def correlate(
     have a column qid.
     """
     from arena.cli.nugget_output import print_comparison
-    from arena.nugget_comparison import compare_conditions
-    from arena.nugget_conditions import read_condition
-    from arena.nugget_plot import write_plot
+    from arena.nuggets.comparison import compare_conditions
+    from arena.nuggets.conditions import read_condition
+    from arena.nuggets.plot import write_plot
 
     a, b = (read_condition(path, column) for path in (first, second))
     comparison = compare_conditions(a, b, bootstrap, seed)

@@ -15,7 +15,7 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.config import Config
-    from arena.ledger import RunSummary
+    from arena.runtime.ledger import RunSummary
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
 Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]

@@ -17,8 +17,8 @@ from arena.adaptive_games import AdaptiveState
 from arena.cli.render import print_leaderboard
 from arena.config import Config
 from arena.leaderboard import leaderboard
-from arena.ledger import RunSummary
 from arena.plan import plan
+from arena.runtime.ledger import RunSummary
 from arena.store import Store, Wanted
 from judges.types import Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from arena import exam_run, tournament
+from arena import tournament
+from arena.exam import run as exam_run
 from arena.plan import plan
 from judges.errors import InputError
 from judges.tables import write_rows

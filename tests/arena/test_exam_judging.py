@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena import tournament
-from arena.exam_run import save_grades
+from arena.exam.run import save_grades
 from arena.plan import plan
 from judges.errors import InputError
 from judges.types import Task

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arena.exam_study import load_study
+from arena.exam.study import load_study
 from retrieval_eval.exam.label_tables import (
     binarised_table,
     graded_table,

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from arena.interrupts import stopping_on_ctrl_c
+from arena.runtime.interrupts import stopping_on_ctrl_c
 from judges.judge import Stop
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from arena import exam_run
 from arena.config import Config
+from arena.exam import run as exam_run
 from arena.store import Result, Store, Wanted
 from judges.tables import write_rows
 from judges.types import Task
@@ -72,7 +72,7 @@ def grades(config: Config) -> dict[tuple[str, str], int | None]:
     """By passage and text of the item, as the store has them."""
     from contextlib import closing
 
-    from arena.exam_board import exam_study
+    from arena.exam.board import exam_study
 
     with closing(Store.open(config.store)) as store:
         study = exam_study(store, config.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from arena import tournament
 from arena.config import Config
-from arena.ledger import RunSummary
+from arena.runtime.ledger import RunSummary
 from arena.store import Result, Store, Wanted
 from judges.tables import write_rows
 from judges.types import Judgment, Task

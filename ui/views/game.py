@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from arena.dataset import SHARED, Dataset
-from arena.nugget_results import NuggetResults, nuggets_of_game
+from arena.nuggets.results import NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment

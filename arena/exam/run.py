@@ -9,9 +9,9 @@ from pathlib import Path
 
 from arena import tournament
 from arena.config import Config
-from arena.exam_board import ExamBoard, exam_board, exam_study, stored_bank
-from arena.exam_study import Study
-from arena.ledger import Progress, RunSummary
+from arena.exam.board import ExamBoard, exam_board, exam_study, stored_bank
+from arena.exam.study import Study
+from arena.runtime.ledger import Progress, RunSummary
 from arena.store import Store
 from judges.errors import ConfigError, InputError
 from judges.types import EXAM_TASKS, CallTrace, Task

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from arena.ledger import Ledger
+from arena.runtime.ledger import Ledger
+from arena.runtime.writer import prompt_label
 from arena.store import Result, Runner, Store, Wanted
-from arena.writer import prompt_label
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
 from judges.judge import Judge, Request

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.nugget_conditions import Condition
+from arena.nuggets.conditions import Condition
 from judges.errors import InputError
 from retrieval_eval.clustered_agreement import LabelAgreement, label_agreement
 from retrieval_eval.nuggets.scores import Floats

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.exam_study import Study
+from arena.exam.study import Study
 from retrieval_eval.exam.alpha_ndcg import DEFAULT_ALPHA, alpha_ndcg
 from retrieval_eval.exam.cover import DEFAULT_K, CoverScores, Floats, Mean, cover_means, cover_scores, mean
 from retrieval_eval.exam.grades import Grids, make_grids

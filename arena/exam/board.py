@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from arena.config import ExamSection, GenerateSection
-from arena.exam_bank import bank_kept, generated_bank, written_items
-from arena.exam_score import ScoreReport, score_report
-from arena.exam_study import Study
-from arena.exam_wants import item_ids, passages
+from arena.exam.bank import bank_kept, generated_bank, written_items
+from arena.exam.score import ScoreReport, score_report
+from arena.exam.study import Study
+from arena.exam.wants import item_ids, passages
 from arena.samples import Combine, combinations, combined
 from arena.store import Result, Store, Wanted
 from judges.exam import grades_of

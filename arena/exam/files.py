@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from arena.exam_study import USUAL_LEVEL
+from arena.exam.study import USUAL_LEVEL
 from judges.errors import DataError, InputError
 from judges.tables import Cell, read_rows, write_rows
 from retrieval_eval.exam.bank_files import read_bank, write_bank

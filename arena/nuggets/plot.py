@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.nugget_comparison import Comparison
+from arena.nuggets.comparison import Comparison
 from judges.errors import DataError
 from judges.files import open_replacing
 

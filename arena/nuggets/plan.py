@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from arena.nugget_lists import to_be_asked
-from arena.nugget_stages import NuggetStages
+from arena.nuggets.lists import to_be_asked
+from arena.nuggets.stages import NuggetStages
 from arena.prompting import Prompting
 from arena.store import Result, Wanted
 from judges.types import Judgment, Prompt, Task

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
-from arena.nugget_lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
+from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
 from arena.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError

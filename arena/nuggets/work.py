@@ -6,9 +6,9 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 
-from arena.nugget_stages import NuggetStages, Release
+from arena.nuggets.stages import NuggetStages, Release
+from arena.runtime.work import Work
 from arena.store import Result, Wanted
-from arena.work import Work
 from judges.types import NUGGET_TASKS, Task
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arena.nugget_results import NuggetResults
+from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.run_scores import RunScores, score_runs
 from retrieval_eval.nuggets.scores import ScoreTable, score_table
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from arena.config import ExamSection
 from arena.dataset import Dataset
-from arena.exam_bank import kept_bank, load_bank, subtopics, written_items
+from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt

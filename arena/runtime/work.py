@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 
-from arena.feed import Feed, Lookup
-from arena.ledger import Ledger, Progress
+from arena.runtime.feed import Feed, Lookup
+from arena.runtime.ledger import Ledger, Progress
+from arena.runtime.writer import Writer
 from arena.store import BEAT_S, Result, Wanted, chunks
-from arena.writer import Writer
 from judges.errors import StoreError
 from judges.runtime import judge_all
 from judges.types import Judgment, Task
