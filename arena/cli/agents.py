@@ -1,0 +1,13 @@
+"""``agents``: the reference systems by themselves."""
+
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.add_typer(group, name="agents")
+
+
+group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)

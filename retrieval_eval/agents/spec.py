@@ -1,0 +1,267 @@
+"""How an agent is declared in the configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+
+from judges.sections import RelativePath, Section, beside_file
+from judges.spec import Count, Positive
+
+Kind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
+EXTRACTIVE = "extractive"
+"""The generator that needs no model: it picks sentences of the passages."""
+
+_SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
+    from pathlib import Path
+
+    return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
+
+
+def _usable_address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"is not an address: {error}") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise ValueError("an address begins with http:// or https:// and names a host")
+    if parts.username is not None or any(_SECRET.search(name) for name, _ in parse_qsl(parts.query)):
+        raise ValueError("an address holds no key or password; send it in a header from the environment")
+    return url
+
+
+Address = Annotated[str, AfterValidator(_usable_address)]
+PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
+
+
+class EmbeddingsSpec(Section):
+    """What turns texts into vectors."""
+
+    provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
+    """``openai``: any server with OpenAI's embeddings. ``transformers``: a local model, mean of its tokens.
+    ``minilm``: the packaged MiniLM of the ``dense`` extra. ``hashed``: hashed words, a stand-in that knows no meaning.
+    ``auto``: ``minilm`` where it is installed, else ``hashed``."""
+    model: str = ""
+    path: RelativePath | None = None
+    """``transformers``: a local model folder."""
+    base_url: Address | None = None
+    api_key_env: str | None = None
+    dimensions: Count | None = None
+    """``openai``: asked of models that can shorten their vectors."""
+    query_prefix: str = ""
+    """Put before each query, where the model was trained so (``query: ``)."""
+    document_prefix: str = ""
+    batch: Count = 64
+    concurrency: Count = 4
+    timeout_s: Positive = 60.0
+    max_attempts: Count = 6
+    usd_per_million_tokens: Annotated[float, Field(ge=0)] | None = None
+    device: str | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> EmbeddingsSpec:
+        if self.provider == "openai" and not self.model:
+            raise ValueError("provider 'openai' needs a 'model'")
+        if self.provider == "transformers" and not (self.model or self.path):
+            raise ValueError("provider 'transformers' needs a 'model' name or a 'path' to a local folder")
+        _refuse_foreign(self, f"provider {self.provider!r}", _OF_EMBEDDINGS, _OF_EMBEDDINGS[self.provider])
+        return self
+
+
+_OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
+    "openai": frozenset(
+        {"model", "base_url", "api_key_env", "dimensions", "timeout_s", "max_attempts", "usd_per_million_tokens"}
+        | {"concurrency"}
+    ),
+    "transformers": frozenset({"model", "path", "device"}),
+    "minilm": frozenset({"device"}),
+    "hashed": frozenset(),
+    "auto": frozenset(),
+}
+"""Keys that only some providers of embeddings have a use for."""
+
+
+class MappingSpec(Section):
+    """Where a reply holds what is wanted, as JMESPath expressions over its JSON."""
+
+    answer: str
+    documents: str | None = None
+    """A list, best first."""
+    doc_id: str = "id"
+    """Within a document, as ``text`` and ``score``; a document without an id is named by the hash of its text."""
+    text: str = "text"
+    score: str = "score"
+    title: str = "title"
+    citations: str | None = None
+    """A list of doc_ids, or of numbers of ``documents`` from 1; when absent, the ``[1]`` that stand in the answer."""
+    input_tokens: str | None = None
+    output_tokens: str | None = None
+    cost_usd: str | None = None
+
+    @model_validator(mode="after")
+    def _expressions(self) -> MappingSpec:
+        from jmespath import compile as compiled
+        from jmespath.exceptions import JMESPathError
+
+        for name in type(self).model_fields:
+            expression = getattr(self, name)
+            try:
+                if expression is not None:
+                    compiled(expression)
+            except JMESPathError as error:
+                problem = str(error).splitlines()[0].rstrip(":")
+                raise ValueError(f"{name}: {expression!r} is no JMESPath expression: {problem}") from error
+        return self
+
+
+class AgentSpec(Section):
+    """One entry under ``agents:``, a system to compare."""
+
+    kind: Kind
+    version: str = ""
+    """Any text; another one makes another agent, for systems that change behind their address."""
+
+    generator: str | None = None
+    """``rag``, ``fusion``: a judge's name, or ``extractive``, the default; ``baseline``: a judge's name."""
+    prompt: PromptName | None = None
+    """``rag``, ``fusion``, ``baseline``: of the answer; the packaged one when absent."""
+    retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
+    embeddings: EmbeddingsSpec = EmbeddingsSpec()
+    depth: Count = 10
+    """Documents that are retrieved and recorded."""
+    passages: Count = 5
+    """Of those, how many the generator sees."""
+    rrf_k: Count = 60
+    queries: Count = 4
+    """``fusion``: further queries."""
+    queries_prompt: PromptName = "fusion_queries"
+
+    ask: Literal["article", "page", "answer"] | None = None
+    """``baseline``: what a model without retrieval is asked for."""
+
+    base_url: Address | None = None
+    """``endpoint``: where ``/chat/completions`` is; ``http`` has ``url``."""
+    model: str = ""
+    api_key_env: str | None = None
+    url: Address | None = None
+    headers_env: dict[str, str] = Field(default_factory=dict)
+    """Headers and the environment variables that hold their values."""
+    request: dict[str, Any] | None = None
+    """``http``: the JSON to send, ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
+    mapping: MappingSpec | None = None
+    timeout_s: Positive = 120.0
+    max_attempts: Count = 3
+    concurrency: Count = 4
+
+    function: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | None = None
+    """``python``: ``module:function``, called with a query."""
+
+    answers: RelativePath | None = None
+    """``file``: a table ``qid, answer[, agent]``."""
+    documents: RelativePath | None = None
+    """``file``: a table ``qid, did, document[, agent, rank, score]``."""
+    run: RelativePath | None = None
+    """``file``: a TREC run over the corpus, in place of ``documents``."""
+    agent: str | None = None
+    """``file``: what the tables call the agent; its own name when absent."""
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> AgentSpec:
+        own = _OF_KIND[self.kind]
+        _refuse_foreign(self, f"kind {self.kind!r}", _OF_KIND, own)
+        for name in _REQUIRED[self.kind]:
+            if getattr(self, name) in (None, ""):
+                raise ValueError(f"kind {self.kind!r} needs {name!r}")
+        if "embeddings" in self.model_fields_set and self.retriever == "bm25":
+            raise ValueError("'embeddings' goes with retriever 'dense' or 'hybrid'")
+        if self.passages > self.depth:
+            raise ValueError(f"'passages' ({self.passages}) cannot be more than 'depth' ({self.depth})")
+        if self.kind == "baseline" and self.generator == EXTRACTIVE:
+            raise ValueError("a baseline has no documents to extract from; name a judge as 'generator'")
+        if self.documents is not None and self.run is not None:
+            raise ValueError("'run' takes the place of 'documents'; leave one of them out")
+        self._check_request()
+        return self
+
+    def _check_request(self) -> None:
+        for header, variable in self.headers_env.items():
+            if not _HEADER.fullmatch(header):
+                raise ValueError(f"headers_env: {header!r} is no name of a header")
+            if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
+                raise ValueError(f"headers_env.{header}: name an environment variable; its value does not belong here")
+        if self.request is None:
+            return
+        if secret := next(filter(_SECRET.search, _names(self.request)), None):
+            raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
+        if self.kind == "http" and not any("{query}" in text for text in _texts(self.request)):
+            raise ValueError("request: no text holds {query}, so the agent would never see the question")
+
+
+_RETRIEVING = {"generator", "prompt", "retriever", "embeddings", "depth", "passages", "rrf_k"}
+_REMOTE = {"headers_env", "request", "mapping", "timeout_s", "max_attempts", "concurrency"}
+_OF_KIND: Mapping[str, frozenset[str]] = {
+    "rag": frozenset(_RETRIEVING),
+    "fusion": frozenset({*_RETRIEVING, "queries", "queries_prompt"}),
+    "baseline": frozenset({"ask", "generator", "prompt"}),
+    "endpoint": frozenset({*_REMOTE, "base_url", "model", "api_key_env"}),
+    "http": frozenset({*_REMOTE, "url"}),
+    "python": frozenset({"function", "timeout_s", "concurrency"}),
+    "file": frozenset({"answers", "documents", "run", "agent"}),
+}
+"""Which keys a kind of agent has a use for, besides ``kind`` and ``version``."""
+
+_REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "rag": (),
+    "fusion": (),
+    "baseline": ("ask", "generator"),
+    "endpoint": ("base_url", "model"),
+    "http": ("url", "request", "mapping"),
+    "python": ("function",),
+    "file": ("answers",),
+}
+
+
+def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
+    """Names of the judges that generate for some agent, each once."""
+    named = (spec.generator for spec in specs if spec.generator not in (None, EXTRACTIVE))
+    return list(dict.fromkeys(name for name in named if name))
+
+
+def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
+    """Whether some agent searches, or takes texts from, a corpus."""
+    return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
+
+
+def _refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
+    """A key that means nothing here is a misunderstanding, so it is not passed over."""
+    foreign = frozenset().union(*table.values()) - own
+    for name in sorted(foreign & section.model_fields_set):
+        users = ", ".join(repr(other) for other, keys in table.items() if name in keys)
+        raise ValueError(f"{what} has no use for {name!r}, which goes with {users}")
+
+
+def _names(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

@@ -1,0 +1,120 @@
+"""What an agent, the system under evaluation, is and gives: a reply, or a failure that says why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from judges.errors import CAUSES
+from judges.types import Query, Usage
+
+AGENT_CAUSES: Mapping[str, str] = {
+    **{
+        cause: CAUSES[cause]
+        for cause in (
+            "connection",
+            "timeout",
+            "rate_limit",
+            "server_error",
+            "bad_request",
+            "authentication",
+            "quota",
+            "unknown_model",
+            "refusal",
+            "content_filter",
+            "truncated",
+            "budget",
+            "stopped",
+        )
+    },
+    "empty": "the agent gave no answer",
+    "contract": "the reply is not what the agent's 'mapping' or prompt says it is",
+    "not_recorded": "the file holds no answer to this query",
+    "exception": "the agent's own code raised an exception",
+}
+"""Every cause that an agent's failure can have, with its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """A document that an agent retrieved; ``rank`` counts from 1, ``title`` and the like are in ``metadata``."""
+
+    doc_id: str
+    text: str
+    rank: int
+    score: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """All that one agent gave for one query.
+
+    Attributes:
+        answer: never blank; citations stand in it as the agent wrote them.
+        documents: what was retrieved, best first; empty where the agent does not tell or has no retrieval.
+        citations: doc_ids of what the answer cites, each once, in the order of their first mention.
+        latency_s: seconds that the agent took, without what it waited for a turn or for an earlier, failed attempt.
+        usage: tokens of all calls, embeddings of the query among them.
+        calls: requests to models, or to the agent itself where it stands behind an address; failed attempts count.
+        cost_usd: price of all calls, ``None`` where one is not known.
+    """
+
+    answer: str
+    documents: tuple[Retrieved, ...] = ()
+    citations: tuple[str, ...] = ()
+    latency_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFailure:
+    """A reply that did not come about. It is stored, counted and shown, and never becomes an answer.
+
+    Attributes:
+        cause: one of ``AGENT_CAUSES``.
+        message: one line for people.
+    """
+
+    cause: str
+    message: str
+    latency_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    cost_usd: float | None = None
+
+
+Reply: TypeAlias = AgentReply | AgentFailure
+
+
+class Agent(Protocol):
+    """A system under evaluation.
+
+    It keeps within its own limits: any number of replies may be asked for at once.
+    """
+
+    @property
+    def name(self) -> str:
+        """How files and tables call the agent."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Hash of everything that decides its replies: kind, settings, model, words of its prompts, corpus."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of its results must know, a sentence each; a stand-in for embeddings says so here."""
+        ...
+
+    async def reply(self, query: Query) -> Reply:
+        """Answer one query. Whatever goes wrong is an ``AgentFailure``, except an error in this program."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and memory that are the agent's own."""
+        ...
