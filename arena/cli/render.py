@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
 from arena.cli.console import dollars, errors, output, print_json, printable
+from arena.cli.cost_output import print_costs
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.nugget_output import print_nugget_board
@@ -105,6 +106,7 @@ def _print_board(board: Leaderboard) -> None:
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
+    print_costs(board.costs)
     _print_coverage(board)
 
 
