@@ -12,6 +12,7 @@ from judges.errors import ConfigError, InputError
 from judges.pairwise import ReferenceOptions
 from judges.sections import RelativePath, Section, beside_file, load_section, nearest
 from judges.spec import JudgeSpec
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.irds import dataset_name
 from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
@@ -61,11 +62,12 @@ Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], 
 """Files, or ``irds:NAME`` for datasets of ir_datasets."""
 JudgeNames = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
 PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
+AgentName = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
 class DataSection(Section):
-    """Files of queries, documents and answers, TREC runs, the corpus of their documents, qrels; one or a list each."""
+    """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
 
     queries: Sources
     documents: Paths = Field(default_factory=list)
@@ -74,12 +76,6 @@ class DataSection(Section):
     corpus: Sources = Field(default_factory=list)
     qrels: Sources = Field(default_factory=list)
     """Relevance labels of people, which the judges' are held against."""
-
-    @model_validator(mode="after")
-    def _corpus_is_for_runs(self) -> DataSection:
-        if self.corpus and not self.runs:
-            raise ValueError("'corpus' has the documents of 'runs', and there are none")
-        return self
 
 
 class RetrievalSection(Section):
@@ -314,6 +310,8 @@ class Config(Section):
     store: StoreName
     data: DataSection
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
+    agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
+    """Systems that are asked for answers, besides those whose answers are in files."""
     retrieval: RetrievalSection | None = None
     pairwise: PairwiseSection | None = None
     criteria: CriteriaSection | None = None
@@ -323,9 +321,17 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
-        for name in self.judges_in_use():
+        for name in [*self.judges_in_use(), *judges_of_agents(self.agents.values())]:
             if name not in self.judges:
                 raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
+        return self
+
+    @model_validator(mode="after")
+    def _corpus_is_searched(self) -> Config:
+        if self.data.corpus and not (self.data.runs or needs_corpus(self.agents.values())):
+            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents that search, and there are none")
+        if needs_corpus(self.agents.values()) and not self.data.corpus:
+            raise ValueError("data: agents search documents; say where they are with 'corpus'")
         return self
 
     @model_validator(mode="after")

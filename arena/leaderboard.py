@@ -10,6 +10,7 @@ from typing import Any
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.agents.board import CostBoard, cost_board
+from arena.agents.replies import owed
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
@@ -125,7 +126,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         exam_board(store, name, lambda task: samples.get(task, ())),
         _nuggets(nugget_results(store, name), how),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
-        cost_board(data, ratings.agents if ratings else (), {}),
+        cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
     )
 
 
