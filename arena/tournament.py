@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from arena.agents.declared import Declared, declared
+from arena.agents.corpus import tables_of
+from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
@@ -43,12 +44,18 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Datas
         agents: its agents, where they have been opened already.
     """
     section = config.data
-    data = load_dataset(section.queries, section.documents, section.answers)
+    data = load_dataset(config.query_files, section.documents, section.answers)
     if config.agents:
-        data = with_replies(data, declared(config) if agents is None else agents, config.store)
+        data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:
-        data = with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+        data = with_runs(
+            data, section.runs, tables_of(section.corpus), config.retrieval.depth if config.retrieval else None
+        )
     return with_qrels(data, section.qrels) if section.qrels else data
+
+
+def _declared(config: Config) -> list[Declared]:
+    return open_agents(config).declared if config.agents else []
 
 
 def run(
@@ -78,7 +85,7 @@ def run(
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    agents = declared(config) if agents is None else agents
+    agents = _declared(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
     prompting = Prompting(config, data)
     if prompting.nuggets is None and not any(True for _ in prompting.wants()):

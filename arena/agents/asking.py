@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from arena.agents.summary import AgentsRun, AgentSummary
+from arena.agents.summary import AgentSummary
 from arena.runtime.writer import Writer, write_while
 from arena.store import ANSWERED, AgentReplies, Asked, Runner, Store
 from judges.errors import RETRIED_NEXT_RUN
@@ -78,13 +78,13 @@ class Asking:
         self._summaries: dict[str, AgentSummary] = {}
         self._outcomes: dict[Asked, str] = {}
         self._awaited: set[Asked] = set()
-        self._stopped = False
+        self.stopped = False
 
     def stop(self) -> None:
         """Begin nothing new."""
-        self._stopped = True
+        self.stopped = True
 
-    async def run(self, agents: Sequence[Agent], queries: Sequence[Query]) -> AgentsRun:
+    async def run(self, agents: Sequence[Agent], queries: Sequence[Query]) -> dict[str, AgentSummary]:
         """Ask every agent every query, and count what became of each.
 
         Raises:
@@ -96,7 +96,7 @@ class Asking:
         await write_while(self._store, self._runner, self._writer, self._ask_all(agents, queries))
         for agent in agents:
             self._count(agent, queries)
-        return AgentsRun(self._summaries, self._stopped)
+        return self._summaries
 
     async def _ask_all(self, agents: Sequence[Agent], queries: Sequence[Query]) -> None:
         taken: set[Asked] = set()
@@ -188,7 +188,7 @@ class Asking:
             self._summaries[agent.name].stopped = str(judge.stopped)
         elif judge is not None and judge.budget_spent:
             self._summaries[agent.name].stopped = f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
-        return self._stopped or bool(self._summaries[agent.name].stopped)
+        return self.stopped or bool(self._summaries[agent.name].stopped)
 
     def _at_once(self, agent: Agent) -> int:
         """Replies asked for at the same time: as many as whatever works on them takes."""

@@ -39,22 +39,20 @@ def run_agents(
     """
     if not config.agents:
         raise InputError("the configuration has no section 'agents'")
-    queries = list(load_dataset(config.data.queries).queries.values())
+    queries = list(load_dataset(config.query_files).queries.values())
     stop = Stop()
-    agents, judges = open_agents(config, stop, trace)
+    opened = open_agents(config, stop, trace)
     store = Store.create(config.store)
-    asking = Asking(store, config.agents, judges, progress, retry_failed=retry_failed)
+    asking = Asking(store, config.agents, opened.judges, progress, retry_failed=retry_failed)
     stop.tell(asking.stop)
 
     async def ask() -> AgentsRun:
         try:
             with stopping_on_ctrl_c(stop):
-                return await asking.run(agents, queries)
+                summaries = await asking.run(opened.agents, queries)
         finally:
-            for agent in agents:
-                await agent.close()
-            for judge in judges.values():
-                await judge.close()
+            await opened.close()
+        return AgentsRun(summaries, opened.declared, opened.corpus, interrupted=asking.stopped)
 
     try:
         return run_to_end(ask())

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from arena.agents.corpus import ReadCorpus
+from arena.agents.declared import Declared
+
 
 @dataclass(slots=True)
 class AgentSummary:
@@ -49,9 +52,18 @@ class AgentSummary:
 
 @dataclass(frozen=True, slots=True)
 class AgentsRun:
-    """What a run did; ``interrupted`` says that it was told to stop."""
+    """What a run did.
+
+    Attributes:
+        agents: by name.
+        declared: the agents as a tournament knows them.
+        corpus: what they search, ``None`` where none does.
+        interrupted: whether it was told to stop.
+    """
 
     agents: dict[str, AgentSummary]
+    declared: list[Declared]
+    corpus: ReadCorpus | None = None
     interrupted: bool = False
 
     @property
