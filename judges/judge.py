@@ -72,12 +72,16 @@ class _Account:
     """What one judgment has used so far, over all its calls."""
 
     request: Request
-    started: float = field(default_factory=time.perf_counter)
+    started: float | None = None
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     model: str = ""
     rejected: list[str] = field(default_factory=list)
     error: ProviderError | None = None
+
+    def latency_s(self) -> float:
+        """Seconds since the first call began: waiting for a turn is no doing of the model's."""
+        return 0.0 if self.started is None else time.perf_counter() - self.started
 
 
 class Judge:
@@ -198,7 +202,7 @@ class Judge:
                 completion.model,
                 account.usage,
                 account.calls,
-                time.perf_counter() - account.started,
+                account.latency_s(),
                 cost_usd(account.usage, self.price),
                 tuple(account.rejected),
             )
@@ -244,6 +248,7 @@ class Judge:
         account.calls += 1
         self.calls += 1
         sent, used = time.perf_counter(), None
+        account.started = sent if account.started is None else account.started
         try:
             async with asyncio.timeout(self.spec.timeout_s):
                 completion = await self.provider.complete(prompt)
@@ -341,7 +346,7 @@ def _failure(judge: Judge, account: _Account, cause: str, message: str, reply: s
         account.model or judge.spec.model,
         account.usage,
         account.calls,
-        time.perf_counter() - account.started,
+        account.latency_s(),
         cost_usd(account.usage, judge.price),
         tuple(account.rejected),
     )

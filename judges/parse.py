@@ -244,8 +244,8 @@ def _parse_text(text: str, contract: ReplyContract) -> ParsedReply:
     stripped = text.strip()
     if not stripped:
         raise ReplyError("the reply was empty")
-    ((_, special),) = contract.choices.items()
-    for word, value in special.items():
+    special = [pair for words in contract.choices.values() for pair in words.items()]
+    for word, value in special:
         if stripped.strip(_DECORATION).casefold() == str(word).casefold():
             return ParsedReply(value, "")
     return ParsedReply(stripped, "")

@@ -83,6 +83,8 @@ class Task(StrEnum):
     NUGGETS = "nuggets"
     IMPORTANCE = "importance"
     ASSIGNMENT = "assignment"
+    ANSWERING = "answering"
+    REWRITING = "rewriting"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
@@ -90,6 +92,9 @@ EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
 """What judges do with nuggets, in this order for each query."""
+
+AGENT_TASKS = (Task.REWRITING, Task.ANSWERING)
+"""What a judge's model does as the generator of an agent, of the systems under evaluation: it judges nothing."""
 
 
 @dataclass(frozen=True, slots=True)

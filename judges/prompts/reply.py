@@ -16,8 +16,11 @@ from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, wo
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
 
-_LISTING = frozenset({Task.QUESTIONS, Task.NUGGETS})
+_LISTING = frozenset({Task.QUESTIONS, Task.NUGGETS, Task.REWRITING})
 """Tasks whose replies are lists of texts."""
+
+_SPEAKING = (Task.EXTRACTION, Task.ANSWERING)
+"""Tasks whose replies are texts in the judge's own words."""
 
 _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
     Task.IMPORTANCE: ({"vital", "okay"}, set()),
@@ -103,7 +106,7 @@ class ReplySection(Section):
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
         self._check_form(task)
-        if task in _LISTING or task in _LABELLING or self.form == "rating":
+        if task in _LISTING or task in _LABELLING or task is Task.ANSWERING or self.form == "rating":
             return
         if task is Task.CRITERIA:
             if self.model_fields_set - {"reason", "typical_tokens"}:
@@ -126,11 +129,14 @@ class ReplySection(Section):
             self._check_bare_words()
 
     def _check_form(self, task: Task) -> None:
-        if (task is Task.EXTRACTION) is not (self.form == "text"):
-            raise ValueError("reply.form: 'text' is the form of extraction prompts, and of no others")
+        if (task in _SPEAKING) is not (self.form == "text"):
+            named = " and ".join(_SPEAKING)
+            raise ValueError(f"reply.form: 'text' is the form of {named} prompts, and of no others")
         if (task in _LABELLING) is not (self.form == "labels"):
             named = " and ".join(_LABELLING)
             raise ValueError(f"reply.form: 'labels' is the form of {named} prompts, and of no others")
+        if task is Task.ANSWERING and self.model_fields_set - {"form", "typical_tokens"}:
+            raise ValueError("reply: an answering prompt asks for a text, and has no fields of its own")
         if task in _LABELLING:
             self._check_labels(*_LABELLING[task])
             return
@@ -221,8 +227,8 @@ def reply_rule(contract: ReplyContract) -> str:
         (allowed,) = contract.choices.values()
         return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(allowed)))}."
     if contract.form == "text":
-        (special,) = contract.choices.values()
-        return f"Reply with the answer and nothing else, or with {' or '.join(map(str, special))} if there is none."
+        special = " or ".join(str(word) for words in contract.choices.values() for word in words)
+        return f"Reply with the answer and nothing else{f', or with {special} if there is none' if special else ''}."
     if contract.form == "brackets":
         (allowed,) = contract.choices.values()
         return f"End your reply with one of {', '.join(f'[[{word}]]' for word in allowed)} on a line of its own."

@@ -12,6 +12,7 @@ from judges.providers.endpoint import (
     HttpAnswer,
     api_key,
     declared_extras,
+    sdk_target,
     token_count,
     unused_client,
     with_extras,
@@ -59,7 +60,7 @@ class AnthropicProvider:
         sdk = anthropic.AsyncAnthropic(
             api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=unused_client()
         )
-        self._endpoint = Endpoint(sdk, "/v1/messages", spec, key)
+        self._endpoint = Endpoint(sdk_target(sdk, "/v1/messages", spec, key))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "anthropic",
             "model": spec.model,

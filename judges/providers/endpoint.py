@@ -12,12 +12,12 @@ import json
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from judges.errors import InputError, ProviderError, TransientError
+from judges.errors import InputError, ProviderError, RejectedError, TransientError
 from judges.providers.http_errors import error_in_body, error_of_answer
 from judges.providers.rate_headers import allowance_of
 from judges.providers.texts import one_line, without
@@ -25,7 +25,7 @@ from judges.spec import JudgeSpec
 from judges.types import Allowance
 
 if TYPE_CHECKING:
-    from aiohttp import ClientSession
+    from aiohttp import ClientResponse, ClientSession
     from anthropic import AsyncAnthropic
     from httpx2 import AsyncClient
     from openai import AsyncOpenAI
@@ -34,6 +34,8 @@ _CONNECT_S = 10.0
 _KEPT_OPEN_S = 60.0
 _NO_KEY = "no-key-needed"
 _MOST_TOKENS = 10**9
+_MOST_BYTES = 2**25
+"""A body beyond this is no reply, and would fill memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +46,46 @@ class HttpAnswer:
     allowance: Allowance | None
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where requests go, and what a call may take.
+
+    Attributes:
+        url: whole.
+        headers: sent with every request.
+        name: by which messages call what answers there.
+        secrets: keys, kept out of messages and of what is received.
+        concurrency: most connections.
+        timeout_s: longest wait between two reads.
+    """
+
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    name: str
+    secrets: tuple[str, ...] = field(repr=False)
+    concurrency: int
+    timeout_s: float
+
+
+def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec, key: str) -> Target:
+    """The address and the headers that ``sdk`` knows; ``path`` is below its address."""
+    url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
+    headers = {**sdk.auth_headers, **sdk.default_headers}
+    # The SDKs mark a header that is not to be sent by another type.
+    sent = {name: value for name, value in headers.items() if isinstance(value, str)}
+    return Target(url, sent, spec.model, (key,), spec.concurrency, spec.timeout_s)
+
+
 class Endpoint:
-    """Posts JSON and returns JSON, or raises what ``Provider.complete`` raises. No error shows the key."""
+    """Posts JSON and returns JSON, or raises what ``Provider.complete`` raises. No error shows a key.
 
-    def __init__(self, sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec, key: str) -> None:
-        """Take address and headers from ``sdk``; nothing is sent and no connection opened.
+    Nothing is sent and no connection opened before the first call.
+    """
 
-        Args:
-            sdk: knows the address and the headers.
-            path: below the SDK's address.
-            spec: says how many connections, and how long a call may take.
-            key: kept out of messages.
-        """
+    def __init__(self, target: Target) -> None:
         import aiohttp
 
-        self._spec, self._model, self._key = spec, spec.model, key
-        self._url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
-        headers = {**sdk.auth_headers, **sdk.default_headers}
-        # The SDKs mark a header that is not to be sent by another type.
-        self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
+        self._target = target
         self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
         self._session: ClientSession | None = None
 
@@ -78,11 +101,13 @@ class Endpoint:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         try:
             # A redirect is not followed: the key is for the server that was named.
-            async with self._opened().post(self._url, data=content, allow_redirects=False) as response:
-                content = await response.read()
+            async with self._opened().post(self._target.url, data=content, allow_redirects=False) as response:
+                received = await _read(response)
         except self._lost_errors as error:
             return self._lost(error)
-        received = without(content, self._key)
+        if received is None:
+            return RejectedError("server_error", f"{self._target.name}: the answer is larger than {_MOST_BYTES} bytes")
+        received = without(received, *self._target.secrets)
         try:
             said = json.loads(received)
         except (ValueError, RecursionError):
@@ -91,7 +116,8 @@ class Endpoint:
         if not 200 <= response.status < 300:
             told = received.decode("utf-8", "replace") if said is None else said
             status, headers = response.status, response.headers
-            return error_of_answer(status, headers, told, self._model, secret=self._key, allowance=allowance)
+            name, secrets = self._target.name, self._target.secrets
+            return error_of_answer(status, headers, told, name, secrets=secrets, allowance=allowance)
         if not isinstance(said, dict):
             return self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
         return HttpAnswer(said, allowance)
@@ -103,33 +129,44 @@ class Endpoint:
 
         if self._session is None:
             # The same authorities as the SDKs trust, whatever this machine has.
-            trusted = httpx2.create_ssl_context() if self._url.startswith("https:") else True
-            at_once = aiohttp.TCPConnector(limit=self._spec.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted)
+            trusted = httpx2.create_ssl_context() if self._target.url.startswith("https:") else True
+            at_once = aiohttp.TCPConnector(limit=self._target.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted)
             # Between two reads as long as a whole call may take; whoever asks bounds the call as a whole.
-            connect_s = min(_CONNECT_S, self._spec.timeout_s)
-            waits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._spec.timeout_s)
+            connect_s = min(_CONNECT_S, self._target.timeout_s)
+            waits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._target.timeout_s)
             self._session = aiohttp.ClientSession(
                 connector=at_once,
                 timeout=waits,
-                headers=self._headers,
+                headers=self._target.headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=_proxy(self._url),
+                proxy=_proxy(self._target.url),
             )
         return self._session
 
     def _lost(self, error: Exception) -> TransientError:
         if isinstance(error, TimeoutError):
-            return TransientError("timeout", f"{self._model}: the server did not answer in time")
-        return TransientError("connection", one_line(f"{self._model}: {str(error) or type(error).__name__}", self._key))
+            return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
+        message = f"{self._target.name}: {str(error) or type(error).__name__}"
+        return TransientError("connection", one_line(message, *self._target.secrets))
 
     def no_reply(self, body: object) -> TransientError:
         """The error of an answer that came with status 200 and holds no reply."""
-        return error_in_body(body, self._model, self._key)
+        return error_in_body(body, self._target.name, *self._target.secrets)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
+
+
+async def _read(response: ClientResponse) -> bytes | None:
+    """The whole body, unpacked; ``None`` where it is larger than any reply."""
+    content = bytearray()
+    async for chunk in response.content.iter_any():
+        content += chunk
+        if len(content) > _MOST_BYTES:
+            return None
+    return bytes(content)
 
 
 def unused_client() -> AsyncClient:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
@@ -33,7 +33,7 @@ def error_of_answer(
     body: object,
     model: str,
     *,
-    secret: str = "",
+    secrets: Sequence[str] = (),
     allowance: Allowance | None = None,
 ) -> ProviderError:
     """The error that a status other than 2xx stands for.
@@ -43,12 +43,12 @@ def error_of_answer(
         headers: of the answer, names in any case if the mapping ignores it.
         body: the decoded JSON, or the text.
         model: for the message.
-        secret: kept out of the message, should the server repeat it.
+        secrets: kept out of the message, should the server repeat one.
         allowance: what the headers say is left of the rate limits; goes with an error that another attempt may mend.
     """
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
-    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", secret)
+    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", *secrets)
     if status in _NO_ACCESS or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
@@ -66,10 +66,10 @@ def _transient_cause(status: int) -> str | None:
     return "server_error" if status in _BUSY or status >= 500 else None
 
 
-def error_in_body(body: object, model: str, secret: str = "") -> TransientError:
+def error_in_body(body: object, model: str, *secrets: str) -> TransientError:
     """The error of an answer with status 200 that is no reply: gateways send their failures so."""
     said = _said(body).get("message")
-    return TransientError("server_error", one_line(f"{model}: {said or 'the answer holds no reply'}", secret))
+    return TransientError("server_error", one_line(f"{model}: {said or 'the answer holds no reply'}", *secrets))
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -11,6 +11,7 @@ from judges.providers.endpoint import (
     HttpAnswer,
     api_key,
     declared_extras,
+    sdk_target,
     token_count,
     unused_client,
     with_extras,
@@ -49,7 +50,7 @@ class OpenAIProvider:
         self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
         key = api_key(spec, KEY_VARIABLE)
         sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
-        self._endpoint = Endpoint(sdk, "/chat/completions", spec, key)
+        self._endpoint = Endpoint(sdk_target(sdk, "/chat/completions", spec, key))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "openai",
             "model": spec.model,

@@ -11,19 +11,22 @@ _BEGINNING = 8
 """Characters of a key that vendors repeat where they mask the rest."""
 
 
-def one_line(text: str, secret: str = "") -> str:
-    """``text`` on one line, shortened, without ``secret``, also where only its middle is masked."""
-    if secret:
+def one_line(text: str, *secrets: str) -> str:
+    """``text`` on one line, shortened, without ``secrets``, also where only the middle of one is masked."""
+    for secret in filter(None, secrets):
         text = text.replace(secret, "***")
-    if len(secret) >= _LONG:
-        text = re.sub(re.escape(secret[:_BEGINNING]) + r"\S*", "***", text)
+        if len(secret) >= _LONG:
+            text = re.sub(re.escape(secret[:_BEGINNING]) + r"\S*", "***", text)
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 
-def without(content: bytes, secret: str) -> bytes:
-    """What a server sent, without the key it was sent; a stand-in for a key may be part of a reply and stays."""
-    return content.replace(secret.encode(), b"***") if len(secret) >= _LONG else content
+def without(content: bytes, *secrets: str) -> bytes:
+    """What a server sent, without the keys it was sent; a stand-in for a key may be part of a reply and stays."""
+    for secret in secrets:
+        if len(secret) >= _LONG:
+            content = content.replace(secret.encode(), b"***")
+    return content
 
 
 def storable(text: str) -> str:

@@ -36,6 +36,8 @@ TASKS |= dict.fromkeys(("self_rating_question", "self_rating_nugget"), Task.GRAD
 TASKS |= {"answer_check": Task.ANSWER_CHECK}
 TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
 TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
+TASKS |= dict.fromkeys(("rag_answer", "baseline_article", "baseline_page", "baseline_answer"), Task.ANSWERING)
+TASKS |= {"fusion_queries": Task.REWRITING}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
@@ -354,7 +356,7 @@ def test_a_template_that_fails_says_which(tmp_path: Path, template: str, problem
 
 def test_a_prompt_that_is_not_there_says_what_is(tmp_path: Path) -> None:
     with pytest.raises(
-        PromptError, match=r"no prompt named 'reasoned'; there are answer_check, .*, pairwise, reasoner,"
+        PromptError, match=r"no prompt named 'reasoned'; there are answer_check, .*, pairwise, .*reasoner,"
     ):
         load_prompt("reasoned", Task.RELEVANCE)
     with pytest.raises(PromptError, match=r"gone\.yaml: cannot be read"):
@@ -377,8 +379,8 @@ def test_an_extraction_prompt_shows_question_and_passage_and_asks_for_the_answer
 @pytest.mark.parametrize(
     ("task", "reply", "problem"),
     [
-        ("relevance", "{form: text, choices: {label: {none: 0}}}", "the form of extraction prompts"),
-        ("extraction", "{choices: {answer: {none: ''}}}", "the form of extraction prompts"),
+        ("relevance", "{form: text, choices: {label: {none: 0}}}", "the form of extraction and answering prompts"),
+        ("extraction", "{choices: {answer: {none: ''}}}", "the form of extraction and answering prompts"),
         ("extraction", "{form: text, choices: {answer: {none: 0}}}", "stand for texts"),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 _FENCED = re.compile(r"<<<(?P<name>[^\n>]*) (?P<mark>[0-9a-f]{12})>>>\n(?P<text>.*?)\n<<<end (?P=mark)>>>", re.DOTALL)
 _WORDS = re.compile(r"one word and nothing else: (.*)\.")
+_NUMBER = re.compile(r"^Passage( \[\d+\])$", re.MULTILINE)
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 
 
@@ -20,7 +21,8 @@ def steady_text(request: Mapping[str, Any]) -> str:
     hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
 
     A list is filled up with made-up questions. Without a schema a rating is a number from 0 to 5, a word one of those
-    named, and the answer to a question about one passage its first sentence.
+    named, and the answer to a question about one passage its first sentence, with the passage's number where that is
+    asked for; a text about nothing but a query repeats the query.
 
     Args:
         request: the body of a chat completion or messages request, with a JSON schema, or whose system message asks
@@ -35,8 +37,11 @@ def steady_text(request: Mapping[str, Any]) -> str:
         if named := _WORDS.search(system):
             return str(_choice("word", named[1].split(" or "), texts, user))
         if "passage" in texts:
-            return texts["passage"].partition(".")[0]
+            numbers = _NUMBER.findall(user) if "in square brackets" in system else []
+            return f"{texts['passage'].partition('.')[0]}{''.join(numbers[-1:])}"
         words = list(dict.fromkeys(_MARKER.findall(system)))
+        if not words:
+            return f"Much is known about it: {' '.join(texts.values())}"
         return f"Read both.\n[[{_choice('verdict', words, texts, user)}]]"
     reply: dict[str, Any] = {}
     for name, rule in schema["properties"].items():
