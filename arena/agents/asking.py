@@ -52,6 +52,13 @@ class _Replied:
     reply: Reply
 
 
+def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
+    """Whether an agent is to be asked, by what is known of the query; ``None`` where nothing is."""
+    if outcome is None or outcome == ANSWERED:
+        return outcome is None
+    return retry_failed or outcome in ASKED_AGAIN
+
+
 class Asking:
     """One run over one store.
 
@@ -174,9 +181,7 @@ class Asking:
         summary.causes = dict(sorted(causes.items()))
 
     def _to_be_asked(self, outcome: str | None) -> bool:
-        if outcome is None or outcome == ANSWERED:
-            return outcome is None
-        return self._retry_failed or outcome in ASKED_AGAIN
+        return needs_call(outcome, retry_failed=self._retry_failed)
 
     def _is_unknown(self, outcome: str | None) -> bool:
         """Whether a query that another process took has to be asked after all: not where that one tried in vain."""

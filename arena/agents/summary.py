@@ -70,3 +70,8 @@ class AgentsRun:
     def complete(self) -> bool:
         """Whether every agent has answered every query."""
         return all(summary.complete for summary in self.agents.values())
+
+    @property
+    def answers(self) -> int:
+        """How many there are now, from this run or earlier ones."""
+        return sum(summary.answered + summary.known for summary in self.agents.values())

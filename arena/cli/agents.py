@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from arena.cli import agents_run
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -11,3 +13,4 @@ def register(app: typer.Typer) -> None:
 
 
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
+group.command("run")(agents_run.run)
