@@ -85,9 +85,14 @@ def _front_words(front: Front) -> str:
     word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
     if len(front.agents) == 1:
         return f"Rating against {word}: {front.agents[0]} is both the best rated and the {superlative}."
-    more = "as fast" if front.price == LATENCY else "for as little"
+    rest = "answers no faster" if front.price == LATENCY else "costs no less"
+    others = (
+        f"; every other agent is rated no higher and {rest} than one of them"
+        if len(front.agents) < len(front.points)
+        else ""
+    )
     members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
-    return f"Rating against {word}: on the front are {_listed(members)}; no other agent is as good {more}."
+    return f"Rating against {word}: on the front are {_listed(members)}{others}."
 
 
 def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:

@@ -163,6 +163,8 @@ def _print_coverage(board: Leaderboard) -> None:
     for name, judge in board.settings.get("judges", {}).items():
         if judge["provider"] == "lexical":
             output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))
+    for note in dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"]):
+        output.print(printable(f"note: {note}"))
 
 
 def _adaptive_line(state: AdaptiveState) -> str:
