@@ -43,7 +43,7 @@ class ReplyRow(SQLModel, table=True):
     cached_input_tokens: int | None
     output_tokens: int | None
     calls: int
-    latency_s: float
+    latency_s: float | None
     cost_usd: float | None
 
 
