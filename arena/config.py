@@ -10,18 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 from judges.criteria import DEFAULT_CRITERIA
 from judges.errors import ConfigError, InputError
 from judges.pairwise import ReferenceOptions
-from judges.sections import (
-    JudgeNames,
-    Paths,
-    PromptName,
-    RelativePath,
-    Section,
-    as_list,
-    beside_file,
-    each_once,
-    load_section,
-    nearest,
-)
+from judges.sections import RelativePath, Section, beside_file, load_section, nearest
 from judges.spec import JudgeSpec
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.irds import dataset_name
@@ -30,9 +19,28 @@ from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
 Count = Annotated[int, Field(ge=1)]
 
 
+def _as_list(given: object) -> object:
+    return [given] if isinstance(given, str) else given
+
+
+def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
+    folder = (info.context or {}).get("folder")
+    is_file = name.endswith((".yaml", ".yml"))
+    return str(folder / Path(name).expanduser()) if is_file and folder is not None else name
+
+
 def _store_beside_file(store: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder")
     return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
+
+
+def _each_once(names: list[str]) -> list[str]:
+    for name in names:
+        if not name.strip():
+            raise ValueError("a name is empty")
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is named twice")
+    return names
 
 
 def _known_measures(names: list[str]) -> list[str]:
@@ -48,8 +56,11 @@ def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
     return source if dataset_name(source) is not None else beside_file(source, info)
 
 
-Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(as_list)]
+Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
+Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(_as_list)]
 """Files, or ``irds:NAME`` for datasets of ir_datasets."""
+JudgeNames = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
+PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
@@ -81,7 +92,7 @@ class RetrievalSection(Section):
     """Only documents up to this rank of each agent; all when absent."""
     combine: Literal["majority", "median", "mean"] = "majority"
     """What several judges' labels of one document come to."""
-    measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
+    measures: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None
     """By ir_measures' names; chosen by the prompt's scale when absent."""
@@ -154,7 +165,7 @@ class CriteriaSection(Section):
             raise ValueError("'scale' goes from a lower to a higher whole number")
         if not self.names:
             raise ValueError("'names' is empty")
-        each_once(list(self.names))
+        _each_once(list(self.names))
         return self
 
 

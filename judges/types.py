@@ -83,6 +83,8 @@ class Task(StrEnum):
     NUGGETS = "nuggets"
     IMPORTANCE = "importance"
     ASSIGNMENT = "assignment"
+    QUERIES = "queries"
+    ANSWERABLE = "answerable"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
