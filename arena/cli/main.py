@@ -9,6 +9,7 @@ import typer
 
 from arena.cli import (
     agents,
+    agents_run,
     bank,
     board,
     data,
@@ -34,7 +35,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (tournament, failures, board, metrics, qrels, nuggets, exam, bank, pool, agents, documents, synth, data, page):
+for group in (
+    tournament,
+    failures,
+    board,
+    metrics,
+    qrels,
+    nuggets,
+    exam,
+    bank,
+    pool,
+    agents,
+    agents_run,
+    documents,
+    synth,
+    data,
+    page,
+):
     group.register(app)
 
 

@@ -6,19 +6,24 @@ Everything is computed here and now by the reference agents; nothing in the file
 from __future__ import annotations
 
 import argparse
+import asyncio
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from judges.errors import InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.agent import RagAgent, Response
 from retrieval_eval.agents.bm25 import Bm25Index, Bm25Retriever
 from retrieval_eval.agents.expansion import FeedbackRetriever
 from retrieval_eval.agents.extractive import ExtractiveGenerator, LeadGenerator
+from retrieval_eval.agents.generation import OfflineGenerator
 from retrieval_eval.agents.overlap import OverlapRetriever
 from retrieval_eval.agents.passages import read_folder
+from retrieval_eval.agents.rag import RagAgent
+from retrieval_eval.agents.ranking import Offline
 from retrieval_eval.agents.text import InverseDocumentFrequency
+from retrieval_eval.agents.types import AgentReply
 
 DEMO = Path(__file__).parent
 HANDBOOK = DEMO.parents[1] / "docs" / "handbook"
@@ -52,14 +57,14 @@ def read_questions(path: Path = DEMO / "questions.csv") -> list[Question]:
 def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
     """BM25 with one or three passages, each with and without feedback, and a weak baseline."""
     index, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
-    plain, feedback = Bm25Retriever(index), FeedbackRetriever(index)
-    extractive = ExtractiveGenerator(idf, max_sentences=3)
+    plain, feedback = Offline(Bm25Retriever(index)), Offline(FeedbackRetriever(index))
+    extractive, lead = OfflineGenerator(ExtractiveGenerator(idf, max_sentences=3)), OfflineGenerator(LeadGenerator())
     return [
-        RagAgent("bm25-1", plain, extractive, depth=1),
-        RagAgent("bm25-3", plain, extractive, depth=3),
-        RagAgent("bm25-1-prf", feedback, extractive, depth=1),
-        RagAgent("bm25-3-prf", feedback, extractive, depth=3),
-        RagAgent("overlap-lead", OverlapRetriever(passages), LeadGenerator(), depth=1),
+        RagAgent("bm25-1", plain, extractive, depth=1, passages=1),
+        RagAgent("bm25-3", plain, extractive, depth=3, passages=3),
+        RagAgent("bm25-1-prf", feedback, extractive, depth=1, passages=1),
+        RagAgent("bm25-3-prf", feedback, extractive, depth=3, passages=3),
+        RagAgent("overlap-lead", Offline(OverlapRetriever(passages)), lead, depth=1, passages=1),
     ]
 
 
@@ -76,26 +81,35 @@ def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "
     """
     passages = read_folder(handbook, exclude={INDEX_PAGE})
     queries = [question.query for question in read_questions(questions)]
-    agents = demo_agents(passages)
-    responses = [agent.respond(query) for query in queries for agent in agents]
+    replies = asyncio.run(_replies(queries, demo_agents(passages)))
     _write(folder / "queries.csv", ("qid", "query"), ((query.query_id, query.text) for query in queries))
     _write(
         folder / "documents.csv",
         ("qid", "did", "document", "agent", "rank", "score", "title"),
-        (row for response in responses for row in _document_rows(response)),
+        (row for query, agent, reply in replies for row in _document_rows(query, agent, reply)),
     )
     _write(
         folder / "answers.csv",
         ("qid", "agent", "answer"),
-        ((response.answer.query_id, response.answer.agent, response.answer.text) for response in responses),
+        ((query.query_id, agent, reply.answer) for query, agent, reply in replies),
     )
 
 
-def _document_rows(response: Response) -> Iterable[tuple[str, ...]]:
-    for document, found in zip(response.documents, response.retrieved, strict=True):
-        title = document.metadata["title"]
-        score = f"{found.score:.4f}"
-        yield found.query_id, found.doc_id, document.text, found.agent, str(found.rank), score, title
+async def _replies(queries: Sequence[Query], agents: Sequence[RagAgent]) -> list[tuple[Query, str, AgentReply]]:
+    replies = []
+    for query in queries:
+        for agent in agents:
+            reply = await agent.reply(query)
+            if not isinstance(reply, AgentReply):
+                raise InputError(f"{agent.name} does not answer {query.query_id!r}: {reply.message}")
+            replies.append((query, agent.name, reply))
+    return replies
+
+
+def _document_rows(query: Query, agent: str, reply: AgentReply) -> Iterable[tuple[str, ...]]:
+    for found in reply.documents:
+        title, score = found.metadata["title"], f"{found.score:.4f}"
+        yield query.query_id, found.doc_id, found.text, agent, str(found.rank), score, title
 
 
 def _write(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

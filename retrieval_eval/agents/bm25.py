@@ -8,11 +8,8 @@ from dataclasses import dataclass
 
 from judges.errors import InputError
 from judges.types import Document
-from retrieval_eval.agents.agent import Hit, best_first
+from retrieval_eval.agents.ranking import Hit, top
 from retrieval_eval.agents.text import document_terms, terms
-
-SCORE_DIGITS = 6
-"""Scores are rounded so that the last bits of a logarithm, which differ between machines, change no ranking."""
 
 
 class Bm25Index:
@@ -53,9 +50,7 @@ class Bm25Index:
         for term in sorted(weights):
             if term in self._bm25.vocab_dict:
                 scores += weights[term] * self._bm25.get_scores([term])
-        rounded = (round(float(score), SCORE_DIGITS) for score in scores)
-        hits = [Hit(document, score) for document, score in zip(self.documents, rounded, strict=True) if score > 0]
-        return best_first(hits, depth)
+        return top(self.documents, scores, depth)
 
 
 def query_weights(question: str) -> dict[str, float]:

@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval_eval.agents.agent import Hit
+from judges.types import Query
 from retrieval_eval.agents.bm25 import Bm25Index, query_weights
+from retrieval_eval.agents.meter import Meter
+from retrieval_eval.agents.ranking import Hit
 from retrieval_eval.agents.text import document_terms
 
 
@@ -74,3 +76,28 @@ class FeedbackRetriever:
             return []
         expanded = rm3(weights, feedback, expansion_terms=self.expansion_terms, original=self.original)
         return self.index.search(expanded, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackRewriter:
+    """Further queries without a model: the question with the telling words of one good passage each.
+
+    Attributes:
+        index: where the passages are found.
+        number: how many queries, one for each of the first passages; fewer where fewer are found.
+        expansion_terms: how many stems a passage may add.
+    """
+
+    index: Bm25Index
+    number: int
+    expansion_terms: int = 10
+
+    async def queries(self, query: Query, meter: Meter) -> list[str]:
+        """The question with further words, for each passage."""
+        with meter.timed():
+            weights = query_weights(query.text)
+            return [self._query(query.text, weights, hit) for hit in self.index.search(weights, self.number)]
+
+    def _query(self, question: str, weights: Mapping[str, float], hit: Hit) -> str:
+        added = rm3(weights, [hit], expansion_terms=self.expansion_terms).keys() - weights.keys()
+        return " ".join([question, *sorted(added)])

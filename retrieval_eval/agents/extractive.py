@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges.types import Document
+from retrieval_eval.agents.generation import Written
 from retrieval_eval.agents.text import InverseDocumentFrequency, terms
 from retrieval_eval.documents.sentences import sentences
 
@@ -42,8 +43,8 @@ class ExtractiveGenerator:
     context_share: float = 0.4
     cutoff: float = 0.35
 
-    def generate(self, question: str, passages: Sequence[Document]) -> str:
-        """The picked sentences, separated by spaces; empty without passages."""
+    def generate(self, question: str, passages: Sequence[Document]) -> Written:
+        """The picked sentences, separated by spaces, and the passages that they stand in; empty without passages."""
         remaining = self._candidates(frozenset(terms(question)), passages)
         least = self.cutoff * max((candidate.relevance for candidate in remaining), default=0.0)
         remaining = [candidate for candidate in remaining if candidate.relevance >= least]
@@ -52,7 +53,9 @@ class ExtractiveGenerator:
             best = max(remaining, key=lambda candidate: (self._marginal(candidate, picked), _earliest(candidate)))
             remaining.remove(best)
             picked.append(best)
-        return " ".join(candidate.text for candidate in sorted(picked, key=lambda candidate: candidate.place))
+        picked.sort(key=lambda candidate: candidate.place)
+        cited = dict.fromkeys(candidate.place[0] + 1 for candidate in picked)
+        return Written(" ".join(candidate.text for candidate in picked), tuple(cited))
 
     def _candidates(self, wanted: frozenset[str], passages: Sequence[Document]) -> list[_Candidate]:
         found: list[_Candidate] = []
@@ -102,6 +105,6 @@ class LeadGenerator:
 
     max_sentences: int = 2
 
-    def generate(self, question: str, passages: Sequence[Document]) -> str:  # noqa: ARG002 the question is ignored on purpose
+    def generate(self, question: str, passages: Sequence[Document]) -> Written:  # noqa: ARG002 ignored on purpose
         """The first sentences; empty without passages."""
-        return " ".join(sentences(passages[0].text)[: self.max_sentences]) if passages else ""
+        return Written(" ".join(sentences(passages[0].text)[: self.max_sentences]), (1,)) if passages else Written("")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges.types import Document
-from retrieval_eval.agents.agent import Hit, best_first
+from retrieval_eval.agents.ranking import Hit, best_first
 from retrieval_eval.agents.text import document_terms, terms
 
 

@@ -4,90 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from judges.sections import RelativePath, Section, beside_file
-from judges.spec import Count, Positive
+from judges.spec import Count, Positive, Price
+from retrieval_eval.agents.embedding_spec import SECRET, Address, EmbeddingsSpec, refuse_foreign
 
 Kind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
 EXTRACTIVE = "extractive"
 """The generator that needs no model: it picks sentences of the passages."""
 
-_SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    from pathlib import Path
-
     return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
 
 
-def _usable_address(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"is not an address: {error}") from error
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("an address begins with http:// or https:// and names a host")
-    if parts.username is not None or any(_SECRET.search(name) for name, _ in parse_qsl(parts.query)):
-        raise ValueError("an address holds no key or password; send it in a header from the environment")
-    return url
+def _function_beside_file(given: str, info: ValidationInfo) -> str:
+    found = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", given)
+    if found is None:
+        raise ValueError("is written module:function or file.py:function")
+    return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
 
 
-Address = Annotated[str, AfterValidator(_usable_address)]
 PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
-
-
-class EmbeddingsSpec(Section):
-    """What turns texts into vectors."""
-
-    provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
-    """``openai``: any server with OpenAI's embeddings. ``transformers``: a local model, mean of its tokens.
-    ``minilm``: the packaged MiniLM of the ``dense`` extra. ``hashed``: hashed words, a stand-in that knows no meaning.
-    ``auto``: ``minilm`` where it is installed, else ``hashed``."""
-    model: str = ""
-    path: RelativePath | None = None
-    """``transformers``: a local model folder."""
-    base_url: Address | None = None
-    api_key_env: str | None = None
-    dimensions: Count | None = None
-    """``openai``: asked of models that can shorten their vectors."""
-    query_prefix: str = ""
-    """Put before each query, where the model was trained so (``query: ``)."""
-    document_prefix: str = ""
-    batch: Count = 64
-    concurrency: Count = 4
-    timeout_s: Positive = 60.0
-    max_attempts: Count = 6
-    usd_per_million_tokens: Annotated[float, Field(ge=0)] | None = None
-    device: str | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> EmbeddingsSpec:
-        if self.provider == "openai" and not self.model:
-            raise ValueError("provider 'openai' needs a 'model'")
-        if self.provider == "transformers" and not (self.model or self.path):
-            raise ValueError("provider 'transformers' needs a 'model' name or a 'path' to a local folder")
-        _refuse_foreign(self, f"provider {self.provider!r}", _OF_EMBEDDINGS, _OF_EMBEDDINGS[self.provider])
-        return self
-
-
-_OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
-    "openai": frozenset(
-        {"model", "base_url", "api_key_env", "dimensions", "timeout_s", "max_attempts", "usd_per_million_tokens"}
-        | {"concurrency"}
-    ),
-    "transformers": frozenset({"model", "path", "device"}),
-    "minilm": frozenset({"device"}),
-    "hashed": frozenset(),
-    "auto": frozenset(),
-}
-"""Keys that only some providers of embeddings have a use for."""
 
 
 class MappingSpec(Section):
@@ -158,12 +102,14 @@ class AgentSpec(Section):
     request: dict[str, Any] | None = None
     """``http``: the JSON to send, ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
     mapping: MappingSpec | None = None
+    price: Price | None = None
+    """Of the tokens that the mapping finds, where it finds no ``cost_usd``."""
     timeout_s: Positive = 120.0
     max_attempts: Count = 3
     concurrency: Count = 4
 
-    function: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")] | None = None
-    """``python``: ``module:function``, called with a query."""
+    function: Annotated[str, AfterValidator(_function_beside_file)] | None = None
+    """``python``: ``module:function`` or ``file.py:function``, called with a query."""
 
     answers: RelativePath | None = None
     """``file``: a table ``qid, answer[, agent]``."""
@@ -177,12 +123,16 @@ class AgentSpec(Section):
     @model_validator(mode="after")
     def _fits_kind(self) -> AgentSpec:
         own = _OF_KIND[self.kind]
-        _refuse_foreign(self, f"kind {self.kind!r}", _OF_KIND, own)
+        refuse_foreign(self, f"kind {self.kind!r}", _OF_KIND, own)
         for name in _REQUIRED[self.kind]:
             if getattr(self, name) in (None, ""):
                 raise ValueError(f"kind {self.kind!r} needs {name!r}")
         if "embeddings" in self.model_fields_set and self.retriever == "bm25":
             raise ValueError("'embeddings' goes with retriever 'dense' or 'hybrid'")
+        if "rrf_k" in self.model_fields_set and self.kind == "rag" and self.retriever != "hybrid":
+            raise ValueError("'rrf_k' goes with kind 'fusion' or retriever 'hybrid'")
+        if self.generator in (None, EXTRACTIVE) and {"prompt", "queries_prompt"} & self.model_fields_set:
+            raise ValueError("prompts go with a judge as 'generator'; the extractive one reads none")
         if self.passages > self.depth:
             raise ValueError(f"'passages' ({self.passages}) cannot be more than 'depth' ({self.depth})")
         if self.kind == "baseline" and self.generator == EXTRACTIVE:
@@ -200,14 +150,14 @@ class AgentSpec(Section):
                 raise ValueError(f"headers_env.{header}: name an environment variable; its value does not belong here")
         if self.request is None:
             return
-        if secret := next(filter(_SECRET.search, _names(self.request)), None):
+        if secret := next(filter(SECRET.search, _names(self.request)), None):
             raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
         if self.kind == "http" and not any("{query}" in text for text in _texts(self.request)):
             raise ValueError("request: no text holds {query}, so the agent would never see the question")
 
 
 _RETRIEVING = {"generator", "prompt", "retriever", "embeddings", "depth", "passages", "rrf_k"}
-_REMOTE = {"headers_env", "request", "mapping", "timeout_s", "max_attempts", "concurrency"}
+_REMOTE = {"headers_env", "request", "mapping", "price", "timeout_s", "max_attempts", "concurrency"}
 _OF_KIND: Mapping[str, frozenset[str]] = {
     "rag": frozenset(_RETRIEVING),
     "fusion": frozenset({*_RETRIEVING, "queries", "queries_prompt"}),
@@ -239,14 +189,6 @@ def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
 def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
     """Whether some agent searches, or takes texts from, a corpus."""
     return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
-
-
-def _refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[str]], own: frozenset[str]) -> None:
-    """A key that means nothing here is a misunderstanding, so it is not passed over."""
-    foreign = frozenset().union(*table.values()) - own
-    for name in sorted(foreign & section.model_fields_set):
-        users = ", ".join(repr(other) for other, keys in table.items() if name in keys)
-        raise ValueError(f"{what} has no use for {name!r}, which goes with {users}")
 
 
 def _names(value: Any) -> Iterator[str]:

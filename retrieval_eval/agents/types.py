@@ -55,7 +55,8 @@ class AgentReply:
         answer: never blank; citations stand in it as the agent wrote them.
         documents: what was retrieved, best first; empty where the agent does not tell or has no retrieval.
         citations: doc_ids of what the answer cites, each once, in the order of their first mention.
-        latency_s: seconds that the agent took, without what it waited for a turn or for an earlier, failed attempt.
+        latency_s: seconds that the agent took, without what it waited for a turn or for an earlier, failed attempt;
+            ``None`` where that is not known, as of a file.
         usage: tokens of all calls, embeddings of the query among them.
         calls: requests to models, or to the agent itself where it stands behind an address; failed attempts count.
         cost_usd: price of all calls, ``None`` where one is not known.
@@ -64,7 +65,7 @@ class AgentReply:
     answer: str
     documents: tuple[Retrieved, ...] = ()
     citations: tuple[str, ...] = ()
-    latency_s: float = 0.0
+    latency_s: float | None = 0.0
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     cost_usd: float | None = None

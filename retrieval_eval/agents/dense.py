@@ -1,0 +1,112 @@
+"""Dense retrieval: every document and every question as a vector, compared by cosine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from judges.types import Usage
+from retrieval_eval.agents.corpus import Corpus, searched_text
+from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
+from retrieval_eval.agents.embeddings.base import Embedder
+from retrieval_eval.agents.embeddings.cache import Kept, VectorCache
+from retrieval_eval.agents.meter import Meter
+from retrieval_eval.agents.ranking import Hit, top
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class DenseRetriever:
+    """Ranks the whole corpus, exactly. It is embedded with the first question; that is on no reply's account.
+
+    A question whose vector is kept counts with what it took when it was made: of agents that share it, one would
+    otherwise look slow and dear for having come first.
+
+    Args:
+        corpus: what is searched.
+        embedder: makes the vectors.
+        spec: prefixes, and how many texts are sent at once.
+        cache: keeps the vectors.
+
+    Attributes:
+        building: calls, tokens and dollars that the corpus took, as far as its vectors were not kept.
+    """
+
+    def __init__(self, corpus: Corpus, embedder: Embedder, spec: EmbeddingsSpec, cache: VectorCache) -> None:
+        self.building = Meter()
+        self._corpus, self._embedder, self._spec, self._cache = corpus, embedder, spec, cache
+        self._matrix: asyncio.Task[NDArray[np.float32]] | None = None
+        self._asked: dict[str, asyncio.Task[Kept]] = {}
+
+    async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
+        """At most ``depth`` passages for each question, as a ``Searcher`` gives them.
+
+        Raises:
+            ProviderError: a vector did not come about. If it is one of the corpus, nothing can be found in this run;
+                the next one goes on from those that are kept.
+        """
+        if self._matrix is None:
+            self._matrix = asyncio.create_task(self._embedded_corpus())
+        matrix = await asyncio.shield(self._matrix)
+        found = await asyncio.gather(*(self._question(question) for question in questions))
+        for kept in found:
+            _count(meter, kept.took or {})
+        with meter.timed():
+            return [self._ranked(matrix, kept.vector, depth) for kept in found]
+
+    def _ranked(self, matrix: NDArray[np.float32], vector: NDArray[np.float32], depth: int) -> list[Hit]:
+        return top(self._corpus.documents, matrix @ vector, depth)
+
+    async def _question(self, question: str) -> Kept:
+        """The question's vector, asked for once, however many want it."""
+        text = self._spec.query_prefix + question
+        if (kept := self._cache.find(text)) is not None and kept.took is not None:
+            return kept
+        task = self._asked.get(text)
+        if task is None:
+            task = self._asked[text] = asyncio.create_task(self._embedded_question(text))
+            task.add_done_callback(lambda _: self._asked.pop(text, None))
+        return await asyncio.shield(task)
+
+    async def _embedded_question(self, text: str) -> Kept:
+        meter = Meter()
+        (vector,) = await self._embedder.embed([text], meter)
+        kept = Kept(vector, asdict(meter))
+        self._cache.keep({text: kept})
+        return kept
+
+    async def _embedded_corpus(self) -> NDArray[np.float32]:
+        import numpy as np
+
+        texts = [self._spec.document_prefix + searched_text(document) for document in self._corpus.documents]
+        missing = list(dict.fromkeys(text for text in texts if self._cache.find(text) is None))
+        size, free = self._spec.batch, asyncio.Semaphore(self._spec.concurrency)
+
+        async def embed(batch: list[str]) -> None:
+            meter = Meter()
+            try:
+                async with free:
+                    vectors = await self._embedder.embed(batch, meter)
+            finally:
+                self.building.count(meter.usage, meter.calls, meter.cost_usd)
+            self._cache.keep({text: Kept(vector) for text, vector in zip(batch, vectors, strict=True)})
+
+        batches = [missing[start : start + size] for start in range(0, len(missing), size)]
+        ended = await asyncio.gather(*map(embed, batches), return_exceptions=True)
+        for error in ended:  # not before every batch has ended, so that none is paid for and lost
+            if error is not None:
+                raise error
+        return np.stack([kept.vector for text in texts if (kept := self._cache.find(text)) is not None])
+
+    async def close(self) -> None:
+        """Release what makes the vectors."""
+        await self._embedder.close()
+
+
+def _count(meter: Meter, took: Mapping[str, Any]) -> None:
+    meter.latency_s += took["latency_s"]
+    meter.count(Usage(**took["usage"]), took["calls"], took["cost_usd"])

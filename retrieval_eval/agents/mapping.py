@@ -1,0 +1,152 @@
+"""What an agent's JSON holds, by the expressions of its declaration. The JSON is untrusted."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judges.errors import ProviderError
+from judges.providers.endpoint import token_count
+from judges.providers.texts import storable
+from judges.types import Document, Usage
+from retrieval_eval.agents.generation import cited_numbers
+from retrieval_eval.agents.spec import MappingSpec
+from retrieval_eval.agents.types import Retrieved
+
+_MOST_DOCUMENTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What was found."""
+
+    answer: str
+    documents: tuple[Retrieved, ...]
+    citations: tuple[str, ...]
+
+
+def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> Mapped:
+    """Find answer, documents and citations.
+
+    Args:
+        body: the decoded JSON.
+        spec: where they are.
+        corpus: documents by id, for the texts of those that come as an id only.
+
+    Raises:
+        ProviderError: ``empty`` without an answer, ``contract`` where something is not what it must be.
+    """
+    answer = _answer(body, spec)
+    entries = _documents(body, spec, corpus)
+    told = None if spec.citations is None else _at(body, spec.citations)
+    ids = [entry.doc_id for entry in entries]
+    named = cited_numbers(answer, len(ids)) if told is None else told
+    return Mapped(answer, _ranked(entries), _citations(named, ids))
+
+
+def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:
+    """Tokens and dollars; ``None`` where the reply does not say, or says what is none.
+
+    Raises:
+        ProviderError: ``contract``, as for ``read_reply``.
+    """
+    dollars = None if spec.cost_usd is None else _number(_at(body, spec.cost_usd))
+    usage = Usage(_tokens(body, spec.input_tokens), None, _tokens(body, spec.output_tokens))
+    return usage, dollars if dollars is None or dollars >= 0 else None
+
+
+def _answer(body: Any, spec: MappingSpec) -> str:
+    answer = _at(body, spec.answer)
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
+        raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
+    if not isinstance(answer, str):
+        raise ProviderError("contract", f"what stands at {spec.answer!r} is not a text")
+    return storable(answer)
+
+
+def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> list[Document]:
+    """Documents in the order given; their scores are in ``metadata`` until they are ranked."""
+    given = None if spec.documents is None else _at(body, spec.documents)
+    if given is None:
+        return []
+    if not isinstance(given, list) or len(given) > _MOST_DOCUMENTS:
+        raise ProviderError("contract", f"what stands at {spec.documents!r} is no list of up to {_MOST_DOCUMENTS}")
+    return [_document(entry, number, spec, corpus) for number, entry in enumerate(given, start=1)]
+
+
+def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, Document]) -> Document:
+    if isinstance(entry, str):
+        entry = {spec.doc_id: entry} if entry in corpus else {spec.text: entry}
+        doc_id, text = entry.get(spec.doc_id), entry.get(spec.text)
+    else:
+        doc_id, text = _at(entry, spec.doc_id), _at(entry, spec.text)
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    if not isinstance(doc_id, str | None) or not isinstance(text, str | None) or not (doc_id or text):
+        raise ProviderError("contract", f"document {number} has neither an id at {spec.doc_id!r} nor a text")
+    known = corpus.get(doc_id or "")
+    text = storable(text or (known.text if known is not None else ""))
+    doc_id = storable(doc_id) if doc_id else "sha256-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    score, title = _number(_at(entry, spec.score)), _at(entry, spec.title)
+    metadata = {} if known is None else dict(known.metadata)
+    if isinstance(title, str) and title:
+        metadata["title"] = storable(title)
+    return Document(doc_id, text, metadata if score is None else {**metadata, _SCORE: repr(score)})
+
+
+_SCORE = "\0score"
+
+
+def _ranked(entries: Sequence[Document]) -> tuple[Retrieved, ...]:
+    """Each document once, at its first rank; several pieces of one are put together."""
+    pieces: dict[str, list[Document]] = {}
+    for entry in entries:
+        pieces.setdefault(entry.doc_id, []).append(entry)
+    ranked = []
+    for rank, (doc_id, own) in enumerate(pieces.items(), start=1):
+        text = "\n\n".join(dict.fromkeys(piece.text for piece in own if piece.text))
+        metadata = dict(own[0].metadata)
+        score = metadata.pop(_SCORE, None)
+        ranked.append(Retrieved(doc_id, text, rank, None if score is None else float(score), metadata))
+    return tuple(ranked)
+
+
+def _citations(named: Any, ids: Sequence[str]) -> tuple[str, ...]:
+    """Doc_ids, or numbers of the documents as they were listed; a number that no document has cites nothing."""
+    if not isinstance(named, list | tuple):
+        raise ProviderError("contract", "the citations are not a list")
+    found = []
+    for entry in named:
+        if isinstance(entry, str) and entry.strip():
+            found.append(storable(entry))
+        elif isinstance(entry, int) and not isinstance(entry, bool):
+            found += [ids[entry - 1]] if 1 <= entry <= len(ids) else []
+        else:
+            raise ProviderError("contract", "a citation is neither a doc_id nor a number of a document")
+    return tuple(dict.fromkeys(found))
+
+
+def _at(value: Any, expression: str) -> Any:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return jmespath.search(expression, value)
+    except JMESPathError as error:
+        problem = str(error).splitlines()[0]
+        raise ProviderError("contract", f"{expression!r} cannot be computed of the reply: {problem}") from None
+    except RecursionError:
+        raise ProviderError("contract", "the reply is nested too deeply") from None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) <= 1e300 and math.isfinite(value) else None
+
+
+def _tokens(body: Any, expression: str | None) -> int | None:
+    return None if expression is None else token_count({"count": _at(body, expression)}, "count")

@@ -1,0 +1,109 @@
+"""Agents behind an address: an OpenAI-compatible chat endpoint, or any server that takes and gives a JSON object."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from judges.errors import InputError, ProviderError
+from judges.pricing import cost_usd
+from judges.providers.endpoint import Endpoint, Target, with_extras
+from judges.types import Document, Query
+from retrieval_eval.agents.attempts import attempts
+from retrieval_eval.agents.mapping import read_reply, read_usage
+from retrieval_eval.agents.meter import Meter
+from retrieval_eval.agents.spec import AgentSpec, MappingSpec
+from retrieval_eval.agents.types import Reply
+
+CHAT_MAPPING = MappingSpec(
+    answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
+)
+"""Where a chat completion has its answer; Perplexity's, Azure's and others' citations need a mapping of one's own."""
+
+_PLACE = re.compile(r"\{(query|query_id)\}")
+
+
+class RemoteAgent:
+    """Posts the request with the query in it, and reads the reply by the mapping.
+
+    Redirects are not followed, keys come from the environment, and no message shows one.
+
+    Args:
+        name: the agent's.
+        spec: of kind ``endpoint`` or ``http``.
+        corpus: documents by id, for replies that give ids only.
+        identity: see ``Agent``.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> None:
+        """Prepare; nothing is sent.
+
+        Raises:
+            InputError: a variable that is to hold a header's value is not set, or holds what no header can carry.
+        """
+        self.name, self.identity = name, identity
+        self._spec, self._corpus = spec, corpus
+        headers = {header: _from_environment(variable) for header, variable in spec.headers_env.items()}
+        secrets = list(headers.values())
+        if spec.api_key_env is not None:
+            secrets.append(_from_environment(spec.api_key_env))
+            headers["Authorization"] = f"Bearer {secrets[-1]}"
+        # A header may hold more than its key, as in "Bearer KEY".
+        secrets += [word for value in secrets for word in value.split()]
+        url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
+        sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        known = tuple(sorted(set(secrets), key=len, reverse=True))
+        self._endpoint = Endpoint(Target(url, sent, name, known, spec.concurrency, spec.timeout_s))
+        self._mapping = spec.mapping or CHAT_MAPPING
+        self._request = _request(spec)
+        self._free = asyncio.Semaphore(spec.concurrency)
+
+    async def reply(self, query: Query) -> Reply:
+        """Ask the agent; what may succeed later is tried again."""
+        meter = Meter()
+        body = filled(self._request, query)
+        async with self._free:
+            try:
+                spec = self._spec
+                answer = await attempts(lambda: self._endpoint.post(body), spec.max_attempts, spec.timeout_s, meter)
+                usage, told = read_usage(answer.body, self._mapping)
+                meter.count(usage, 1, cost_usd(usage, spec.price) if told is None else told)
+                found = read_reply(answer.body, self._mapping, self._corpus)
+            except ProviderError as error:
+                return meter.failure(error)
+        return meter.reply(found.answer, found.documents, found.citations)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+
+def filled(request: Any, query: Query) -> Any:
+    """The request with ``{query}`` and ``{query_id}`` replaced in its texts, and nothing else changed."""
+    if isinstance(request, str):
+        values = {"query": query.text, "query_id": query.query_id}
+        return _PLACE.sub(lambda match: values[match[1]], request)
+    if isinstance(request, dict):
+        return {name: filled(value, query) for name, value in request.items()}
+    return [filled(value, query) for value in request] if isinstance(request, list) else request
+
+
+def _request(spec: AgentSpec) -> dict[str, Any]:
+    if spec.kind == "http":
+        return dict(spec.request or {})
+    chat = {"model": spec.model, "messages": [{"role": "user", "content": "{query}"}]}
+    return with_extras(chat, spec.request or {})
+
+
+def _from_environment(variable: str) -> str:
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise InputError(f"set the environment variable {variable}")
+    if not (value.isascii() and value.isprintable()):
+        raise InputError(f"the value of {variable} holds characters that no header can carry; set it again")
+    return value
