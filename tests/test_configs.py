@@ -27,8 +27,9 @@ def dummy_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_a_configuration_loads_and_can_be_planned(path: Path) -> None:
     planned = plan(load_config(path))
-    assert planned.rows
+    assert planned.rows or planned.agents
     assert all(row.wanted and row.calls for row in planned.rows)
+    assert all(row.wanted and not row.known for row in planned.agents)
     assert planned.cost_usd is not None, "the price of every judge is known"
     assert not any("cannot be opened" in note for note in planned.notes) or path.name == "local-model.yaml"
 

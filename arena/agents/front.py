@@ -44,12 +44,12 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 
 
 def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str, Front]:
-    """By price, the front of all agents that have a rating and that price; none where fewer than two have."""
+    """By price, the front of all agents that have a rating and that price; none where the price is everybody's."""
     found = {}
     for price in (LATENCY, COST):
         prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
         points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
-        if len(points) > 1:
+        if len({price for _, price in points.values()}) > 1:
             found[price] = Front(price, points, pareto_front(points))
     return found
 

@@ -41,7 +41,7 @@ def of_tournament(config: Config) -> SynthConfig:
     """What a tournament's configuration says of synthetic queries.
 
     Raises:
-        ConfigError: nothing.
+        ConfigError: it says nothing.
     """
     if config.synth is None:
         raise ConfigError(f"{config.name}: the configuration has no section 'synth'")
