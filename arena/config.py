@@ -357,6 +357,18 @@ class Config(Section):
         """Where the queries are: files that are named, else the one that ``synth`` writes."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
+    def queries(self) -> list[Path]:
+        """The same, to be read.
+
+        Raises:
+            InputError: the queries are to be made first.
+        """
+        if not self.data.queries and self.synth is not None and not self.synth.out.is_file():
+            raise InputError(
+                f"{self.synth.out}: not written yet; 'ragarena run CONFIG --stage synth' makes the queries"
+            )
+        return self.query_files
+
     def judges_in_use(self) -> list[str]:
         """Names of the judges that some stage asks, in the order of the stages, each once."""
         stages = [

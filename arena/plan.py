@@ -107,6 +107,8 @@ def plan(config: Config) -> Plan:
     if store is not None:
         store.close()
     notes += agent_notes(config, agents)
+    if config.synth is not None:
+        notes.append("what models are asked to make queries is not counted; 'ragarena synth CONFIG' does that stage")
     if to_come := _to_come(config, data):
         notes.append(
             f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "

@@ -44,7 +44,7 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Datas
         agents: its agents, where they have been opened already.
     """
     section = config.data
-    data = load_dataset(config.query_files, section.documents, section.answers)
+    data = load_dataset(config.queries(), section.documents, section.answers)
     if config.agents:
         data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:

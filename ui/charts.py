@@ -19,6 +19,8 @@ Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
 _POINT: Final = "#0072B2"
 """Blue of the palette by Okabe and Ito, told apart with every kind of colour vision, on light and dark ground."""
 _WHISKER: Final = "#8a8f98"
+_NAME: Final = "#6f7682"
+"""Grey that can be read on light and on dark ground."""
 _LABEL_WIDTH: Final = 160
 """Pixels given to an agent's name before it is cut."""
 _LABELLED: Final = 14
@@ -76,7 +78,7 @@ def front_chart(front: Front) -> alt.LayerChart:
     title = "Median latency, seconds" if front.price == LATENCY else "Mean cost of a query, US dollars"
     scale = alt.Scale(zero=False, nice=True, padding=24)
     base = alt.Chart(frame).encode(
-        x=alt.X("price:Q", scale=scale, axis=alt.Axis(title=title, tickCount=6)),
+        x=alt.X("price:Q", scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(title=title, tickCount=6)),
         y=alt.Y("rating:Q", scale=scale, axis=alt.Axis(title="Bradley-Terry rating, points", tickCount=6)),
         tooltip=[
             alt.Tooltip("agent:N", title="Agent"),
@@ -89,7 +91,7 @@ def front_chart(front: Front) -> alt.LayerChart:
     steps = on_front.mark_line(color=_WHISKER, interpolate="step-after", strokeDash=[5, 4]).encode(order="price:Q")
     others = base.transform_filter("!datum.front").mark_point(color=_WHISKER, size=90, opacity=1)
     best = on_front.mark_point(color=_POINT, filled=True, size=110, opacity=1)
-    names = base.mark_text(align="left", dx=9, dy=-7, limit=_LABEL_WIDTH).encode(text="agent:N")
+    names = base.mark_text(align="left", dx=9, dy=-7, limit=_LABEL_WIDTH, color=_NAME).encode(text="agent:N")
     return alt.layer(steps, others, best, names).properties(height=300)
 
 

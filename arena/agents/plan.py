@@ -50,7 +50,7 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
         InputError: queries, corpus or agents cannot be used.
     """
     opened = open_agents(config)
-    queries = [query.text for query in load_dataset(config.query_files).queries.values()]
+    queries = [query.text for query in load_dataset(config.queries()).queries.values()]
     wanted = {agent.name: [Asked(agent.identity, query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents

@@ -16,7 +16,7 @@ from arena.dataset import SHARED, Dataset
 from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.agents.types import AgentReply
+from retrieval_eval.agents.types import AgentFailure, AgentReply
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
@@ -74,6 +74,18 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
         outcomes = AgentReplies(store).outcomes(missing)
         causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
         found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
+    return found
+
+
+def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[tuple[str, str, AgentFailure]]:
+    """Agent, query_id and failure of every answer that an agent was asked for in vain; arguments as of ``owed``."""
+    found = []
+    for agent in settings.get("agents", ()):
+        asked = {query_id: Asked(agent["identity"], query.text) for query_id, query in data.queries.items()}
+        replies = AgentReplies(store).replies(list(asked.values()))
+        for query_id, each in asked.items():
+            if isinstance(reply := replies.get(each), AgentFailure):
+                found.append((agent["name"], query_id, reply))
     return found
 
 

@@ -40,7 +40,7 @@ def run_agents(
     """
     if not config.agents:
         raise InputError("the configuration has no section 'agents'")
-    files = load_dataset(config.query_files, config.data.documents, config.data.answers)
+    files = load_dataset(config.queries(), config.data.documents, config.data.answers)
     stop = Stop()
     opened = open_agents(config, stop, trace)
     require_fit(files, opened.declared)

@@ -10,6 +10,7 @@ import typer
 
 from judges.errors import CAUSES, InputError
 from judges.types import JudgeFailure, Task
+from retrieval_eval.agents.types import AGENT_CAUSES
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -32,7 +33,7 @@ def failures(
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, with whole replies")] = False,
 ) -> None:
-    """List what failed and why: counts per cause and judge, then each with its last reply.
+    """List what failed and why: counts per cause and judge, then each with its last reply; and answers agents owe.
 
     Of a store that holds several tournaments, all of them. 'ragarena run' asks most causes again by itself, the others
     with --retry-failed.
@@ -48,12 +49,12 @@ def failures(
     else:
         store = Store.open(source)
         names = store.tournaments()
-    _require("--cause", cause or (), CAUSES)
+    _require("--cause", cause or (), AGENT_CAUSES)
     _require("--judge", judge or (), _judges(store, names) if judge else ())
     found = [
         entry
         for name in names
-        for entry in _failed(store, name)
+        for entry in [*_failed_agents(store, name), *_failed(store, name)]
         if (not cause or entry["cause"] in cause) and (not judge or entry["judge"] in judge)
     ]
     store.close()
@@ -74,6 +75,27 @@ def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 def _judges(store: Store, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
+
+
+def _failed_agents(store: Store, tournament: str) -> list[Entry]:
+    from arena.agents.replies import failures as failures_of_agents
+
+    found = failures_of_agents(store, store.dataset(tournament), store.settings(tournament))
+    return [
+        {
+            "tournament": tournament,
+            "task": "agents",
+            "judge": "",
+            "qid": query_id,
+            "item": agent,
+            "cause": failure.cause,
+            "meaning": AGENT_CAUSES.get(failure.cause, failure.cause),
+            "message": failure.message,
+            "reply": None,
+            "calls": failure.calls,
+        }
+        for agent, query_id, failure in found
+    ]
 
 
 def _failed(store: Store, tournament: str) -> list[Entry]:
@@ -102,7 +124,7 @@ def _print(found: Sequence[Entry], *, several: bool) -> None:
     if found:
         _print_counts(found)
     for entry in found:
-        place = f"{entry['task']} {entry['judge']} {entry['qid']} {entry['item']}"
+        place = " ".join(filter(None, (entry["task"], entry["judge"], entry["qid"], entry["item"])))
         whose = f"{entry['tournament']}: " if several else ""
         output.print(printable(f"{whose}{place}: {entry['cause']}: {entry['message']}"))
         if entry["reply"]:

@@ -77,6 +77,9 @@ def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: An
         assert board["costs"]["agents"]["x"]["missing"] == {}
         table = cli("leaderboard", config)
         assert "agent y: 2 of 8 queries answered (" in table.out
+        listed = json.loads(cli("failures", config, "--json").out)
+        assert {(entry["task"], entry["item"]) for entry in listed} == {("agents", "y")}
+        assert {entry["qid"] for entry in listed} == faults.keys()
 
         script.clear()  # the agent is mended
         before = Counter(asked(call) for call in server.calls)

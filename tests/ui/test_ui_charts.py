@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from arena.agents.front import Front
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
-from ui.charts import matrix_chart, matrix_frame, ratings_chart
+from ui.charts import front_chart, matrix_chart, matrix_frame, ratings_chart
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -74,3 +75,13 @@ def test_names_are_values_and_never_expressions_fields_or_titles() -> None:
     for layer in chart["layer"]:
         assert layer["encoding"]["y"].pop("sort") == [HOSTILE]
     assert HOSTILE not in json.dumps(chart)
+
+
+def test_a_front_has_every_agent_and_joins_those_that_nobody_beats() -> None:
+    points = {HOSTILE: (1100.0, 2.0), "fast": (1000.0, 0.5), "poor": (900.0, 3.0)}
+    chart = front_chart(Front("latency_s", points, (HOSTILE, "fast"))).to_dict()
+    (rows,) = chart["datasets"].values()
+    assert {row["agent"]: row["front"] for row in rows} == {HOSTILE: True, "fast": True, "poor": False}
+    assert {row["agent"]: (row["rating"], row["price"]) for row in rows} == points
+    assert chart["layer"][0]["encoding"]["x"]["axis"]["title"] == "Median latency, seconds"
+    assert HOSTILE not in json.dumps(chart["layer"])

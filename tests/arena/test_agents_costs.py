@@ -1,0 +1,75 @@
+"""What answers took: over those that say so, with how many they are, and never 0 where nobody knows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from arena.agents.costs import agent_costs
+from arena.dataset import Dataset
+from judges.types import Answer, Query
+from tests.support.agents import write_config
+
+QUERIES = [f"q{number}" for number in range(4)]
+
+
+def answered(*answers: tuple[str, str, dict[str, str]]) -> Dataset:
+    return Dataset(
+        {query: Query(query, f"What is {query}?") for query in QUERIES},
+        answers={(query, agent): Answer(query, agent, "So.", took) for query, agent, took in answers},
+    )
+
+
+def test_figures_are_over_the_answers_that_have_them() -> None:
+    data = answered(
+        ("q0", "x", {"latency_s": "1", "cost_usd": "0.01"}),
+        ("q1", "x", {"latency_s": "3", "output_tokens": "20"}),
+        ("q2", "x", {"latency_s": "soon", "cost_usd": "-1"}),
+    )
+    (own,) = agent_costs(data, {})
+    assert (own.answered, own.queries) == (3, 4)
+    assert (own.latency_s.value, own.latency_s.known, own.latency_p95_s) == (2.0, 2, 2.9)
+    assert (own.cost_usd.value, own.cost_usd.known) == (0.01, 1)
+    assert (own.output_tokens.value, own.output_tokens.known) == (20.0, 1)
+    assert (own.input_tokens.value, own.input_tokens.known) == (None, 0)
+
+
+def test_an_agent_that_answered_nothing_is_there_with_its_causes() -> None:
+    costs = agent_costs(answered(("q0", "x", {})), {"x": {"timeout": 3}, "dead": {"connection": 4}})
+    assert [(own.agent, own.answered, own.missing, own.known) for own in costs] == [
+        ("dead", 0, {"connection": 4}, False),
+        ("x", 1, {"timeout": 3}, False),
+    ]
+
+
+def from_files(folder: Path, rows: str) -> Path:
+    (folder / "answers.csv").write_text(rows)
+    return write_config(folder, {}, QUERIES, data={"queries": "queries.csv", "answers": "answers.csv"})
+
+
+def test_answers_in_files_without_figures_are_said_to_be_unknown(cli: Any, tmp_path: Path) -> None:
+    rows = "qid,agent,answer\n" + "".join(f"{q},{agent},{agent} on {q}.\n" for q in QUERIES for agent in "xy")
+    ended = cli("run", from_files(tmp_path, rows))
+    assert ended.status == 0
+    assert "latency, tokens and cost of the answers are not known\n" in ended.out
+    board = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)
+    assert board["costs"]["agents"]["x"]["latency_s"] == {"median": None, "p95": None, "known": 0}
+    assert "latency_median_s" not in cli("leaderboard", tmp_path / "asked.db", "--format", "csv").out
+
+
+def test_figures_of_files_are_in_every_format(cli: Any, tmp_path: Path) -> None:
+    rows = "qid,agent,answer,latency_s,cost_usd\n"
+    rows += "".join(f"{q},x,A long answer about What is {q}.,2.0,0.0004\n" for q in QUERIES)
+    rows += "".join(f"{q},y,Short.,0.5,\n" for q in QUERIES[:3])
+    ended = cli("run", from_files(tmp_path, rows))
+    assert ended.status == 0, "what files lack, nobody can be asked for"
+    assert "agent y: 3 of 4 queries answered\n" in ended.out
+    store = tmp_path / "asked.db"
+    flat = {row["agent"]: row for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))}
+    assert (flat["x"]["latency_median_s"], flat["x"]["cost_usd"], flat["x"]["cost_known"]) == ("2.0", "0.0004", "4")
+    assert (flat["y"]["answered"], flat["y"]["queries"], flat["y"]["cost_usd"]) == ("3", "4", "")
+    assert "0.0004" in cli("leaderboard", store, "--format", "md").out.replace("\\", "")
+    assert "<td>0.0004</td>" in cli("leaderboard", store, "--format", "html").out
