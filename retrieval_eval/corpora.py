@@ -49,17 +49,6 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     return found
 
 
-def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
-    """Stream all documents of corpora, in the forms that ``fetch_documents`` reads.
-
-    Raises:
-        DataError: as there, for every line.
-        MissingExtraError: as there.
-    """
-    for source in sources:
-        yield from map(document_of, _rows(source, None))
-
-
 def document_of(row: Row) -> Document:
     """The document of a row with ``did`` and ``document``."""
     metadata = {
@@ -72,16 +61,14 @@ def document_of(row: Row) -> Document:
     return Document(row.identifier("did"), row.text("document"), metadata)
 
 
-def _rows(source: Path | str, wanted: Set[str] | None) -> Iterator[Row]:
-    """The wanted rows, all where nothing is said."""
+def _rows(source: Path | str, wanted: Set[str]) -> Iterator[Row]:
     if (name := irds.dataset_name(source)) is not None:
         return irds.document_rows(name, wanted, ALIASES)
     path = Path(source)
     kind = known_format(path)
     if kind is None or (kind == "tsv" and not has_header(path, ALIASES)):
-        pairs = read_pairs(path, "did", "document")
-        return pairs if wanted is None else (row for row in pairs if row.values["did"] in wanted)
-    return read_rows(path, ("did", "document"), ALIASES, None if wanted is None else Only("did", wanted))
+        return (row for row in read_pairs(path, "did", "document") if row.values["did"] in wanted)
+    return read_rows(path, ("did", "document"), ALIASES, Only("did", wanted))
 
 
 def _host(url: str) -> str:

@@ -33,10 +33,8 @@ def qrels_rows(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]
     return _rows(name, "qrels", lambda dataset: dataset.qrels_iter(), aliases)
 
 
-def document_rows(name: str, wanted: Set[str] | None, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Those documents wanted that the dataset has, from its index; all where nothing is said, see ``topic_rows``."""
-    if wanted is None:
-        return _rows(name, "docs", lambda dataset: dataset.docs_iter(), aliases)
+def document_rows(name: str, wanted: Set[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Those documents wanted that the dataset has, from its index, see ``topic_rows``."""
     return _rows(name, "docs", lambda dataset: dataset.docs_store().get_many_iter(sorted(wanted)), aliases)
 
 

@@ -71,13 +71,13 @@ def retrieve(
     from judges.errors import InputError, ProviderError
     from retrieval_eval.agents.corpus import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
-    from retrieval_eval.corpora import read_corpus
+    from retrieval_eval.corpora import read_corpora
     from retrieval_eval.topics import read_topics
     from retrieval_eval.trec_files import write_run
 
     spec = _embeddings(embeddings, model, model_path, base_url, api_key_env)
     topics = list(read_topics(queries).values())
-    searched = Corpus.of(read_corpus(corpus))
+    searched = Corpus.of(read_corpora(corpus))
     library = Library(searched, cache)
     searcher = library.retriever(retriever.value, spec, rrf_k)
     tag = retriever.value
