@@ -7,11 +7,26 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from arena.synth.section import SynthSection
 from judges.criteria import DEFAULT_CRITERIA
 from judges.errors import ConfigError, InputError
 from judges.pairwise import ReferenceOptions
-from judges.sections import RelativePath, Section, beside_file, load_section, nearest
+from judges.sections import (
+    JudgeNames,
+    Paths,
+    PromptName,
+    RelativePath,
+    Section,
+    as_list,
+    beside_file,
+    each_once,
+    load_section,
+    nearest,
+)
 from judges.spec import JudgeSpec
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
+from retrieval_eval.documents.passages import PassagesSection
+from retrieval_eval.documents.types import Limits
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.irds import dataset_name
 from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
@@ -19,28 +34,9 @@ from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
 Count = Annotated[int, Field(ge=1)]
 
 
-def _as_list(given: object) -> object:
-    return [given] if isinstance(given, str) else given
-
-
-def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    folder = (info.context or {}).get("folder")
-    is_file = name.endswith((".yaml", ".yml"))
-    return str(folder / Path(name).expanduser()) if is_file and folder is not None else name
-
-
 def _store_beside_file(store: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder")
     return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
-
-
-def _each_once(names: list[str]) -> list[str]:
-    for name in names:
-        if not name.strip():
-            raise ValueError("a name is empty")
-        if names.count(name) > 1:
-            raise ValueError(f"{name!r} is named twice")
-    return names
 
 
 def _known_measures(names: list[str]) -> list[str]:
@@ -56,30 +52,26 @@ def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
     return source if dataset_name(source) is not None else beside_file(source, info)
 
 
-Paths = Annotated[list[RelativePath], BeforeValidator(_as_list)]
-Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(_as_list)]
+Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(as_list)]
 """Files, or ``irds:NAME`` for datasets of ir_datasets."""
-JudgeNames = Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_each_once)]
-PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
+AgentName = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
 StoreName = Annotated[str, AfterValidator(_store_beside_file)]
 
 
 class DataSection(Section):
-    """Files of queries, documents and answers, TREC runs, the corpus of their documents, qrels; one or a list each."""
+    """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
 
-    queries: Sources
+    queries: Sources = Field(default_factory=list)
+    """Where absent, those that ``synth`` makes."""
     documents: Paths = Field(default_factory=list)
     answers: Paths = Field(default_factory=list)
     runs: Paths = Field(default_factory=list)
     corpus: Sources = Field(default_factory=list)
+    """Tables of documents; folders, and files in formats that people read, are cut into passages."""
+    passages: PassagesSection = PassagesSection(by="paragraph")
+    limits: Limits = Limits()
     qrels: Sources = Field(default_factory=list)
     """Relevance labels of people, which the judges' are held against."""
-
-    @model_validator(mode="after")
-    def _corpus_is_for_runs(self) -> DataSection:
-        if self.corpus and not self.runs:
-            raise ValueError("'corpus' has the documents of 'runs', and there are none")
-        return self
 
 
 class RetrievalSection(Section):
@@ -92,7 +84,7 @@ class RetrievalSection(Section):
     """Only documents up to this rank of each agent; all when absent."""
     combine: Literal["majority", "median", "mean"] = "majority"
     """What several judges' labels of one document come to."""
-    measures: Annotated[list[str], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
+    measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None
     """By ir_measures' names; chosen by the prompt's scale when absent."""
@@ -165,7 +157,7 @@ class CriteriaSection(Section):
             raise ValueError("'scale' goes from a lower to a higher whole number")
         if not self.names:
             raise ValueError("'names' is empty")
-        _each_once(list(self.names))
+        each_once(list(self.names))
         return self
 
 
@@ -314,6 +306,10 @@ class Config(Section):
     store: StoreName
     data: DataSection
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
+    agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
+    """Systems that are asked for answers, besides those whose answers are in files."""
+    synth: SynthSection | None = None
+    """How queries are made of documents."""
     retrieval: RetrievalSection | None = None
     pairwise: PairwiseSection | None = None
     criteria: CriteriaSection | None = None
@@ -323,9 +319,24 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
-        for name in self.judges_in_use():
+        synth = self.synth.judges() if self.synth is not None else []
+        for name in [*self.judges_in_use(), *synth, *judges_of_agents(self.agents.values())]:
             if name not in self.judges:
                 raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
+        return self
+
+    @model_validator(mode="after")
+    def _queries_come_from_somewhere(self) -> Config:
+        if not self.query_files:
+            raise ValueError("data: say where the queries are with 'queries', or have them made with a section 'synth'")
+        return self
+
+    @model_validator(mode="after")
+    def _corpus_is_searched(self) -> Config:
+        if self.data.corpus and not (self.data.runs or needs_corpus(self.agents.values())):
+            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents that search, and there are none")
+        if needs_corpus(self.agents.values()) and not self.data.corpus:
+            raise ValueError("data: agents search documents; say where they are with 'corpus'")
         return self
 
     @model_validator(mode="after")
@@ -340,6 +351,11 @@ class Config(Section):
                 "declare a judge without"
             )
         return self
+
+    @property
+    def query_files(self) -> list[Path]:
+        """Where the queries are: files that are named, else the one that ``synth`` writes."""
+        return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     def judges_in_use(self) -> list[str]:
         """Names of the judges that some stage asks, in the order of the stages, each once."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
+from arena.agents.board import CostBoard, cost_board
+from arena.agents.replies import owed
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
@@ -53,7 +55,8 @@ class Leaderboard:
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
         retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
-        complete: whether every want has a judgment.
+        costs: what the answers took, and which agents owe some.
+        complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
     tournament: str
@@ -70,11 +73,13 @@ class Leaderboard:
     exam: ExamBoard | None = None
     nuggets: NuggetBoard | None = None
     retrieval: RetrievalBoard | None = None
+    costs: CostBoard = field(default_factory=CostBoard)
 
     @property
     def complete(self) -> bool:
-        """Whether every want has a judgment."""
-        return all(stage.judged == stage.wanted for stage in self.coverage.values())
+        """Whether every want has a judgment, and every agent that is asked here has answered every query."""
+        judged = all(stage.judged == stage.wanted for stage in self.coverage.values())
+        return judged and self.costs.complete
 
     @property
     def withheld(self) -> bool:
@@ -105,9 +110,10 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = _rating_settings(settings)
     several = len({game.judge for game in games}) > 1
+    ratings = rate(games, how, lengths=lengths) if games else None
     return Leaderboard(
         name,
-        rate(games, how, lengths=lengths) if games else None,
+        ratings,
         rate_by_judge(games, how, lengths=lengths) if several else {},
         _criteria(outcomes.get(Task.CRITERIA, ()), settings),
         {task: coverage(found) for task, found in outcomes.items()},
@@ -120,6 +126,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         exam_board(store, name, lambda task: samples.get(task, ())),
         _nuggets(nugget_results(store, name), how),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
+        cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from arena.agents.plan import PlannedAgent, agent_notes, plan_agents
 from arena.config import Config
+from arena.dataset import Dataset
 from arena.nuggets.lists import to_be_asked
 from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting
@@ -16,7 +18,7 @@ from judges.errors import InputError
 from judges.identity import judgment_id
 from judges.pricing import FREE, list_checked, price_of
 from judges.providers import Provider, open_provider
-from judges.types import Prompt, Task
+from judges.types import Answer, Prompt, Task
 
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
@@ -24,6 +26,7 @@ SECONDS_PER_CALL = 2.0
 """Assumed latency of one call, to turn calls into time."""
 
 _CHUNK = 256
+_OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 @dataclass(slots=True)
@@ -55,15 +58,17 @@ class PlannedCalls:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All stages; ``notes`` say what the figures assume."""
+    """All stages, and the agents that are asked before them; ``notes`` say what the figures assume."""
 
     rows: list[PlannedCalls]
     notes: list[str]
+    agents: list[PlannedAgent] = field(default_factory=list)
 
     @property
     def cost_usd(self) -> float | None:
         """The sum, ``None`` as soon as one price is not known."""
         costs = [row.cost_usd for row in self.rows if row.calls]
+        costs += [row.cost_usd for row in self.agents if row.calls != 0]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
@@ -73,7 +78,9 @@ def plan(config: Config) -> Plan:
     Raises:
         InputError: data or prompts cannot be used.
     """
-    prompting = Prompting(config, load_data(config), assume_relevant=True)
+    agents, opened = plan_agents(config) if config.agents else ([], None)
+    data = load_data(config, None if opened is None else opened.declared)
+    prompting = Prompting(config, data, assume_relevant=True)
     prompting.check()
     notes = [
         f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
@@ -99,7 +106,30 @@ def plan(config: Config) -> Plan:
     rows = _rows(config, prompting, providers, store, notes)
     if store is not None:
         store.close()
-    return Plan(rows, notes)
+    notes += agent_notes(config, agents)
+    if to_come := _to_come(config, data):
+        notes.append(
+            f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "
+            f"{to_come[1]:,} more games and grades, and the documents that agents will have retrieved; "
+            "'ragarena run CONFIG --stage agents', then plan again"
+        )
+    return Plan(rows, notes, agents)
+
+
+def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
+    """How many answers agents owe, and how many judgments of answers that will make; ``None`` where none is owed."""
+    owed = {
+        (query_id, agent): Answer(query_id, agent, "")
+        for query_id in data.queries
+        for agent in config.agents
+        if (query_id, agent) not in data.answers
+    }
+    if not owed:
+        return None
+    whole = Prompting(config, replace(data, answers={**data.answers, **owed}), assume_relevant=True)
+    now = Prompting(config, data, assume_relevant=True)
+    more = [sum(want.task in _OF_ANSWERS for want in each.wants()) for each in (whole, now)]
+    return len(owed), more[0] - more[1]
 
 
 def _known_labels(prompting: Prompting, providers: Mapping[str, Provider | None], store: Store) -> Labels:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
+from arena.agents.corpus import tables_of
+from arena.agents.declared import Declared, open_agents
+from arena.agents.replies import with_replies
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
@@ -18,7 +21,7 @@ from arena.prompting import Prompting
 from arena.retrieval import check_measures
 from arena.run_files import with_runs
 from arena.runtime.feed import Lookup
-from arena.runtime.interrupts import stopping_on_ctrl_c
+from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
 from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.samples import combinations
 from arena.stages import StageRunner
@@ -33,13 +36,26 @@ _TIE_OF_EQUALS = Judgment(
 )
 
 
-def load_data(config: Config) -> Dataset:
-    """The data a configuration names."""
+def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Dataset:
+    """The data a configuration names: its files, and what the store knows of its agents' replies.
+
+    Args:
+        config: the tournament.
+        agents: its agents, where they have been opened already.
+    """
     section = config.data
-    data = load_dataset(section.queries, section.documents, section.answers)
+    data = load_dataset(config.query_files, section.documents, section.answers)
+    if config.agents:
+        data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:
-        data = with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+        data = with_runs(
+            data, section.runs, tables_of(section.corpus), config.retrieval.depth if config.retrieval else None
+        )
     return with_qrels(data, section.qrels) if section.qrels else data
+
+
+def _declared(config: Config) -> list[Declared]:
+    return open_agents(config).declared if config.agents else []
 
 
 def run(
@@ -47,6 +63,7 @@ def run(
     progress: Progress,
     *,
     data: Dataset | None = None,
+    agents: Sequence[Declared] | None = None,
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -58,7 +75,8 @@ def run(
     Args:
         config: the tournament.
         progress: is told of every want.
-        data: in place of the files that the configuration names.
+        data: in place of the files and replies that the configuration names.
+        agents: its agents, where they have been opened already.
         only: the stages to do; all when ``None``. Earlier results of the others stay in use.
         retry_failed: also ask again where the last reply was outside its contract.
         trace: is told of every call.
@@ -67,7 +85,8 @@ def run(
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    data = load_data(config) if data is None else data
+    agents = _declared(config) if agents is None else agents
+    data = load_data(config, agents) if data is None else data
     prompting = Prompting(config, data)
     if prompting.nuggets is None and not any(True for _ in prompting.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
@@ -75,7 +94,7 @@ def run(
     if config.retrieval is not None and config.retrieval.measures is not None:
         check_measures(config.retrieval.measures, data)
     asked = [task for task in prompting.tasks() if only is None or task in only]
-    settings = stored_settings(config, prompting)
+    settings = stored_settings(config, prompting, agents)
     stop = Stop()
     judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in config.judges_in_use()}
     store = Store.create(config.store)
@@ -90,9 +109,7 @@ def run(
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
         runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
-        return asyncio.run(_judge(runner, wants, lookup, stop))
-    except BaseExceptionGroup as group:
-        raise _first(group) from group
+        return run_to_end(_judge(runner, wants, lookup, stop))
     finally:
         store.close()
 
@@ -125,12 +142,7 @@ def _settled_memory() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _first(group: BaseException) -> BaseException:
-    """What went wrong first in tasks that ran together."""
-    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
-
-
-def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
+def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Declared] = ()) -> dict[str, Any]:
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
     deciding = {
         "provider",
@@ -154,6 +166,8 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     for task, section in sections.items():
         if task in named:
             settings[section]["prompt"] = named[task]
+    if agents:
+        settings["agents"] = [asdict(agent) for agent in agents]
     if config.nuggets is not None:
         settings["nuggets"] = nugget_settings(config.nuggets, named)
     if prompting.exam is not None:

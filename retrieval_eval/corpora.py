@@ -49,6 +49,21 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     return found
 
 
+def read_corpora(sources: Iterable[Path | str]) -> list[Document]:
+    """All documents of corpora, as ``fetch_documents`` reads them; of two with one id the first counts.
+
+    Raises:
+        DataError: a file cannot be read, lacks the columns, or has a line that is broken.
+        MissingExtraError: ir_datasets is named and not installed.
+    """
+    found: dict[str, Document] = {}
+    for source in sources:
+        for row in _rows(source, None):
+            document = document_of(row)
+            found.setdefault(document.doc_id, document)
+    return list(found.values())
+
+
 def document_of(row: Row) -> Document:
     """The document of a row with ``did`` and ``document``."""
     metadata = {
@@ -61,14 +76,15 @@ def document_of(row: Row) -> Document:
     return Document(row.identifier("did"), row.text("document"), metadata)
 
 
-def _rows(source: Path | str, wanted: Set[str]) -> Iterator[Row]:
+def _rows(source: Path | str, wanted: Set[str] | None) -> Iterator[Row]:
+    """The rows of a corpus, those with the wanted ids where there are any."""
     if (name := irds.dataset_name(source)) is not None:
         return irds.document_rows(name, wanted, ALIASES)
     path = Path(source)
     kind = known_format(path)
     if kind is None or (kind == "tsv" and not has_header(path, ALIASES)):
-        return (row for row in read_pairs(path, "did", "document") if row.values["did"] in wanted)
-    return read_rows(path, ("did", "document"), ALIASES, Only("did", wanted))
+        return (row for row in read_pairs(path, "did", "document") if wanted is None or row.values["did"] in wanted)
+    return read_rows(path, ("did", "document"), ALIASES, None if wanted is None else Only("did", wanted))
 
 
 def _host(url: str) -> str:

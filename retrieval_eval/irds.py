@@ -33,8 +33,10 @@ def qrels_rows(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]
     return _rows(name, "qrels", lambda dataset: dataset.qrels_iter(), aliases)
 
 
-def document_rows(name: str, wanted: Set[str], aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Those documents wanted that the dataset has, from its index, see ``topic_rows``."""
+def document_rows(name: str, wanted: Set[str] | None, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Those documents wanted that the dataset has, from its index, or all of them; see ``topic_rows``."""
+    if wanted is None:
+        return _rows(name, "docs", lambda dataset: dataset.docs_iter(), aliases)
     return _rows(name, "docs", lambda dataset: dataset.docs_store().get_many_iter(sorted(wanted)), aliases)
 
 

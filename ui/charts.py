@@ -9,6 +9,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from arena.agents.costs import LATENCY
+from arena.agents.front import Front
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
 
@@ -58,6 +60,37 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
     )
     layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points)
     return layers.properties(height=alt.Step(34))
+
+
+def front_chart(front: Front) -> alt.LayerChart:
+    """Rating against what an answer takes; agents on the front are filled and joined by steps.
+
+    The best agents are in the upper left corner.
+    """
+    frame = pd.DataFrame(
+        [
+            {"agent": agent, "rating": rating, "price": price, "front": agent in front.agents}
+            for agent, (rating, price) in front.points.items()
+        ]
+    )
+    title = "Median latency, seconds" if front.price == LATENCY else "Mean cost of a query, US dollars"
+    scale = alt.Scale(zero=False, nice=True, padding=24)
+    base = alt.Chart(frame).encode(
+        x=alt.X("price:Q", scale=scale, axis=alt.Axis(title=title, tickCount=6)),
+        y=alt.Y("rating:Q", scale=scale, axis=alt.Axis(title="Bradley-Terry rating, points", tickCount=6)),
+        tooltip=[
+            alt.Tooltip("agent:N", title="Agent"),
+            alt.Tooltip("rating:Q", title="Rating", format=".1f"),
+            alt.Tooltip("price:Q", title=title, format=".3~g"),
+            alt.Tooltip("front:N", title="On the front"),
+        ],
+    )
+    on_front = base.transform_filter("datum.front")
+    steps = on_front.mark_line(color=_WHISKER, interpolate="step-after", strokeDash=[5, 4]).encode(order="price:Q")
+    others = base.transform_filter("!datum.front").mark_point(color=_WHISKER, size=90, opacity=1)
+    best = on_front.mark_point(color=_POINT, filled=True, size=110, opacity=1)
+    names = base.mark_text(align="left", dx=9, dy=-7, limit=_LABEL_WIDTH).encode(text="agent:N")
+    return alt.layer(steps, others, best, names).properties(height=300)
 
 
 def matrix_frame(matrix: WinMatrix, order: Sequence[str], counted: Counted) -> pd.DataFrame:

@@ -15,11 +15,11 @@ import streamlit as st
 
 from arena import samples
 from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
+from arena.leaderboard import Leaderboard, leaderboard
+from arena.matrix import tournament_wins
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
-from arena.ratings.counts import WinMatrix, win_matrix
-from arena.ratings.games import reconcile
+from arena.ratings.counts import WinMatrix
 from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
@@ -118,8 +118,7 @@ def nuggets(source: Source) -> NuggetResults | None:
 def wins(source: Source) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
     with closing(Store.open(source.location)) as store:
-        verdicts = list(game_verdicts(outcomes(store, source.tournament, Task.PAIRWISE)))
-    return win_matrix(reconcile(verdicts, win_and_tie=win_and_tie(settings(source)))) if verdicts else None
+        return tournament_wins(store, source.tournament)
 
 
 def _written(location: str) -> int:

@@ -63,19 +63,28 @@ def leaderboard(
     below_coverage: Annotated[
         bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
     ] = False,
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
+    ] = False,
 ) -> None:
     """Print the leaderboard of what has been judged so far.
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
+    from arena.cli.matrix_output import print_matrix
     from arena.cli.render import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
+    from arena.matrix import agents_in_order, tournament_wins, win_percentages
 
     store, name = open_tournament(source, tournament)
     board = make_leaderboard(store, name, below_coverage=below_coverage)
+    wins = tournament_wins(store, name) if matrix and board.ratings is not None else None
     store.close()
-    print_leaderboard(board, form.value)
+    if wins is None:
+        print_leaderboard(board, form.value)
+    else:
+        print_matrix(win_percentages(wins, agents_in_order(board)), form.value)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from judges.types import Task
-
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind
 
@@ -66,9 +64,9 @@ class Bars:
             console=errors,
             disable=not shown,
         )
-        self._ids: dict[Task, TaskID] = {}
-        self._failed: dict[Task, int] = {}
-        self._cost: dict[Task, float] = {}
+        self._ids: dict[str, TaskID] = {}
+        self._failed: dict[str, int] = {}
+        self._cost: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
         self._progress.start()
@@ -77,17 +75,19 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def begin(self, task: Task, wanted: int) -> None:
-        """A stage begins."""
+    def begin(self, task: str, wanted: int) -> None:
+        """A stage, or an agent's turn, begins."""
         self._failed[task], self._cost[task] = 0, 0.0
-        self._ids[task] = self._progress.add_task(task.value, total=wanted, failed=0, rate="-", cost=dollars(0))
+        self._ids[task] = self._progress.add_task(
+            printable(str(task)), total=wanted, failed=0, rate="-", cost=dollars(0)
+        )
 
-    def more(self, task: Task, wanted: int) -> None:
+    def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""
         ident = self._ids[task]
         self._progress.update(ident, total=(self._progress.tasks[ident].total or 0) + wanted)
 
-    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
         """One more want is settled."""
         self._failed[task] += kind == "failed"
         self._cost[task] += cost_usd or 0.0

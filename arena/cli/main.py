@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (tournament, failures, board, metrics, qrels, nuggets, exam, bank, pool, agents, data, page):
+for group in (tournament, agents, failures, board, metrics, qrels, nuggets, exam, bank, pool, data, page):
     group.register(app)
 
 

@@ -45,7 +45,9 @@ def _columns(rows: Sequence[Row]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.2f}" if isinstance(value, float) else printable(str(value))
+    if isinstance(value, float):
+        return f"{value:.2g}" if 0 < abs(value) < 0.1 else f"{value:.2f}"
+    return "" if value is None else printable(str(value))
 
 
 def _print_markdown_row(cells: Sequence[str]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
+from arena.agents.plan import PlannedAgent
 from arena.cli.console import dollars, errors, output, print_json, printable
+from arena.cli.cost_output import print_costs
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.nugget_output import print_nugget_board
@@ -67,17 +69,34 @@ def print_rated(rated: RatedTable, form: str) -> None:
 
 
 def print_plan(plan: Plan) -> None:
-    """Write a plan as a table with its assumptions below."""
+    """Write a plan as tables with its assumptions below."""
+    if plan.agents:
+        _print_planned_agents(plan.agents)
+        output.print()
     headings = ["wanted", "known", "identical", "calls", "tokens\nin", "tokens\nout", "cost", "time"]
     rows = []
     for row in plan.rows:
         numbers = (row.wanted, row.known, row.identical, row.calls, row.input_tokens, row.output_tokens)
         cells = [f"{number:,}" for number in numbers] + [dollars(row.cost_usd), _duration(row.seconds)]
         rows.append([row.task.value, row.judge, *cells])
-    print_table(["stage", "judge"], headings, rows)
+    if rows:
+        print_table(["stage", "judge"], headings, rows)
     output.print(f"total {dollars(plan.cost_usd)}")
     for note in plan.notes:
         output.print(f"- {printable(note)}")
+
+
+def _print_planned_agents(agents: Sequence[PlannedAgent]) -> None:
+    headings = ["queries", "known", "calls", "tokens\nin", "tokens\nout", "cost", "time"]
+    rows = []
+    for row in agents:
+        counts = [_count(number) for number in (row.wanted, row.known, row.calls, row.input_tokens, row.output_tokens)]
+        rows.append([row.agent, *counts, dollars(row.cost_usd), _duration(row.seconds)])
+    print_table(["agent"], headings, rows)
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
 
 
 def _print_board(board: Leaderboard) -> None:
@@ -105,6 +124,7 @@ def _print_board(board: Leaderboard) -> None:
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
+    print_costs(board.costs)
     _print_coverage(board)
 
 
@@ -143,6 +163,8 @@ def _print_coverage(board: Leaderboard) -> None:
     for name, judge in board.settings.get("judges", {}).items():
         if judge["provider"] == "lexical":
             output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))
+    for note in dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"]):
+        output.print(printable(f"note: {note}"))
 
 
 def _adaptive_line(state: AdaptiveState) -> str:

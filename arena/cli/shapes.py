@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from arena.cli.console import rounded
+from arena.cli.cost_shapes import cost_columns, costs_json
 from arena.cli.exam_shapes import score_json
 from arena.cli.nugget_shapes import NO_MEANS, nugget_means, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
@@ -47,6 +48,7 @@ def board_json(board: Leaderboard) -> Row:
             "shortfall": _shortfall_json(board),
             "failures": dict(board.causes),
             "complete": board.complete,
+            "costs": costs_json(board.costs),
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "retrieval": retrieval_json(board.retrieval),
@@ -151,6 +153,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
         row.update(agent_columns(board.retrieval, row["agent"]))
+        row.update(cost_columns(board.costs, row["agent"]))
     return [rounded(row) for row in rows]
 
 

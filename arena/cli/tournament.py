@@ -14,6 +14,7 @@ from judges.errors import InputError
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
+    from arena.cli.trace import Trace
     from arena.config import Config
     from arena.runtime.ledger import RunSummary
 
@@ -68,7 +69,12 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
     planned = make_plan(load_config(config))
     if as_json:
         print_json(
-            {"stages": [asdict(row) for row in planned.rows], "cost_usd": planned.cost_usd, "notes": planned.notes}
+            {
+                "agents": [asdict(row) for row in planned.agents],
+                "stages": [asdict(row) for row in planned.rows],
+                "cost_usd": planned.cost_usd,
+                "notes": planned.notes,
+            }
         )
     else:
         print_plan(planned)
@@ -77,6 +83,8 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
 class Stage(StrEnum):
     """The stages of a tournament; a judge has tasks besides."""
 
+    SYNTH = "synth"
+    AGENTS = "agents"
     RELEVANCE = Task.RELEVANCE.value
     PAIRWISE = Task.PAIRWISE.value
     CRITERIA = Task.CRITERIA.value
@@ -86,7 +94,7 @@ class Stage(StrEnum):
     @property
     def tasks(self) -> tuple[Task, ...]:
         """What a judge does in it."""
-        several = {Stage.EXAM: EXAM_TASKS, Stage.NUGGETS: NUGGET_TASKS}
+        several = {Stage.SYNTH: (), Stage.AGENTS: (), Stage.EXAM: EXAM_TASKS, Stage.NUGGETS: NUGGET_TASKS}
         return several[self] if self in several else (Task(self.value),)
 
 
@@ -104,31 +112,59 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge what is missing, rate, and print the leaderboard.
+    """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
 
     Ctrl-C finishes what is in flight; a second one stops at once. Run again to go on. Exit status 3: something is
     missing or failed, and the output says what.
     """
-    from arena import tournament
-    from arena.cli.console import Bars, errors
     from arena.cli.trace import traced_to
     from arena.config import load_config
 
     loaded = load_config(config)
-    only = [task for each in stage for task in each.tasks] if stage else None
-    _require_stages(loaded, stage or ())
-    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
-        summary = tournament.run(loaded, bars, only=only, retry_failed=retry_failed, trace=trace)
-    print_summary(summary)
-    _print_board(loaded, as_json=as_json)
-    if not summary.complete:
+    stages = tuple(stage or ())
+    _require_stages(loaded, stages)
+    with traced_to(log_json) as trace:
+        _run(loaded, stages, retry_failed=retry_failed, trace=trace, as_json=as_json)
+
+
+def _run(
+    config: Config, stages: Sequence[Stage], *, retry_failed: bool, trace: Trace | None = None, as_json: bool = False
+) -> None:
+    from arena import tournament
+    from arena.cli.agents_run import ask_agents
+    from arena.cli.console import Bars, errors
+    from arena.cli.made_queries import make_queries
+
+    whole, answering = True, None
+    if config.synth is not None and (not stages or Stage.SYNTH in stages):
+        whole = make_queries(config, retry_failed=retry_failed, trace=trace)
+    if config.agents and (not stages or Stage.AGENTS in stages):
+        answering = ask_agents(config, retry_failed=retry_failed, trace=trace)
+        whole = whole and answering.complete
+        if answering.interrupted or not (answering.answers or config.data.answers):
+            raise typer.Exit(INCOMPLETE)
+    if not stages or any(stage.tasks for stage in stages):
+        only = [task for each in stages for task in each.tasks] if stages else None
+        with Bars(shown=errors.is_terminal) as bars:
+            summary = tournament.run(
+                config,
+                bars,
+                agents=None if answering is None else answering.declared,
+                only=only,
+                retry_failed=retry_failed,
+                trace=trace,
+            )
+        print_summary(summary)
+        _print_board(config, as_json=as_json)
+        whole = whole and summary.complete
+    if not whole:
         raise typer.Exit(INCOMPLETE)
 
 
 def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
     for stage in asked:
         section = "retrieval" if stage is Stage.RELEVANCE else stage.value
-        if getattr(config, section) is None:
+        if not getattr(config, section):
             raise InputError(f"--stage {stage.value}: the configuration has no section {section!r}")
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from arena.runtime.ledger import Ledger
-from arena.runtime.writer import prompt_label
 from arena.store import Result, Runner, Store, Wanted
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
@@ -21,6 +20,11 @@ _FEWEST, _MOST = 16, 64
 """Wants looked up together: enough to spare the store, few enough to share the work with another process."""
 _POLL_S = 0.5
 """How often to look for what another process is judging."""
+
+
+def prompt_label(prompt: Prompt) -> str:
+    """``name@version``, as the store keeps it."""
+    return f"{prompt.name}@{prompt.version}"
 
 
 class Prompter(Protocol):

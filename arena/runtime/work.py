@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
+from typing import TypeAlias
 
-from arena.runtime.feed import Feed, Lookup
+from arena.runtime.feed import Feed, Lookup, prompt_label
 from arena.runtime.ledger import Ledger, Progress
-from arena.runtime.writer import Writer
-from arena.store import BEAT_S, Result, Wanted, chunks
-from judges.errors import StoreError
+from arena.runtime.writer import Writer, write_while
+from arena.store import Result, Wanted, chunks
+from judges.judge import Request
 from judges.runtime import judge_all
 from judges.types import Judgment, Task
 
 _LOOKED_UP_AT_ONCE = 256
+
+_Judged: TypeAlias = tuple[Task, str, Result]
+"""A result as the store keeps it, with its task and its prompt's name and version."""
 
 
 class Work:
@@ -71,31 +74,21 @@ class Work:
         Raises:
             StoreError: the store cannot be read or written.
         """
-        store, runner = self.lookup.store, self.lookup.runner
-        try:
-            store.beat(runner)
-            await self._judge(beside)
-        finally:
-            with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
-                store.leave(runner)
+        store = self.lookup.store
+        writer: Writer[_Judged] = Writer(
+            store.save, lambda judged: self.ledger.settle(judged[2]), lambda judged: judged[2].calls
+        )
+        await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
 
-    async def _judge(self, beside: Coroutine[None, None, None] | None) -> None:
-        writer = Writer(self.lookup.store, self.ledger.settle)
-        try:
-            async with asyncio.TaskGroup() as group:
-                endless = [group.create_task(writer.work()), group.create_task(self._beat())]
-                driving = None if beside is None else group.create_task(beside)
-                await judge_all(self._feeds, self.lookup.judges, writer.put)
-                await writer.finish()
-                if driving is not None:
-                    await driving
-                for task in endless:
-                    task.cancel()
-        except BaseException as problem:
-            lost = writer.rescue()
-            if lost and (error := _store_error(problem)) is not None:
-                raise StoreError(f"{error}; replies that came and could not be kept: {lost}") from problem
-            raise
+    async def _judge(self, writer: Writer[_Judged], beside: Coroutine[None, None, None] | None) -> None:
+        async def put(_judge: str, request: Request, result: Result) -> None:
+            await writer.put((request.prompt.task, prompt_label(request.prompt), result))
+
+        async with asyncio.TaskGroup() as group:
+            if beside is not None:
+                group.create_task(beside)
+            await judge_all(self._feeds, self.lookup.judges, put)
+            await writer.finish()
 
     async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
         """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
@@ -117,16 +110,3 @@ class Work:
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             results.update((entry.want, known) for entry, known in self.lookup.known(chunk))
         return list(results.items())
-
-    async def _beat(self) -> None:
-        """Tell other processes on the store that this one is at work."""
-        while True:
-            await asyncio.sleep(BEAT_S)
-            await asyncio.to_thread(self.lookup.store.beat, self.lookup.runner)
-
-
-def _store_error(problem: BaseException) -> StoreError | None:
-    """The store's error among those of tasks that ran together."""
-    if isinstance(problem, BaseExceptionGroup):
-        return next(filter(None, map(_store_error, problem.exceptions)), None)
-    return problem if isinstance(problem, StoreError) else None

@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
 
-from arena.store import Result, Store
+from arena.store import BEAT_S, Runner, Store
 from judges.errors import StoreError
-from judges.judge import Request
-from judges.types import Prompt, Task
 
 _GATHERED_S = 0.01
 """How long results are gathered before they are committed together: a commit each would cost more than the call."""
 _BACKLOG = 256
 """Results that may wait before whoever brings one is held back."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    """A result on its way into the store."""
-
-    task: Task
-    label: str
-    result: Result
+Entry = TypeVar("Entry")
 
 
-class Writer:
+class Writer(Generic[Entry]):
     """Commits results as they come: what has arrived within a hundredth of a second, or while the last commit ran.
 
-    Judges go on meanwhile, unless the store falls behind: a process killed at any moment loses the calls in flight and
+    Calls go on meanwhile, unless the store falls behind: a process killed at any moment loses the calls in flight and
     the replies of the last few milliseconds.
 
     Args:
-        store: where to.
+        save: puts results into the store; runs in a thread.
         settled: told of each result once it is committed.
+        calls: how many calls a result took.
     """
 
-    def __init__(self, store: Store, settled: Callable[[Result], None]) -> None:
-        self._store, self._settled = store, settled
-        self._arrived: asyncio.Queue[_Arrived] = asyncio.Queue(_BACKLOG)
-        self._writing: list[_Arrived] = []
+    def __init__(
+        self, save: Callable[[Sequence[Entry]], None], settled: Callable[[Entry], None], calls: Callable[[Entry], int]
+    ) -> None:
+        self._save, self._settled, self._calls = save, settled, calls
+        self._arrived: asyncio.Queue[Entry] = asyncio.Queue(_BACKLOG)
+        self._writing: list[Entry] = []
         self._unkept = 0
 
-    async def put(self, _judge: str, request: Request, result: Result) -> None:
+    async def put(self, entry: Entry) -> None:
         """Take a result; waits while the store is behind."""
-        self._unkept += result.calls > 0
-        await self._arrived.put(_Arrived(request.prompt.task, prompt_label(request.prompt), result))
+        self._unkept += self._calls(entry) > 0
+        await self._arrived.put(entry)
 
     async def work(self) -> None:
         """Write until cancelled.
@@ -61,8 +56,8 @@ class Writer:
                 self._writing.append(self._arrived.get_nowait())
             await asyncio.to_thread(self._save, self._writing)
             for entry in self._writing:
-                self._unkept -= entry.result.calls > 0
-                self._settled(entry.result)
+                self._unkept -= self._calls(entry) > 0
+                self._settled(entry)
                 self._arrived.task_done()
             self._writing = []
 
@@ -72,20 +67,56 @@ class Writer:
         while not self._arrived.empty():
             rest.append(self._arrived.get_nowait())
         try:
-            self._save(rest)
+            if rest:
+                self._save(rest)
         except StoreError:
             return self._unkept
-        return self._unkept - sum(entry.result.calls > 0 for entry in rest)
-
-    def _save(self, entries: list[_Arrived]) -> None:
-        if entries:
-            self._store.save([(entry.task, entry.label, entry.result) for entry in entries])
+        return self._unkept - sum(self._calls(entry) > 0 for entry in rest)
 
     async def finish(self) -> None:
         """Wait until everything that has arrived is committed."""
         await self._arrived.join()
 
 
-def prompt_label(prompt: Prompt) -> str:
-    """``name@version``, as the store keeps it."""
-    return f"{prompt.name}@{prompt.version}"
+async def write_while(store: Store, runner: Runner, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
+    """Do work that puts results into a writer until it ends and all are kept; other processes see that it goes on.
+
+    Raises:
+        StoreError: the store cannot be read or written. Says how many replies were lost by that.
+    """
+    try:
+        store.beat(runner)
+        await _write_while(store, runner, writer, work)
+    finally:
+        work.close()  # where it never began
+        with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
+            store.leave(runner)
+
+
+async def _write_while(store: Store, runner: Runner, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            endless = [group.create_task(writer.work()), group.create_task(_beat(store, runner))]
+            await work
+            await writer.finish()
+            for task in endless:
+                task.cancel()
+    except BaseException as problem:
+        lost = writer.rescue()
+        if lost and (error := _store_error(problem)) is not None:
+            raise StoreError(f"{error}; replies that came and could not be kept: {lost}") from problem
+        raise
+
+
+async def _beat(store: Store, runner: Runner) -> None:
+    """Tell other processes on the store that this one is at work."""
+    while True:
+        await asyncio.sleep(BEAT_S)
+        await asyncio.to_thread(store.beat, runner)
+
+
+def _store_error(problem: BaseException) -> StoreError | None:
+    """The store's error among those of tasks that ran together."""
+    if isinstance(problem, BaseExceptionGroup):
+        return next(filter(None, map(_store_error, problem.exceptions)), None)
+    return problem if isinstance(problem, StoreError) else None

@@ -18,6 +18,7 @@ from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.dataset import Dataset
 from arena.store import runners
+from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.engine import open_engine, sqlite_path
 from arena.store.migrations import bring_up_to_date
 from arena.store.rows import (
@@ -43,9 +44,21 @@ from arena.store.runners import BEAT_S, Runner
 from judges.errors import InputError, StoreError
 from judges.types import Answer, Document, Query, Retrieved, Task
 
-__all__ = ["BEAT_S", "IDENTICAL", "Result", "Runner", "Store", "Wanted", "chunks", "sqlite_path"]
+__all__ = [
+    "ANSWERED",
+    "BEAT_S",
+    "IDENTICAL",
+    "AgentReplies",
+    "Asked",
+    "Result",
+    "Runner",
+    "Store",
+    "Wanted",
+    "chunks",
+    "sqlite_path",
+]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 IDENTICAL = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 

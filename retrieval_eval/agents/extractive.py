@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from judges.types import Document
 from retrieval_eval.agents.generation import Written
-from retrieval_eval.agents.text import InverseDocumentFrequency, sentences, terms
+from retrieval_eval.agents.text import InverseDocumentFrequency, terms
+from retrieval_eval.documents.sentences import sentences
 
 
 @dataclass(frozen=True, slots=True)

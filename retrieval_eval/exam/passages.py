@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from judges.types import Answer
+from retrieval_eval.documents.spans import cut, words
 
 MOST_WORDS = 400
-
-_WORD = re.compile(r"\S+")
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
-_SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f][\"'\u201d\u2019)\\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +32,11 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
     Raises:
         ValueError: ``most_words`` is less than 1.
     """
-    if most_words < 1:
-        raise ValueError(f"a passage has one word at least, not {most_words}")
-    words = [match.span() for match in _WORD.finditer(answer.text)]
-    found: list[Passage] = []
-    first = 0
-    while first < len(words):
-        last = _last_word(answer.text, words, first, most_words)
-        start, end = words[first][0], words[last][1]
-        passage_id = passage_id_of(answer.query_id, answer.agent, len(found) + 1)
-        found.append(Passage(passage_id, answer.query_id, answer.agent, answer.text[start:end], start, end))
-        first = last + 1
-    return tuple(found)
+    names = answer.query_id, answer.agent
+    return tuple(
+        Passage(passage_id_of(*names, number), *names, answer.text[start:end], start, end)
+        for number, (start, end) in enumerate(cut(answer.text, words(answer.text), most_words), start=1)
+    )
 
 
 def passage_id_of(query_id: str, agent: str, number: int) -> str:
@@ -63,14 +52,3 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
         return None
     origin = unquote(query_id), unquote(agent), int(number)
     return origin if passage_id_of(*origin) == passage_id else None
-
-
-def _last_word(text: str, words: list[tuple[int, int]], first: int, most_words: int) -> int:
-    """Number of the passage's last word: the rest, or the last place to cut that leaves at most ``most_words``."""
-    full = first + most_words - 1
-    if full >= len(words) - 1:
-        return len(words) - 1
-    window = range(full, first - 1, -1)
-    between = (place for place in window if _PARAGRAPH.search(text, words[place][1], words[place + 1][0]))
-    behind = (place for place in window if _SENTENCE_END.search(text, *words[place]))
-    return next(between, next(behind, full))

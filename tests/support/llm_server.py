@@ -76,7 +76,7 @@ Script = Callable[[Call], Reply]
 
 
 def steady_judge(call: Call) -> Reply:
-    """A judge that replies the same to the same request, within the schema it is given; vectors where those are asked."""
+    """A judge that replies the same to the same request, within its schema; vectors where those are asked."""
     if call.path.endswith("/embeddings"):
         return Reply(body=steady_vectors(call.body))
     return Reply(text=steady_text(call.body))

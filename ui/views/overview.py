@@ -16,6 +16,7 @@ from judges.types import Task
 from ui import data, text
 from ui.charts import ratings_chart
 from ui.conclusion import Kind, conclude
+from ui.views.costs import show_costs
 from ui.views.health import show_health
 
 STAGES: Mapping[Task, str] = {
@@ -64,6 +65,7 @@ def show(source: data.Source) -> None:
         _show_criteria(board)
     if board.exam is not None:
         _show_exam(board.exam)
+    show_costs(board.costs)
     _show_coverage(board)
     if board.ratings is not None and board.ratings.judge_health is not None:
         show_health(board.ratings.judge_health)
@@ -224,7 +226,14 @@ def _say_what_is_missing(board: Leaderboard) -> None:
     if not board.coverage:
         st.info("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
         return
-    if board.complete:
+    if gaps := [own for own in board.costs.gaps if own.missing]:
+        owed = sum(own.queries - own.answered for own in gaps)
+        st.warning(
+            f"**Answers are missing:** {owed:,}, of {len(gaps)} of the agents; the table below says whose. "
+            "Games are played where both agents answered. `ragarena run` asks again.",
+            icon=":material/warning:",
+        )
+    if all(stage.judged == stage.wanted for stage in board.coverage.values()):
         return
     failed = sum(stage.failed for stage in board.coverage.values())
     left = sum(stage.left for stage in board.coverage.values())
@@ -276,6 +285,7 @@ def _show_remarks(board: Leaderboard) -> None:
     for name, judge in board.settings.get("judges", {}).items():
         if judge.get("provider") == "lexical":
             remarks.append(f"Judge {name} is a baseline that compares words, not a language model.")
+    remarks += dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
     if remarks:
         st.subheader("Before you believe these figures", anchor=False)
         for number, remark in enumerate(remarks):

@@ -1,0 +1,1 @@
+"""Agents under test: asked for what is missing, and what their answers took."""

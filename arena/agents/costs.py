@@ -1,0 +1,111 @@
+"""What agents' answers took: seconds, tokens and dollars, and on how many queries there is an answer at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from arena.dataset import Dataset
+from judges.types import Answer
+
+LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
+
+Causes: TypeAlias = Mapping[str, int]
+"""How often an agent had no answer for which cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure over some of an agent's answers: ``known`` of them have it, none makes ``value`` None."""
+
+    value: float | None
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCosts:
+    """What one agent's answers took. A figure that an answer does not have is left out and counted, never 0.
+
+    Attributes:
+        queries: of the tournament.
+        answered: of these, with an answer.
+        missing: why it has no answer where we asked it ourselves.
+        latency_s: median seconds an answer took.
+        latency_p95_s: their 95th percentile.
+        cost_usd: mean dollars an answer cost.
+        input_tokens, output_tokens: mean tokens an answer took.
+    """
+
+    agent: str
+    queries: int
+    answered: int
+    latency_s: Figure
+    latency_p95_s: float | None
+    cost_usd: Figure
+    input_tokens: Figure
+    output_tokens: Figure
+    missing: Causes = field(default_factory=dict)
+
+    @property
+    def known(self) -> bool:
+        """Whether any answer has any figure."""
+        return any(one.known for one in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
+
+
+def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts, ...]:
+    """What each agent's answers took, by name.
+
+    The figures are those that an answer carries as metadata: a table of answers may have the columns ``latency_s``,
+    ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
+
+    Args:
+        data: of the tournament.
+        failed: agents that we ask, with the causes of the answers they owe.
+    """
+    answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
+    for (_, agent), answer in data.answers.items():
+        answers[agent].append(answer)
+    return tuple(
+        _costs(agent, own, len(data.queries), failed.get(agent, {}))
+        for agent, own in answers.items()
+        if own or agent in failed
+    )
+
+
+def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes) -> AgentCosts:
+    import numpy as np
+
+    own = list(answers)
+    latencies = _values(own, LATENCY)
+    median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
+    return AgentCosts(
+        agent,
+        queries,
+        len(own),
+        Figure(median, len(latencies)),
+        p95,
+        _mean(own, COST),
+        _mean(own, TOKENS_IN),
+        _mean(own, TOKENS_OUT),
+        dict(missing),
+    )
+
+
+def _mean(answers: Iterable[Answer], name: str) -> Figure:
+    values = _values(answers, name)
+    return Figure(math.fsum(values) / len(values) if values else None, len(values))
+
+
+def _values(answers: Iterable[Answer], name: str) -> list[float]:
+    return [value for answer in answers if (value := _number(answer.metadata.get(name))) is not None]
+
+
+def _number(text: str | None) -> float | None:
+    """The figure; ``None`` for what is none, which a column of that name may hold by chance."""
+    try:
+        value = math.nan if text is None else float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None

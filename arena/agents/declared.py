@@ -1,0 +1,86 @@
+"""The agents that a configuration declares: built, and as what decides their replies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from arena.agents.corpus import ReadCorpus, read_corpus
+from arena.config import Config
+from arena.store import sqlite_path
+from judges.judge import Judge, Stop
+from judges.types import CallTrace
+from retrieval_eval.agents.build import build_agents
+from retrieval_eval.agents.corpus import Corpus
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
+from retrieval_eval.agents.types import Agent
+
+_TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_k", "queries", "ask", "model"}
+"""What of a declaration goes into the store; no path, address or variable name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One agent as a tournament knows it.
+
+    Attributes:
+        identity: hash of everything that decides its replies.
+        settings: what of its declaration is told.
+        notes: what a reader of its results must know.
+    """
+
+    name: str
+    identity: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A configuration's agents, ready to be asked; nothing was sent yet.
+
+    Attributes:
+        agents: in the order of the file.
+        judges: those that generate for them.
+        corpus: what they search, ``None`` where none does.
+    """
+
+    agents: list[Agent]
+    judges: dict[str, Judge]
+    corpus: ReadCorpus | None
+    declared: list[Declared]
+
+    async def close(self) -> None:
+        """Release agents and judges."""
+        for agent in self.agents:
+            await agent.close()
+        for judge in self.judges.values():
+            await judge.close()
+
+
+def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None) -> Opened:
+    """The agents that a configuration declares.
+
+    Raises:
+        InputError: one cannot be used, or the corpus cannot.
+    """
+    specs = config.agents
+    named = judges_of_agents(specs.values())
+    judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in named}
+    corpus = read_corpus(config.data) if needs_corpus(specs.values()) else None
+    searched = None if corpus is None else Corpus.of(corpus.documents)
+    agents = build_agents(specs, judges, searched, cache=_cache(config))
+    return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
+
+
+def _declared(agent: Agent, spec: AgentSpec) -> Declared:
+    settings = spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
+    return Declared(agent.name, agent.identity, settings, agent.notes)
+
+
+def _cache(config: Config) -> Path | None:
+    """Where embeddings are kept, beside the store."""
+    path = sqlite_path(config.store)
+    return None if path is None else path.with_name(f"{path.name}.embeddings")

@@ -1,0 +1,128 @@
+"""Quality against what it takes: which agents nobody beats in both, and what that means where quality ties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from arena.agents.costs import COST, LATENCY, AgentCosts
+from arena.ratings.results import AgentRating
+
+_NAMED = 5
+"""Agents named in a sentence; the others are counted."""
+_SHORT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The Pareto front of rating and one price.
+
+    Attributes:
+        price: ``latency_s``, the median, or ``cost_usd``, the mean of an answer.
+        points: of every agent that has both: its Bradley-Terry rating and its price.
+        agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
+    """
+
+    price: str
+    points: Mapping[str, tuple[float, float]]
+    agents: tuple[str, ...]
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """The points that no other one dominates, best quality first, equal points by name.
+
+    Args:
+        points: (quality, price) by name. One dominates another if it is at least as good and costs at most as much,
+            and is better in one of the two.
+    """
+    front: list[str] = []
+    for name, point in sorted(points.items(), key=lambda entry: (-entry[1][0], entry[1][1], entry[0])):
+        if not front or point[1] < points[front[-1]][1] or point == points[front[-1]]:
+            front.append(name)
+    return tuple(front)
+
+
+def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str, Front]:
+    """By price, the front of all agents that have a rating and that price; none where fewer than two have."""
+    found = {}
+    for price in (LATENCY, COST):
+        prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
+        points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
+        if len(points) > 1:
+            found[price] = Front(price, points, pareto_front(points))
+    return found
+
+
+def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
+    """What the fronts say, a sentence each; then of agents that cannot be told apart, which is cheaper or faster."""
+    return (*(_front_words(front) for front in found.values()), *_tie_words(rows, found))
+
+
+def money(dollars: float) -> str:
+    """A price per query, with two digits that count at least."""
+    return f"${dollars:.{_decimals(dollars, 2)}f}"
+
+
+def seconds(value: float) -> str:
+    """A latency; short ones in ms, with two digits that count."""
+    return f"{value:.2f} s" if value >= _SHORT_S else f"{1000 * value:.{_decimals(1000 * value, 0)}f} ms"
+
+
+def _decimals(value: float, fewest: int) -> int:
+    return max(fewest, 1 - math.floor(math.log10(value))) if value > 0 else fewest
+
+
+def _price(own: AgentCosts, price: str) -> float | None:
+    return (own.latency_s if price == LATENCY else own.cost_usd).value
+
+
+def _shown(price: str, value: float) -> str:
+    return seconds(value) if price == LATENCY else f"{money(value)} a query"
+
+
+def _front_words(front: Front) -> str:
+    word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
+    if len(front.agents) == 1:
+        return f"Rating against {word}: {front.agents[0]} is both the best rated and the {superlative}."
+    rest = "answers no faster" if front.price == LATENCY else "costs no less"
+    others = (
+        f"; every other agent is rated no higher and {rest} than one of them"
+        if len(front.agents) < len(front.points)
+        else ""
+    )
+    members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
+    return f"Rating against {word}: on the front are {_listed(members)}{others}."
+
+
+def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
+    for members in _groups(rows):
+        said = []
+        for front in found.values():
+            prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
+            if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
+                word = "the fastest" if front.price == LATENCY else "the cheapest"
+                those = [agent for agent, price in prices.items() if price == lowest]
+                verb = "is" if len(those) == 1 else "are"
+                said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)})")
+        if said:
+            yield f"{_listed(members)} cannot be told apart by rating; of these {' and '.join(said)}."
+
+
+def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
+    """The agents of each letter, see ``arena.ratings.ranks.groups``; agents alone under theirs are left out."""
+    letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
+    groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
+    return [members for members in groups if len(members) > 1]
+
+
+def _in_group(group: str, letter: str) -> bool:
+    ends = group.split("-")
+    first, last = (len(ends[0]), ends[0]), (len(ends[-1]), ends[-1])
+    return first <= (len(letter), letter) <= last
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > _NAMED:
+        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

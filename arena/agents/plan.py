@@ -1,0 +1,114 @@
+"""What asking the agents would take, as far as that can be known beforehand. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from arena.agents.asking import needs_call
+from arena.agents.declared import Opened, open_agents
+from arena.config import Config
+from arena.dataset import load_dataset
+from arena.store import AgentReplies, Asked, Store, sqlite_path
+from judges.pricing import price_of
+from judges.types import Document
+from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
+
+_CHARACTERS_PER_TOKEN = 4.0
+_SECONDS_PER_CALL = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAgent:
+    """One agent's part in a run; ``None`` where nobody can know.
+
+    Attributes:
+        wanted: queries.
+        known: of these, answered already or not asked again.
+        calls: to models, or to the agent's own address, if all goes well at once.
+        input_tokens: of the passages that its model would read.
+        output_tokens: at most, by its model's ``max_tokens``.
+        cost_usd: for both.
+        seconds: at two seconds a call and the concurrency declared.
+    """
+
+    agent: str
+    wanted: int
+    known: int
+    calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+
+
+def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
+    """Count the calls of a run's agents; also gives the agents, opened.
+
+    Raises:
+        InputError: queries, corpus or agents cannot be used.
+    """
+    opened = open_agents(config)
+    queries = [query.text for query in load_dataset(config.query_files).queries.values()]
+    wanted = {agent.name: [Asked(agent.identity, query) for query in queries] for agent in opened.declared}
+    outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
+    documents = () if opened.corpus is None else opened.corpus.documents
+    length = sum(map(len, queries)) / len(queries) if queries else 0.0
+    rows = []
+    for name, asked in wanted.items():
+        todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})
+        rows.append(_planned(name, config, len(asked), todo, passage=_passage_length(documents), query=length))
+    return rows, opened
+
+
+def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
+    """What the figures of agents assume and leave out."""
+    asked = [row for row in rows if row.calls != 0]
+    notes = []
+    if unknown := [row.agent for row in asked if row.cost_usd is None]:
+        notes.append(f"what agents ask behind their own address or code is not known: {', '.join(unknown)}")
+    if any(row.calls and config.agents[row.agent].generator for row in asked):
+        notes.append("an agent's answer counts as long as its model's max_tokens allows: an upper bound")
+    return notes
+
+
+def _outcomes(config: Config, asked: Sequence[Asked]) -> dict[Asked, str]:
+    path = sqlite_path(config.store)
+    if path is not None and not path.is_file():
+        return {}
+    with closing(Store.open(config.store)) as store:
+        return AgentReplies(store).outcomes(asked)
+
+
+def _passage_length(documents: Sequence[Document]) -> float:
+    return sum(len(document.text) for document in documents) / len(documents) if documents else 0.0
+
+
+def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
+    spec = config.agents[name]
+    known = wanted - todo
+    each = _calls_each(spec)
+    if each is None or not todo:
+        nothing = 0 if not todo else None
+        return PlannedAgent(name, wanted, known, nothing, nothing, nothing, nothing, nothing)
+    calls = each * todo
+    judge = config.judges.get(spec.generator or "")
+    if judge is None:
+        mine = 0 if not calls else None
+        seconds = calls * _SECONDS_PER_CALL / spec.concurrency
+        return PlannedAgent(name, wanted, known, calls, mine, mine, mine, seconds)
+    shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
+    sent = round(todo * (shown + each * query) / _CHARACTERS_PER_TOKEN)
+    price, most = price_of(judge), calls * judge.max_tokens
+    cost = None if price is None else (sent * price.input + most * price.output) / 1e6
+    return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * _SECONDS_PER_CALL / judge.concurrency)
+
+
+def _calls_each(spec: AgentSpec) -> int | None:
+    """Calls to a model or address for one query; ``None`` where code decides."""
+    if spec.kind == "python":
+        return None
+    if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):
+        return 0
+    return 2 if spec.kind == "fusion" else 1

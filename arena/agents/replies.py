@@ -1,0 +1,127 @@
+"""Agents' replies as data of a tournament: answers, what was retrieved, and what is still owed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, Causes
+from arena.agents.declared import Declared
+from arena.dataset import SHARED, Dataset
+from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
+from judges.errors import InputError
+from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.agents.types import AgentReply
+
+NOT_ASKED = "not asked"
+"""In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
+
+
+def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Dataset:
+    """The dataset with what the store knows of the agents' replies beside what files gave.
+
+    A document keeps its id unless another text has it already: then the id says which text it is.
+
+    Args:
+        data: queries, and answers and documents out of files.
+        agents: in the order of the configuration.
+        location: of the store, which may not be there yet.
+
+    Raises:
+        InputError: an agent is in the files too, or the files' documents are everybody's.
+    """
+    _require_fit(data, agents)
+    path = sqlite_path(location)
+    if path is not None and not path.is_file():
+        return data
+    documents, answers = dict(data.documents), dict(data.answers)
+    retrieved: dict[str, list[Retrieved]] = {
+        query_id: list(data.retrieved.get(query_id, ())) for query_id in data.queries
+    }
+    with closing(Store.open(location)) as store:
+        for agent in agents:
+            for query, reply in _replies(store, agent, data.queries.values()):
+                answers[query.query_id, agent.name] = _answer(query, agent, reply)
+                retrieved[query.query_id] += _retrieved(query, agent, reply, documents)
+    ordered = {
+        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
+        for query_id, entries in retrieved.items()
+        if entries
+    }
+    return replace(data, documents=documents, answers=answers, retrieved=ordered)
+
+
+def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, Causes]:
+    """By agent that a tournament asks itself, why it has no answer to how many queries.
+
+    Args:
+        store: that holds the replies.
+        data: of the tournament, as it was last run.
+        settings: as stored with it.
+    """
+    found: dict[str, Causes] = {}
+    for agent in settings.get("agents", ()):
+        missing = [
+            Asked(agent["identity"], query.text)
+            for query in data.queries.values()
+            if (query.query_id, agent["name"]) not in data.answers
+        ]
+        outcomes = AgentReplies(store).outcomes(missing)
+        causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
+        found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
+    return found
+
+
+def _require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
+    retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
+    if SHARED in retrieving:
+        raise InputError("agents: they retrieve documents of their own, and the table of documents names no agent")
+    in_files = retrieving | {agent for _, agent in data.answers}
+    for agent in agents:
+        if agent.name in in_files:
+            raise InputError(
+                f"agents.{agent.name}: the files have answers or documents of an agent of this name already"
+            )
+
+
+def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
+    asked = [(query, Asked(agent.identity, query.text)) for query in queries]
+    known = AgentReplies(store).replies([each for _, each in asked])
+    return [(query, reply) for query, each in asked if isinstance(reply := known.get(each), AgentReply)]
+
+
+def _answer(query: Query, agent: Declared, reply: AgentReply) -> Answer:
+    """The answer with what it took, as a table of answers would have it."""
+    took = {
+        LATENCY: reply.latency_s,
+        COST: reply.cost_usd,
+        TOKENS_IN: reply.usage.input_tokens,
+        TOKENS_OUT: reply.usage.output_tokens,
+    }
+    metadata = {name: str(value) for name, value in took.items() if value is not None}
+    if reply.citations:
+        metadata["citations"] = json.dumps(reply.citations)
+    return Answer(query.query_id, agent.name, reply.answer, metadata)
+
+
+def _retrieved(query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]) -> list[Retrieved]:
+    """What was retrieved; documents that are new are added to ``documents``, a repeated one counts once."""
+    entries: dict[str, Retrieved] = {}
+    for found in sorted(reply.documents, key=lambda found: found.rank):
+        doc_id = _free_id(found.doc_id, found.text, documents)
+        known = documents.get(doc_id, Document(doc_id, found.text))
+        documents[doc_id] = replace(known, metadata={**found.metadata, **known.metadata})
+        entries.setdefault(doc_id, Retrieved(query.query_id, doc_id, agent.name, len(entries) + 1, found.score))
+    return list(entries.values())
+
+
+def _free_id(doc_id: str, text: str, documents: Mapping[str, Document]) -> str:
+    """The id, or one of its own where another text has it."""
+    if doc_id not in documents or documents[doc_id].text == text:
+        return doc_id
+    return f"{doc_id}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

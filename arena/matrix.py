@@ -1,0 +1,46 @@
+"""Who won how many of its games against whom, in the layout of published tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from arena.leaderboard import Leaderboard, game_verdicts
+from arena.ratings.counts import WinMatrix, win_matrix
+from arena.ratings.games import reconcile
+from arena.samples import outcomes
+from arena.store import Store
+from judges.types import Task
+
+
+def tournament_wins(store: Store, tournament: str) -> WinMatrix | None:
+    """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
+    verdicts = list(game_verdicts(outcomes(store, tournament, Task.PAIRWISE)))
+    how = (store.settings(tournament).get("pairwise") or {}).get("win_and_tie", "tie")
+    return win_matrix(reconcile(verdicts, win_and_tie=how)) if verdicts else None
+
+
+def agents_in_order(board: Leaderboard) -> list[str]:
+    """The agents as the configuration declares them, those it does not behind them, best rated first."""
+    rated = [row.agent for row in board.ratings.agents] if board.ratings else []
+    stated = [agent["name"] for agent in board.settings.get("agents", ()) if agent["name"] in rated]
+    return list(dict.fromkeys([*stated, *rated]))
+
+
+def win_percentages(matrix: WinMatrix, order: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each agent: the percentage of its games that it won against each other one, and their average.
+
+    ``arena.win_matrix`` reads this table. Ties count for neither side; a cell is ``None`` where two agents never met,
+    and the average is over those that they did (004, Table 5).
+    """
+    number = {agent: place for place, agent in enumerate(matrix.agents)}
+    rows = []
+    for agent in order:
+        own: dict[str, float | None] = {}
+        for opponent in order:
+            i, j = number[agent], number[opponent]
+            met = agent != opponent and matrix.games[i, j] > 0
+            own[opponent] = float(100 * matrix.wins[i, j] / matrix.games[i, j]) if met else None
+        won = [percent for percent in own.values() if percent is not None]
+        rows.append({"agent": agent, **own, "average": sum(won) / len(won) if won else None})
+    return rows

@@ -1,0 +1,168 @@
+"""What agents replied, by content like judgments: the text of a query and all that decides an agent's replies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, text
+from sqlmodel import Field, SQLModel, select
+
+from arena.store import runners
+from arena.store.rows import table
+from arena.store.runners import Runner
+from judges.providers.texts import storable
+from judges.types import Usage
+from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply, Retrieved
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+ANSWERED = "answered"
+"""The outcome of a query that the agent answered; of any other it is a cause of ``AGENT_CAUSES``."""
+
+_CHUNK = 500
+
+
+class ReplyRow(SQLModel, table=True):
+    """An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
+
+    __tablename__ = "agent_reply"
+    reply_id: str = Field(primary_key=True)
+    identity: str
+    query: str
+    answer: str | None
+    documents: str
+    citations: str
+    cause: str | None
+    message: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    latency_s: float | None
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query to one agent, whatever both are called.
+
+    Attributes:
+        identity: of the agent, see ``retrieval_eval.agents.types.Agent``.
+        query: its text.
+    """
+
+    identity: str
+    query: str
+
+    @property
+    def reply_id(self) -> str:
+        """Names the reply: SHA-256, in hex."""
+        return hashlib.sha256(json.dumps([self.identity, self.query]).encode()).hexdigest()
+
+
+class AgentReplies:
+    """The replies in a store; tournaments share them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def replies(self, asked: Sequence[Asked]) -> dict[Asked, Reply]:
+        """The replies and failures that the store holds."""
+        with self._store._read() as connection:
+            return {each: _reply(row) for each, row in _rows(connection, asked, ReplyRow)}
+
+    def outcomes(self, asked: Sequence[Asked]) -> dict[Asked, str]:
+        """The same in a word each: ``ANSWERED``, or the cause of a failure."""
+        with self._store._read() as connection:
+            return _outcomes(connection, asked)
+
+    def claim(
+        self, asked: Sequence[Asked], runner: Runner, to_be_asked: Callable[[str | None], bool]
+    ) -> tuple[list[Asked], list[Asked]]:
+        """Take for this runner what has to be asked and nobody else is asking.
+
+        Args:
+            asked: what is wanted.
+            runner: who asks; it must have said that it is there (``Store.beat``).
+            to_be_asked: by the outcome, ``None`` where there is none, whether a call is needed.
+
+        Returns:
+            What was taken, and what another runner is asking for now.
+        """
+        with self._store._write() as connection:
+            known = _outcomes(connection, asked)
+            wanted = [each for each in asked if to_be_asked(known.get(each))]
+            held = runners.held(connection, runner, [each.reply_id for each in wanted])
+            free = [each for each in wanted if each.reply_id not in held]
+            runners.lease(connection, runner, [each.reply_id for each in free])
+            return free, [each for each in wanted if each.reply_id in held]
+
+    def save(self, replies: Sequence[tuple[Asked, Reply]]) -> None:
+        """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more."""
+        rows = [_values(asked, reply) for asked, reply in replies]
+        names = [column.name for column in table(ReplyRow).columns]
+        columns, values = ", ".join(names), ", ".join(f":{name}" for name in names)
+        changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "reply_id")
+        statement = text(
+            f"INSERT INTO agent_reply ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
+            f"ON CONFLICT (reply_id) DO UPDATE SET {changed} WHERE agent_reply.answer IS NULL"
+        )
+        with self._store._write() as connection:
+            connection.execute(statement, rows)
+            runners.release(connection, [row["reply_id"] for row in rows])
+
+
+def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str]:
+    columns = table(ReplyRow).c
+    return {each: row.cause or ANSWERED for each, row in _rows(connection, asked, columns.reply_id, columns.cause)}
+
+
+def _rows(connection: Connection, asked: Sequence[Asked], *columns: Any) -> Iterator[tuple[Asked, Any]]:
+    by_id = {each.reply_id: each for each in asked}
+    idents = list(by_id)
+    for start in range(0, len(idents), _CHUNK):
+        chosen = table(ReplyRow).c.reply_id.in_(idents[start : start + _CHUNK])
+        for row in connection.execute(select(*columns).where(chosen)):
+            yield by_id[row.reply_id], row
+
+
+def _values(asked: Asked, reply: Reply) -> dict[str, Any]:
+    """A reply as a row; its texts may hold what a server could spell and no database can keep."""
+    answered = reply if isinstance(reply, AgentReply) else None
+    failed = reply if isinstance(reply, AgentFailure) else None
+    return {
+        "reply_id": asked.reply_id,
+        "identity": asked.identity,
+        "query": storable(asked.query),
+        "answer": None if answered is None else storable(answered.answer),
+        "documents": json.dumps([] if answered is None else [asdict(each) for each in answered.documents]),
+        "citations": json.dumps([] if answered is None else answered.citations),
+        "cause": None if failed is None else failed.cause,
+        "message": "" if failed is None else storable(failed.message),
+        "input_tokens": reply.usage.input_tokens,
+        "cached_input_tokens": reply.usage.cached_input_tokens,
+        "output_tokens": reply.usage.output_tokens,
+        "calls": reply.calls,
+        "latency_s": reply.latency_s,
+        "cost_usd": reply.cost_usd,
+    }
+
+
+def _reply(row: Any) -> Reply:
+    usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
+    took = (row.latency_s, usage, row.calls, row.cost_usd)
+    if row.answer is None:
+        return AgentFailure(row.cause, row.message, *took)
+    documents = tuple(Retrieved(**_storable(each)) for each in json.loads(row.documents))
+    return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *took)
+
+
+def _storable(document: dict[str, Any]) -> dict[str, Any]:
+    """A document's fields; escapes in JSON may spell what no database can keep, and data go into one."""
+    metadata = {storable(name): storable(value) for name, value in document["metadata"].items()}
+    return {**document, **{name: storable(document[name]) for name in ("doc_id", "text")}, "metadata": metadata}

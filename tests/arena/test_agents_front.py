@@ -1,0 +1,81 @@
+"""The Pareto front of rating against latency or cost, and what it says in words."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.agents.costs import AgentCosts, Figure
+from arena.agents.front import fronts, in_words, money, pareto_front, seconds
+from arena.ratings.results import AgentRating
+
+UNKNOWN = Figure(None, 0)
+
+
+def rated(agent: str, bt: float, group: str = "A") -> AgentRating:
+    return AgentRating(agent, 1, 1, 1, group, bt, 1.0, bt, bt - 9, bt + 9, 10, 5, 0, 5, ())
+
+
+def took(agent: str, latency_s: float | None, cost_usd: float | None) -> AgentCosts:
+    latency = UNKNOWN if latency_s is None else Figure(latency_s, 5)
+    cost = UNKNOWN if cost_usd is None else Figure(cost_usd, 5)
+    return AgentCosts(agent, 5, 5, latency, latency_s, cost, UNKNOWN, UNKNOWN)
+
+
+points = st.dictionaries(
+    st.text("abcdef", min_size=1, max_size=3), st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12
+)
+
+
+@given(points)
+def test_the_front_is_what_nobody_dominates(found: dict[str, tuple[float, float]]) -> None:
+    def dominated(name: str) -> bool:
+        quality, price = found[name]
+        others = (point for other, point in found.items() if other != name)
+        return any(q >= quality and p <= price and (q, p) != (quality, price) for q, p in others)
+
+    front = pareto_front(found)
+    assert set(front) == {name for name in found if not dominated(name)}
+    assert [found[name][0] for name in front] == sorted((found[name][0] for name in front), reverse=True)
+
+
+def test_agents_without_a_figure_or_a_rating_are_on_no_front() -> None:
+    rows = [rated("best", 1100), rated("files", 1050), rated("cheap", 900)]
+    costs = [took("best", 2.0, 0.02), took("files", None, None), took("cheap", 0.5, 0.001), took("unrated", 0.1, 0.0)]
+    found = fronts(rows, costs)
+    assert found["latency_s"].agents == found["cost_usd"].agents == ("best", "cheap")
+    assert set(found["latency_s"].points) == {"best", "cheap"}
+
+
+def test_one_agent_alone_is_compared_with_nobody() -> None:
+    assert fronts([rated("a", 1100), rated("b", 900)], [took("a", 2.0, None), took("b", None, None)]) == {}
+
+
+def test_words_say_who_is_on_the_front_and_who_is_cheaper_where_quality_ties() -> None:
+    rows = [rated("slow", 1100, "A"), rated("fast", 1090, "A-B"), rated("poor", 900, "B"), rated("bad", 700, "C")]
+    costs = [took("slow", 2.0, 0.002), took("fast", 0.5, 0.02), took("poor", 1.0, 0.001), took("bad", 3.0, 0.03)]
+    assert in_words(rows, fronts(rows, costs)) == (
+        "Rating against latency: on the front are slow (2.00 s) and fast (0.50 s); every other agent is rated no "
+        "higher and answers no faster than one of them.",
+        "Rating against cost: on the front are slow ($0.0020 a query) and poor ($0.0010 a query); every other "
+        "agent is rated no higher and costs no less than one of them.",
+        "slow and fast cannot be told apart by rating; of these fast is the fastest (0.50 s) and slow is the cheapest "
+        "($0.0020 a query).",
+        "fast and poor cannot be told apart by rating; of these fast is the fastest (0.50 s) and poor is the cheapest "
+        "($0.0010 a query).",
+    )
+
+
+def test_an_agent_that_is_best_and_fastest_stands_alone() -> None:
+    rows = [rated("a", 1100, "A"), rated("b", 900, "B")]
+    (said,) = in_words(rows, fronts(rows, [took("a", 0.004, None), took("b", 2.0, None)]))
+    assert said == "Rating against latency: a is both the best rated and the fastest."
+
+
+def test_small_figures_keep_two_digits_that_count() -> None:
+    assert [money(amount) for amount in (0, 0.00002, 0.0015, 0.04, 1.5, 12)] == [
+        "$0.00", "$0.000020", "$0.0015", "$0.040", "$1.50", "$12.00",
+    ]  # fmt: skip
+    assert [seconds(value) for value in (0, 0.00042, 0.0042, 0.042, 0.42, 42)] == [
+        "0 ms", "0.42 ms", "4.2 ms", "42 ms", "0.42 s", "42.00 s",
+    ]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Latency, tokens and cost of the answers, and the fronts of quality against them: a part of the overview."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from arena.agents.board import CostBoard
+from arena.agents.costs import COST, LATENCY, Figure
+from ui import text
+from ui.charts import front_chart
+
+TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
+
+
+def show_costs(board: CostBoard) -> None:
+    """Draw the part; where nothing is known and nothing is missing, there is none."""
+    if not board.known and not board.gaps:
+        return
+    st.subheader("Latency and cost", anchor=False)
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        costs_frame(board),
+        hide_index=True,
+        placeholder="unknown",
+        alt="Latency and cost",
+        column_config={
+            "Agent": st.column_config.TextColumn(pinned=True),
+            "Queries answered": st.column_config.TextColumn(help="Games are played where both agents answered."),
+            "Why not": st.column_config.TextColumn(help="How often each cause left a query without an answer."),
+            "Latency": number("Latency, median", format="%.3g s"),
+            "95 %": number("Latency, 95 %", format="%.3g s", help="95 % of the answers took no longer."),
+            "Latency known": st.column_config.TextColumn(help="Answers whose latency is known; others are left out."),
+            "Cost": number("Cost of a query", format="$%.3g", help="Mean over the answers whose cost is known."),
+            "Cost known": st.column_config.TextColumn(help="Answers whose cost is known; the others are left out."),
+            "Tokens in": number(format="%.0f", help="Mean over the answers whose tokens are known."),
+            "Tokens out": number(format="%.0f", help="Mean over the answers whose tokens are known."),
+        },
+    )
+    for column, (price, front) in zip(st.columns(max(1, len(board.fronts))), board.fronts.items(), strict=True):
+        with column:
+            st.caption(f"**{TITLES[price]}**: up is better, left is better; blue is the front.")
+            st.altair_chart(front_chart(front), width="stretch")
+    for place, note in enumerate(board.notes):
+        text.quiet(note, f"front-{place}")
+
+
+def costs_frame(board: CostBoard) -> pd.DataFrame:
+    """The agents as the page shows them, best rated first; a figure that nobody knows is empty, not 0."""
+    rows = board.agents
+    frame = pd.DataFrame(
+        {
+            "Agent": [own.agent for own in rows],
+            "Queries answered": [f"{own.answered} of {own.queries}" for own in rows],
+            "Why not": ["; ".join(f"{cause} {count}" for cause, count in own.missing.items()) for own in rows],
+            "Latency": [own.latency_s.value for own in rows],
+            "95 %": [own.latency_p95_s for own in rows],
+            "Latency known": [_known(own.latency_s, own.answered) for own in rows],
+            "Cost": [own.cost_usd.value for own in rows],
+            "Cost known": [_known(own.cost_usd, own.answered) for own in rows],
+            "Tokens in": [own.input_tokens.value for own in rows],
+            "Tokens out": [own.output_tokens.value for own in rows],
+        }
+    )
+    return frame.drop(columns=[] if frame["Why not"].any() else ["Why not"])
+
+
+def _known(figure: Figure, answered: int) -> str:
+    return f"{figure.known} of {answered}"
