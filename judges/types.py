@@ -85,6 +85,8 @@ class Task(StrEnum):
     ASSIGNMENT = "assignment"
     ANSWERING = "answering"
     REWRITING = "rewriting"
+    QUERIES = "queries"
+    ANSWERABLE = "answerable"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)

@@ -49,19 +49,15 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
     return found
 
 
-def read_corpora(sources: Iterable[Path | str]) -> list[Document]:
-    """All documents of corpora, as ``fetch_documents`` reads them; of two with one id the first counts.
+def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
+    """Stream all documents of corpora, in the forms that ``fetch_documents`` reads.
 
     Raises:
-        DataError: a file cannot be read, lacks the columns, or has a line that is broken.
-        MissingExtraError: ir_datasets is named and not installed.
+        DataError: as there, for every line.
+        MissingExtraError: as there.
     """
-    found: dict[str, Document] = {}
     for source in sources:
-        for row in _rows(source, None):
-            document = document_of(row)
-            found.setdefault(document.doc_id, document)
-    return list(found.values())
+        yield from map(document_of, _rows(source, None))
 
 
 def document_of(row: Row) -> Document:
@@ -77,13 +73,14 @@ def document_of(row: Row) -> Document:
 
 
 def _rows(source: Path | str, wanted: Set[str] | None) -> Iterator[Row]:
-    """The rows of a corpus, those with the wanted ids where there are any."""
+    """The wanted rows, all where nothing is said."""
     if (name := irds.dataset_name(source)) is not None:
         return irds.document_rows(name, wanted, ALIASES)
     path = Path(source)
     kind = known_format(path)
     if kind is None or (kind == "tsv" and not has_header(path, ALIASES)):
-        return (row for row in read_pairs(path, "did", "document") if wanted is None or row.values["did"] in wanted)
+        pairs = read_pairs(path, "did", "document")
+        return pairs if wanted is None else (row for row in pairs if row.values["did"] in wanted)
     return read_rows(path, ("did", "document"), ALIASES, None if wanted is None else Only("did", wanted))
 
 

@@ -34,7 +34,7 @@ def qrels_rows(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]
 
 
 def document_rows(name: str, wanted: Set[str] | None, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Those documents wanted that the dataset has, from its index, or all of them; see ``topic_rows``."""
+    """Those documents wanted that the dataset has, from its index; all where nothing is said, see ``topic_rows``."""
     if wanted is None:
         return _rows(name, "docs", lambda dataset: dataset.docs_iter(), aliases)
     return _rows(name, "docs", lambda dataset: dataset.docs_store().get_many_iter(sorted(wanted)), aliases)

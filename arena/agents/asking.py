@@ -85,6 +85,7 @@ class Asking:
         self._summaries: dict[str, AgentSummary] = {}
         self._outcomes: dict[Asked, str] = {}
         self._awaited: set[Asked] = set()
+        self._here = asyncio.Semaphore(1)
         self.stopped = False
 
     def stop(self) -> None:
@@ -116,7 +117,7 @@ class Asking:
     async def _ask(self, agent: Agent, queries: Mapping[Asked, Query]) -> None:
         """Ask one agent; what another process is asking it is looked for again until it is there."""
         summary, started = self._summaries[agent.name], time.perf_counter()
-        free = asyncio.Semaphore(self._at_once(agent))
+        free = self._turns(agent)
         wanted = deque(queries)
         elsewhere: list[Asked] = []
         again = False
@@ -195,8 +196,13 @@ class Asking:
             self._summaries[agent.name].stopped = f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
         return self.stopped or bool(self._summaries[agent.name].stopped)
 
-    def _at_once(self, agent: Agent) -> int:
-        """Replies asked for at the same time: as many as whatever works on them takes."""
+    def _turns(self, agent: Agent) -> asyncio.Semaphore:
+        """Replies asked for at the same time: as many as whatever works on them takes.
+
+        Agents that work in this process alone take turns with each other, or their latencies would be each other's.
+        """
         spec = self._specs[agent.name]
         judge = self._judges.get(spec.generator or "")
-        return spec.concurrency if judge is None else judge.spec.concurrency
+        if spec.kind in {"rag", "fusion"} and judge is None and spec.embeddings.provider != "openai":
+            return self._here
+        return asyncio.Semaphore(spec.concurrency if judge is None else judge.spec.concurrency)

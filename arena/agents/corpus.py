@@ -9,7 +9,7 @@ from pathlib import Path
 from arena.config import DataSection
 from judges.errors import DataError
 from judges.types import Document
-from retrieval_eval.corpora import read_corpora
+from retrieval_eval.corpora import read_corpus
 from retrieval_eval.documents.duplicates import NearDuplicates
 from retrieval_eval.documents.passages import passages_of
 from retrieval_eval.documents.read import KINDS, read_documents
@@ -31,13 +31,13 @@ class ReadCorpus:
     twins: int = 0
 
 
-def read_corpus(section: DataSection) -> ReadCorpus:
+def corpus_of(section: DataSection) -> ReadCorpus:
     """Read what ``data.corpus`` names.
 
     Raises:
         InputError: a source cannot be read, or there is no text in any.
     """
-    documents = [document for source in tables_of(section.corpus) for document in read_corpora([source])]
+    documents = list(read_corpus(tables_of(section.corpus)))
     folders = [source for source in section.corpus if source not in tables_of(section.corpus)]
     read = list(read_documents(folders, section.limits)) if folders else []
     passages = [

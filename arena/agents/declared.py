@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from arena.agents.corpus import ReadCorpus, read_corpus
+from arena.agents.corpus import ReadCorpus, corpus_of
 from arena.config import Config
 from arena.store import sqlite_path
 from judges.judge import Judge, Stop
@@ -69,7 +69,7 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     specs = config.agents
     named = judges_of_agents(specs.values())
     judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in named}
-    corpus = read_corpus(config.data) if needs_corpus(specs.values()) else None
+    corpus = corpus_of(config.data) if needs_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
     agents = build_agents(specs, judges, searched, cache=_cache(config))
     return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])

@@ -33,9 +33,9 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
         location: of the store, which may not be there yet.
 
     Raises:
-        InputError: an agent is in the files too, or the files' documents are everybody's.
+        InputError: see ``require_fit``.
     """
-    _require_fit(data, agents)
+    require_fit(data, agents)
     path = sqlite_path(location)
     if path is not None and not path.is_file():
         return data
@@ -77,7 +77,12 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def _require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
+def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
+    """See that agents and files can stand beside each other.
+
+    Raises:
+        InputError: an agent is in the files too, or the files' documents are everybody's.
+    """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
         raise InputError("agents: they retrieve documents of their own, and the table of documents names no agent")

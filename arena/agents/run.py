@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from arena.agents.asking import Asking, Progress
 from arena.agents.declared import open_agents
+from arena.agents.replies import require_fit
 from arena.agents.summary import AgentsRun
 from arena.config import Config
 from arena.dataset import load_dataset
@@ -39,9 +40,10 @@ def run_agents(
     """
     if not config.agents:
         raise InputError("the configuration has no section 'agents'")
-    queries = list(load_dataset(config.query_files).queries.values())
+    files = load_dataset(config.query_files, config.data.documents, config.data.answers)
     stop = Stop()
     opened = open_agents(config, stop, trace)
+    require_fit(files, opened.declared)
     store = Store.create(config.store)
     asking = Asking(store, config.agents, opened.judges, progress, retry_failed=retry_failed)
     stop.tell(asking.stop)
@@ -49,7 +51,7 @@ def run_agents(
     async def ask() -> AgentsRun:
         try:
             with stopping_on_ctrl_c(stop):
-                summaries = await asking.run(opened.agents, queries)
+                summaries = await asking.run(opened.agents, list(files.queries.values()))
         finally:
             await opened.close()
         return AgentsRun(summaries, opened.declared, opened.corpus, interrupted=asking.stopped)

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.agents import group
 from arena.cli.console import INCOMPLETE
 
 if TYPE_CHECKING:
     from arena.agents.summary import AgentsRun
     from arena.cli.trace import Trace
     from arena.config import Config
+
+
+def register(app: typer.Typer) -> None:  # noqa: ARG001 - its place is in the group
+    """Add the command of this module."""
+    group.command("run")(run)
 
 
 def run(

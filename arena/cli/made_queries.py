@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None) -> bool:
     """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
     from arena.cli.console import Bars, errors
-    from arena.synth.config import SynthConfig
+    from arena.cli.figures import counted, say
+    from arena.cli.tournament import print_summary
+    from arena.synth.config import of_tournament
     from arena.synth.run import synthesise
 
-    assert config.synth is not None
-    own = SynthConfig(name=config.name, store=config.store, judges=config.judges, synth=config.synth)
+    own = of_tournament(config)
     with Bars(shown=errors.is_terminal) as bars:
         report = synthesise(own, bars, retry_failed=retry_failed, trace=trace)
-    errors.print(f"synth: {sum(report.kept.values())} queries of {report.sampled} passages")
+    if report.summary is not None:
+        print_summary(report.summary)
+    kept = counted(sum(report.kept.values()), "query", "queries")
+    say(f"synth: {kept} written to {own.synth.out}; 'ragarena synth' says more", errors)
+    for model, (found, quota) in report.short.items():
+        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
     return report.complete

@@ -7,7 +7,23 @@ from typing import NoReturn
 
 import typer
 
-from arena.cli import agents, bank, board, data, exam, failures, metrics, nuggets, page, pool, qrels, tournament
+from arena.cli import (
+    agents,
+    agents_run,
+    bank,
+    board,
+    data,
+    documents,
+    exam,
+    failures,
+    metrics,
+    nuggets,
+    page,
+    pool,
+    qrels,
+    synth,
+    tournament,
+)
 from arena.cli.console import errors, printable
 from judges.errors import InputError, RagarenaError, StoreError
 
@@ -19,7 +35,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (tournament, agents, failures, board, metrics, qrels, nuggets, exam, bank, pool, data, page):
+for group in (
+    tournament,
+    failures,
+    board,
+    metrics,
+    qrels,
+    nuggets,
+    exam,
+    bank,
+    pool,
+    agents,
+    agents_run,
+    documents,
+    synth,
+    data,
+    page,
+):
     group.register(app)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from arena.config import StoreName
+from arena.config import Config, StoreName, load_config
 from arena.synth.section import SynthSection
 from judges.errors import ConfigError
 from judges.sections import Section, load_section, nearest
@@ -15,11 +15,7 @@ from judges.spec import JudgeSpec
 
 
 class SynthConfig(Section):
-    """The whole file.
-
-    A tournament's configuration that has a section ``synth`` gives one with
-    ``SynthConfig(name=..., store=..., judges=..., synth=...)`` of its own values.
-    """
+    """The whole file; ``of_tournament`` makes one of a tournament's."""
 
     name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
     store: StoreName
@@ -41,10 +37,29 @@ class SynthConfig(Section):
         return f"{self.name[:74]} synth"
 
 
+def of_tournament(config: Config) -> SynthConfig:
+    """What a tournament's configuration says of synthetic queries.
+
+    Raises:
+        ConfigError: nothing.
+    """
+    if config.synth is None:
+        raise ConfigError(f"{config.name}: the configuration has no section 'synth'")
+    return SynthConfig(name=config.name, store=config.store, judges=config.judges, synth=config.synth)
+
+
+class _Peek(BaseModel):
+    """Whether a file is a tournament's."""
+
+    data: Any = None
+
+
 def load_synth_config(path: Path) -> SynthConfig:
-    """Read and check one YAML file.
+    """Read and check one YAML file, or the section ``synth`` of a tournament's.
 
     Raises:
         ConfigError: one line that names the file, the key and the problem.
     """
+    if load_section(path, _Peek, ConfigError).data is not None:
+        return of_tournament(load_config(path))
     return load_section(path, SynthConfig, ConfigError)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from arena.runtime.ledger import RunSummary
+from arena.synth.files import Written
+from arena.synth.passages import Reading
+from arena.synth.section import SynthSection
 from retrieval_eval.documents.duplicates import Twin
 from retrieval_eval.documents.types import Skipped
 
@@ -79,3 +85,55 @@ class SynthReport:
     def complete(self) -> bool:
         """Whether every file was read, every judgment made and every quota filled."""
         return not self.skipped and not self.short and (self.summary is None or self.summary.complete)
+
+
+def described(
+    queries: Sequence[Written],
+    examples: Sequence[str],
+    section: SynthSection,
+    *,
+    reading: Reading | None = None,
+    summary: RunSummary | None = None,
+    **counted: Any,
+) -> SynthReport:
+    """The report on queries that were written; ``counted`` are further fields of it."""
+    read = reading or Reading()
+    texts = [query.text for query in queries]
+    stems, example_stems = _stems(texts), _stems(examples)
+    return SynthReport(
+        summary,
+        read.documents,
+        tuple(read.skipped),
+        read.other_files,
+        read.passages,
+        twins=tuple(read.twins),
+        kept=Counter(query.generator for query in queries),
+        wanted=section.quotas,
+        by_source=dict(sorted(Counter(query.provenance.get("source", "") for query in queries).items())),
+        lengths=_spread([len(text.split()) for text in texts]),
+        example_lengths=_spread([len(text.split()) for text in examples]),
+        similarity=_spread([_nearest(each, example_stems) for each in stems] if examples else []),
+        example_similarity=_spread(
+            [_nearest(each, example_stems[:at] + example_stems[at + 1 :]) for at, each in enumerate(example_stems)]
+            if len(examples) > 1
+            else []
+        ),
+        **counted,
+    )
+
+
+def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
+    from judges.providers.lexical_scores import content_terms
+
+    return [frozenset(content_terms(text)) for text in texts]
+
+
+def _nearest(stems: frozenset[str], others: Sequence[frozenset[str]]) -> float:
+    """The greatest Jaccard index with one of the others; 0 for a text without any word."""
+    return max((len(stems & other) / len(stems | other) for other in others if stems | other), default=0.0)
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    return Spread(len(values), statistics.fmean(values), min(values), statistics.median(values), max(values))

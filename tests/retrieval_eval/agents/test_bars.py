@@ -15,7 +15,7 @@ from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
 from retrieval_eval.agents.meter import Meter
 from retrieval_eval.agents.ranking import Hit, reciprocal_rank_fusion
 from retrieval_eval.agents.retrieval import Library, RetrieverName, retrieve_run
-from retrieval_eval.corpora import read_corpora
+from retrieval_eval.corpora import read_corpus
 from retrieval_eval.metrics import evaluate
 from retrieval_eval.trec_files import read_qrels
 
@@ -27,7 +27,7 @@ def cranfield(shared: Path) -> tuple[Library, list[Query], Path]:
     folder = shared / "data" / "cranfield"
     lines = [line.split("\t") for line in (folder / "queries.tsv").read_text(encoding="utf-8").splitlines()]
     queries = [Query(query_id, text) for query_id, _, text in lines]
-    return Library(Corpus.of(read_corpora([folder / "documents.jsonl"]))), queries, folder / "qrels.txt"
+    return Library(Corpus.of(read_corpus([folder / "documents.jsonl"]))), queries, folder / "qrels.txt"
 
 
 @pytest.mark.parametrize(("name", "ndcg", "mrr"), [("bm25", 0.37, 0.52), ("dense", 0.33, 0.50), ("hybrid", 0.36, 0.51)])

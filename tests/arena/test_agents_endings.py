@@ -1,0 +1,148 @@
+"""Runs of agents that are killed, interrupted, or have company on their store; each run is a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import load_config
+from arena.store import Store
+from arena.tournament import load_data
+from tests.support.agents import answering, http_agent, write_config
+from tests.support.children import command, ended, start
+from tests.support.llm_server import Call, LLMServer, Reply
+
+QUERIES = [f"q{number}" for number in range(30)]
+AT_ONCE = 3
+AGENTS = ("x", "y")
+ALL = len(AGENTS) * len(QUERIES)
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    def slowly(call: Call) -> Reply:
+        reply = answering()(call)
+        return Reply(body=reply.body, delay_s=0.05)
+
+    with LLMServer(slowly) as running:
+        yield running
+
+
+@pytest.fixture
+def config(tmp_path: Path, server: LLMServer) -> Path:
+    urls = {name: f"http://127.0.0.1:{server.port}/{name}" for name in AGENTS}
+    return write_config(tmp_path, {name: http_agent(url, concurrency=AT_ONCE) for name, url in urls.items()}, QUERIES)
+
+
+@pytest.fixture
+def running() -> Iterator[Start]:
+    children: list[subprocess.Popen[str]] = []
+
+    def begin(config: Path, *arguments: str) -> subprocess.Popen[str]:
+        children.append(start(command("agents", "run", config, *arguments), config.parent))
+        return children[-1]
+
+    yield begin
+    for child in children:
+        child.kill()
+        child.communicate()
+
+
+def wait_for(server: LLMServer, asked: int, child: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while len(server.calls) < asked:
+        assert child.poll() is None, child.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def kept(config: Path) -> int:
+    return len(load_data(load_config(config)).answers)
+
+
+def times_asked(server: LLMServer) -> Counter[tuple[str, str]]:
+    return Counter((call.path, call.sha256) for call in server.calls)
+
+
+def test_a_run_killed_twice_asks_everything_once(config: Path, server: LLMServer, running: Start) -> None:
+    for moment in (ALL // 4, ALL // 2):
+        child = running(config)
+        wait_for(server, moment, child)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        assert kept(config) >= len(server.calls) - 2 * 2 * len(AGENTS) * AT_ONCE
+    last = ended(running(config, "--json"))
+    assert last.status == 0, last.err
+    told = json.loads(last.out)["agents"]
+    assert all(own["answered"] + own["known"] == len(QUERIES) for own in told.values())
+    asked = times_asked(server)
+    assert len(asked) == kept(config) == ALL
+    assert sum(asked.values()) - ALL <= 2 * 2 * len(AGENTS) * AT_ONCE, "in flight, or on their way into the store"
+
+
+def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMServer, running: Start) -> None:
+    child = running(config)
+    wait_for(server, 2 * AT_ONCE, child)
+    child.send_signal(signal.SIGINT)
+    first = ended(child)
+    assert first.status == 3
+    assert " left of 30" in first.err
+    asked = len(server.calls)
+    assert asked < ALL
+    assert kept(config) == asked
+    assert ended(running(config)).status == 0
+    assert max(times_asked(server).values()) == 1
+
+
+def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, running: Start) -> None:
+    with LLMServer(lambda call: Reply(fault="stall")) as server:
+        agent = http_agent(f"http://127.0.0.1:{server.port}/x", timeout_s=60)
+        config = write_config(tmp_path, {"x": agent}, QUERIES)
+        child = running(config)
+        wait_for(server, 1, child)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert child.poll() is None, "the first one waits for what is in flight"
+        child.send_signal(signal.SIGINT)
+        stopped = ended(child, timeout_s=10)
+    assert stopped.status == 130
+    assert stopped.err.endswith("stopped; what was judged is kept, run again to go on\n")
+    Store.open(load_config(config).store).close()
+
+
+def test_two_runs_on_one_store_share_the_work(config: Path, server: LLMServer, running: Start) -> None:
+    both = [ended(child) for child in (running(config), running(config))]
+    assert [one.status for one in both] == [0, 0], both
+    assert max(times_asked(server).values()) == 1
+    assert kept(config) == ALL
+
+
+def test_a_run_takes_over_what_a_killed_one_was_asking(config: Path, server: LLMServer, running: Start) -> None:
+    killed, other = running(config), running(config)
+    wait_for(server, ALL // 4, killed)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert ended(other).status == 0
+    assert kept(config) == ALL
+    assert len(server.calls) - ALL <= 2 * len(AGENTS) * AT_ONCE
+
+
+def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(
+    config: Path, server: LLMServer, running: Start
+) -> None:
+    child: Any = start(command("run", config), config.parent)
+    wait_for(server, 2 * AT_ONCE, child)
+    child.send_signal(signal.SIGINT)
+    stopped = ended(child)
+    assert (stopped.status, stopped.out) == (3, "")
+    assert "pairwise" not in stopped.err
