@@ -70,5 +70,5 @@ def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: li
     with LLMServer(lambda call: Reply(status=401, text="no")) as server:
         hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "v", "--base-url", server.openai_url]
         ended = cli("agents", "retrieve", *options, *hosted)
-    assert (ended.status, ended.err.splitlines()[-1]) == (2, "error: embeddings: v: HTTP 401: no")
+    assert (ended.status, ended.err.splitlines()[-1]) == (1, "error: v: HTTP 401: no")
     assert not (tmp_path / "x.run").exists()
