@@ -68,7 +68,6 @@ def retrieve(
     import asyncio
 
     from arena.cli.console import errors, output, printable
-    from judges.errors import InputError, ProviderError
     from retrieval_eval.agents.corpus import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
     from retrieval_eval.corpora import read_corpus
@@ -100,10 +99,7 @@ def retrieve(
             errors.print(f"note: {searched.blank} documents have no text and cannot be found")
         output.print(printable(f"{out}: {found} documents for {len(run.rankings)} queries, run {run.name}"))
 
-    try:
-        asyncio.run(searching())
-    except ProviderError as error:
-        raise InputError(f"embeddings: {error}") from error
+    asyncio.run(searching())
 
 
 def _embeddings(

@@ -83,7 +83,8 @@ class DenseRetriever:
         import numpy as np
 
         texts = [self._spec.document_prefix + searched_text(document) for document in self._corpus.documents]
-        missing = list(dict.fromkeys(text for text in texts if self._cache.find(text) is None))
+        # By length, since a local model reads all texts of a batch as if they were as long as the longest.
+        missing = sorted({text for text in texts if self._cache.find(text) is None}, key=lambda text: (len(text), text))
         size, free = self._spec.batch, asyncio.Semaphore(self._spec.concurrency)
 
         async def embed(batch: list[str]) -> None:

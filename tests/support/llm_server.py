@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from tests.support.scripted_judges import steady_text
+from tests.support.scripted_judges import steady_text, steady_vectors
 
 Ending = Literal["stop", "length", "refusal", "content_filter", "tool_call"]
 Fault = Literal["reset", "stall", "half", "garbage"]
@@ -76,7 +76,9 @@ Script = Callable[[Call], Reply]
 
 
 def steady_judge(call: Call) -> Reply:
-    """A judge that replies the same to the same request, within the schema it is given."""
+    """A judge that replies the same to the same request, within its schema; vectors where those are asked."""
+    if call.path.endswith("/embeddings"):
+        return Reply(body=steady_vectors(call.body))
     return Reply(text=steady_text(call.body))
 
 

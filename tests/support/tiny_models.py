@@ -88,3 +88,17 @@ def _teach(model: Any, tokenizer: Any, taught: Mapping[str, str], steps: int, fa
         optimizer.step()
         optimizer.zero_grad()
     model.eval()
+
+
+def save_tiny_encoder(folder: Path) -> Path:
+    """Save a random BERT that reads 64 characters."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    tokenizer = _character_tokenizer(None)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, pad_token_id=0, **shape)
+    transformers.BertModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -54,12 +54,13 @@ class LocalEmbedder:
     def _load(self) -> None:
         if self._loaded is not None:
             return
-        from transformers import AutoModel, AutoTokenizer
+        import transformers
 
+        transformers.utils.logging.disable_progress_bar()  # it would write across ours
         try:
-            tokenizer = AutoTokenizer.from_pretrained(self._local.source)
-            model = AutoModel.from_pretrained(self._local.source).to(self._local.device).eval()
-        except Exception as error:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._local.source)
+            model = transformers.AutoModel.from_pretrained(self._local.source).to(self._local.device).eval()
+        except Exception as error:  # broken files raise what the libraries below please
             raise JudgeStoppedError(
                 "unknown_model", one_line(f"{self._local.source}: cannot be loaded: {error}")
             ) from error

@@ -11,11 +11,14 @@ import pytest
 
 from judges.errors import InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.agent import Hit, RagAgent, Retriever
 from retrieval_eval.agents.bm25 import Bm25Index, Bm25Retriever, query_weights
 from retrieval_eval.agents.expansion import FeedbackRetriever, rm3
 from retrieval_eval.agents.extractive import LeadGenerator
+from retrieval_eval.agents.generation import OfflineGenerator
 from retrieval_eval.agents.overlap import OverlapRetriever
+from retrieval_eval.agents.rag import RagAgent
+from retrieval_eval.agents.ranking import Hit, Offline, Searcher
+from retrieval_eval.agents.types import AgentFailure, AgentReply
 
 TEXTS = {"a": "elo elo rating", "b": "rating order order order", "c": "nugget"}
 DOCUMENTS = [Document(doc_id, text) for doc_id, text in TEXTS.items()]
@@ -88,19 +91,27 @@ def test_overlap_counts_each_shared_term_once() -> None:
     assert [(hit.document.doc_id, hit.score) for hit in hits] == [("a", 2.0), ("b", 2.0)]
 
 
-def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
-    response = RagAgent("bm25-2", Bm25Retriever(Bm25Index(DOCUMENTS)), LeadGenerator(), depth=2).respond(
-        Query("q1", "elo rating")
-    )
-    assert (response.answer.query_id, response.answer.agent, response.answer.text) == ("q1", "bm25-2", TEXTS["a"])
-    assert [document.doc_id for document in response.documents] == ["a", "b"]
-    assert [(row.doc_id, row.rank, row.agent) for row in response.retrieved] == [("a", 1, "bm25-2"), ("b", 2, "bm25-2")]
-    assert response.retrieved[0].score > response.retrieved[1].score > 0
+async def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
+    retriever, generator = Offline(Bm25Retriever(Bm25Index(DOCUMENTS))), OfflineGenerator(LeadGenerator())
+    reply = await RagAgent("bm25-2", retriever, generator, depth=2, passages=1).reply(Query("q1", "elo rating"))
+    assert isinstance(reply, AgentReply)
+    assert (reply.answer, reply.citations) == (TEXTS["a"], ("a",))
+    assert [(found.doc_id, found.rank, found.text) for found in reply.documents] == [
+        ("a", 1, TEXTS["a"]),
+        ("b", 2, TEXTS["b"]),
+    ]
+    scores = [found.score or 0 for found in reply.documents]
+    assert scores[0] > scores[1] > 0
+    assert (reply.calls, reply.cost_usd) == (0, 0.0)
+    assert reply.latency_s is not None
+    assert reply.latency_s > 0
 
 
-def test_an_agent_that_finds_nothing_gives_an_empty_answer() -> None:
-    response = RagAgent("x", OverlapRetriever(DOCUMENTS), LeadGenerator(), depth=1).respond(Query("q1", "unseen"))
-    assert (response.answer.text, response.documents, response.retrieved) == ("", (), ())
+async def test_an_agent_that_finds_nothing_gives_no_answer() -> None:
+    agent = RagAgent("x", Offline(OverlapRetriever(DOCUMENTS)), OfflineGenerator(LeadGenerator()), depth=1, passages=1)
+    reply = await agent.reply(Query("q1", "unseen"))
+    assert isinstance(reply, AgentFailure)
+    assert reply.cause == "empty"
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ def test_feedback_finds_more_on_cranfield(cranfield: Cranfield) -> None:
     assert feedback > plain + 0.02
 
 
-def _run(cranfield: Cranfield, retriever: Retriever) -> dict[str, list[str]]:
+def _run(cranfield: Cranfield, retriever: Searcher) -> dict[str, list[str]]:
     with (cranfield.folder / "queries.tsv").open(encoding="utf-8", newline="") as file:
         queries = [(row[0], row[2]) for row in csv.reader(file, delimiter="\t")]
     return {query_id: [hit.document.doc_id for hit in retriever.retrieve(text, 100)] for query_id, text in queries}

@@ -1,0 +1,74 @@
+"""``agents retrieve``: a run file out of a corpus and queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retrieval_eval.trec_files import read_run
+from tests.support.llm_server import LLMServer, Reply
+
+CORPUS = "did\tdocument\na\tElo ratings of games\nb\tkappa of judges\nc\t \n"
+QUERIES = "q1\tratings of a game\nq2\tkappa\nq3\tzebra\n"
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[object]:
+    (tmp_path / "corpus.tsv").write_text(CORPUS)
+    (tmp_path / "queries.tsv").write_text(QUERIES)
+    return ["--corpus", tmp_path / "corpus.tsv", "--queries", tmp_path / "queries.tsv", "--out", tmp_path / "x.run"]
+
+
+def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[object], tmp_path: Path) -> None:
+    ended = cli("agents", "retrieve", *options)
+    assert ended.status == 0
+    assert "2 documents for 2 queries, run bm25" in ended.out
+    assert "1 queries find nothing" in ended.err
+    assert "1 documents have no text" in ended.err
+    run = read_run(tmp_path / "x.run")
+    assert (run.name, {query: ranking.doc_ids for query, ranking in run.rankings.items()}) == (
+        "bm25",
+        {"q1": ("a",), "q2": ("b",)},
+    )
+
+
+def test_a_stand_in_for_embeddings_says_so_in_name_and_note(cli: Any, options: list[object], tmp_path: Path) -> None:
+    ended = cli("agents", "retrieve", *options, "--retriever", "hybrid", "--embeddings", "hashed", "--cache", tmp_path)
+    assert ended.status == 0
+    assert "run hybrid-hashed" in ended.out
+    assert "know no meaning" in ended.err
+    assert list(tmp_path.glob("embeddings-*.jsonl"))
+
+
+def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_path: Path) -> None:
+    with LLMServer() as server:
+        hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "vec 1", "--base-url", server.openai_url]
+        assert cli("agents", "retrieve", *options, *hosted).status == 0
+    assert read_run(tmp_path / "x.run").name == "dense-vec-1"
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--embeddings", "openai"], "error: --embeddings: provider 'openai' needs a 'model'"),
+        (["--embeddings", "hashed", "--model", "m"], "error: --embeddings: provider 'hashed' has no use for 'model'"),
+        (["--embeddings", "openai", "--model", "m"], "error: no key for model 'm'"),
+        (["--embeddings", "transformers", "--model-path", "gone"], "error: gone: is not a folder"),
+    ],
+)
+def test_embeddings_that_cannot_be_made_are_one_line(
+    cli: Any, options: list[object], extra: list[str], said: str
+) -> None:
+    ended = cli("agents", "retrieve", *options, "--retriever", "dense", *extra)
+    assert ended.status == 2
+    assert ended.err.splitlines()[-1].startswith(said)
+
+
+def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: list[object], tmp_path: Path) -> None:
+    with LLMServer(lambda call: Reply(status=401, text="no")) as server:
+        hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "v", "--base-url", server.openai_url]
+        ended = cli("agents", "retrieve", *options, *hosted)
+    assert (ended.status, ended.err.splitlines()[-1]) == (1, "error: v: HTTP 401: no")
+    assert not (tmp_path / "x.run").exists()

@@ -1,0 +1,171 @@
+"""Agents that are Python functions, and agents that are files."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judges.errors import InputError
+from judges.types import Query
+from tests.support.agent_fixtures import answered, failed, only
+
+FUNCTIONS = """
+import asyncio, time, sys
+
+def text(query): return f"{query.query_id}: {query.text}"
+def whole(query):
+    return {"answer": "So [2].", "documents": [{"id": "a", "text": "A."}, "elo"], "cost_usd": 0.5, "input_tokens": 3}
+async def later(query):
+    await asyncio.sleep(0.01)
+    return {"answer": "Later.", "citations": ["a"]}
+def reply(query):
+    from retrieval_eval.agents.types import AgentReply
+    return AgentReply("Mine.", latency_s=7.0)
+def raises(query): raise LookupError("no such\\nthing")
+async def raises_later(query): raise TimeoutError("its own")
+def ends(query): sys.exit(3)
+def slow(query): time.sleep(5)
+async def slow_later(query): await asyncio.sleep(5)
+def nothing(query): return None
+def number(query): return 7
+def empty(query): return " "
+value = 7
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(FUNCTIONS)
+    return path
+
+
+def python(file: Path, name: str, **settings: Any) -> dict[str, Any]:
+    return {"kind": "python", "function": f"{file}:{name}", "timeout_s": 0.3, **settings}
+
+
+async def test_a_function_gives_a_text_a_mapping_or_a_reply(file: Path) -> None:
+    text = await answered(only(python(file, "text")))
+    assert text.answer == "q1: How are Elo ratings updated after a game?"
+    assert (text.calls, text.cost_usd) == (0, None)
+    whole = await answered(only(python(file, "whole")))
+    assert [found.doc_id for found in whole.documents] == ["a", "elo"]
+    assert (whole.citations, whole.cost_usd, whole.usage.input_tokens) == (("elo",), 0.5, 3)
+    later = await answered(only(python(file, "later")))
+    assert (later.answer, later.citations) == ("Later.", ("a",))
+    assert later.latency_s
+    assert later.latency_s > 0.009
+    assert (await answered(only(python(file, "reply")))).latency_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("name", "cause", "message"),
+    [
+        ("raises", "exception", "LookupError: no such thing"),
+        ("raises_later", "exception", "TimeoutError: its own"),
+        ("ends", "exception", "RuntimeError: SystemExit: 3"),
+        ("slow", "timeout", "no reply within 0.3 s"),
+        ("slow_later", "timeout", "no reply within 0.3 s"),
+        ("nothing", "empty", "the function returned None"),
+        ("number", "contract", "the function returned a int, not a text, a mapping or an AgentReply"),
+        ("empty", "empty", "the agent gave no answer at 'answer'"),
+    ],
+)
+async def test_a_function_that_gives_no_answer_is_a_failure(file: Path, name: str, cause: str, message: str) -> None:
+    failure = await failed(only(python(file, name)))
+    assert (failure.cause, failure.message) == (cause, message)
+
+
+async def test_functions_that_wait_run_side_by_side_up_to_the_limit(file: Path) -> None:
+    file.write_text("import time\ndef ask(query):\n    time.sleep(0.1)\n    return 'a'\n")
+    agent = only(python(file, "ask", concurrency=2, timeout_s=5))
+    started = time.perf_counter()
+    replies = await asyncio.gather(*(agent.reply(Query(str(number), "?")) for number in range(4)))
+    assert 0.2 <= time.perf_counter() - started < 0.39
+    assert all(0.1 <= (reply.latency_s or 0) < 0.19 for reply in replies)  # without the wait for a turn
+
+
+def test_an_edited_file_is_another_agent(file: Path) -> None:
+    before = only(python(file, "text")).identity
+    assert only(python(file, "text")).identity == before
+    assert only(python(file, "whole")).identity != before
+    file.write_text(FUNCTIONS + "\n")
+    assert only(python(file, "text")).identity != before
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "problem"),
+    [
+        ("x = 1", "ask", "has no function 'ask'"),
+        ("value = 7", "value", "has no function 'value'"),
+        ("def ask(:", "ask", "cannot be imported: SyntaxError"),
+        ("raise ValueError('a\\nb')", "ask", "cannot be imported: ValueError: a b"),
+    ],
+)
+def test_a_file_without_the_function_is_one_line(file: Path, text: str, name: str, problem: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InputError, match=problem):
+        only(python(file, name))
+
+
+def test_a_file_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"agents.mine: .*gone\.py: no such file"):
+        only(python(tmp_path / "gone.py", "ask"))
+
+
+async def test_files_give_what_was_recorded(tmp_path: Path) -> None:
+    answers, documents, run = tmp_path / "answers.csv", tmp_path / "documents.csv", tmp_path / "x.run"
+    answers.write_text("qid,agent,answer\nq1,mine,Yes.\nq1,other,No.\nq2,mine,\n")
+    documents.write_text(
+        "qid,did,document,agent,rank,score,title\nq1,b,B.,mine,2,0.5,T\nq1,a,A.,mine,1,,\nq1,c,C.,other,1,,\n"
+    )
+    run.write_text("q1 Q0 kappa 1 2.5 x\nq1 Q0 elo 2 1.5 x\n")
+    spec = {"kind": "file", "answers": str(answers)}
+    reply = await answered(only({**spec, "documents": str(documents)}))
+    assert (reply.answer, reply.latency_s, reply.cost_usd) == ("Yes.", None, None)
+    assert [(found.doc_id, found.rank, found.score, dict(found.metadata)) for found in reply.documents] == [
+        ("a", 1, None, {}),
+        ("b", 2, 0.5, {"title": "T"}),
+    ]
+    ran = await answered(only({**spec, "agent": "other", "run": str(run)}))
+    assert (ran.answer, [found.doc_id for found in ran.documents]) == ("No.", ["kappa", "elo"])
+    assert ran.documents[0].text == "Kappa corrects agreement for chance."
+    assert (await failed(only(spec), Query("q2", "?"))).cause == "empty"
+    assert (await failed(only(spec), Query("q3", "?"))).cause == "not_recorded"
+
+
+@pytest.mark.parametrize(
+    ("answers", "documents", "problem"),
+    [
+        ("qid,agent,answer\nq1,other,No.\n", None, "has no row of agent 'mine'; there are 'other'"),
+        ("qid,answer\nq1,a\nq1,b\n", None, "answers.csv:3: agent 'mine' has answered query 'q1' further up"),
+        (
+            "qid,answer\nq1,a\n",
+            "qid,did,document,rank\nq1,a,A,first\n",
+            "csv:2: 'rank' is not a whole number",
+        ),
+        ("qid,answer\nq1,a\n", "qid,did,document,score\nq1,a,A,high\n", "documents.csv:2: 'score' is not a number"),
+        ("qid,answer\nq1,a\n", "qid,did,document\nq1,a,A\nq1,a,B\n", "documents.csv:3: the document stands twice"),
+    ],
+)
+def test_files_that_contradict_themselves_are_one_line(
+    tmp_path: Path, answers: str, documents: str | None, problem: str
+) -> None:
+    (tmp_path / "answers.csv").write_text(answers)
+    spec = {"kind": "file", "answers": str(tmp_path / "answers.csv")}
+    if documents is not None:
+        (tmp_path / "documents.csv").write_text(documents)
+        spec["documents"] = str(tmp_path / "documents.csv")
+    with pytest.raises(InputError, match=problem):
+        only(spec)
+
+
+def test_a_run_over_documents_that_are_not_there_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("qid,answer\nq1,a\n")
+    (tmp_path / "x.run").write_text("q1 Q0 gone 1 2.5 x\n")
+    with pytest.raises(InputError, match="the corpus has no document 'gone'"):
+        only({"kind": "file", "answers": str(tmp_path / "answers.csv"), "run": str(tmp_path / "x.run")})
