@@ -30,6 +30,8 @@ STAGES: Mapping[Task, str] = {
     Task.NUGGETS: "Turns of making nuggets",
     Task.IMPORTANCE: "Nuggets' importance, at most ten each",
     Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
+    Task.ANSWERING: "Answers written",
+    Task.REWRITING: "Search queries written",
     Task.QUERIES: "Queries written, by passage",
     Task.ANSWERABLE: "Queries held against their passage",
 }

@@ -1,0 +1,88 @@
+"""Agents' replies in the store: the same whatever they hold, an answer for good, and taken by one run at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from arena.agents.asking import needs_call
+from arena.store import ANSWERED, AgentReplies, Asked, Runner, Store
+from judges.errors import StoreError
+from judges.types import Usage
+from retrieval_eval.agents.types import AgentFailure, AgentReply, Retrieved
+
+REPLY = AgentReply(
+    "It is <b>so</b> ☃.",
+    (Retrieved("d 1", 'Snow; "quoted"', 1, 2.5, {"title": "T"}), Retrieved("d2", "", 2)),
+    ("d2",),
+    0.25,
+    Usage(10, 4, 3),
+    2,
+    0.001,
+)
+FAILURE = AgentFailure("timeout", "no reply within 5 s", 5.0, Usage(), 3, None)
+ASKED = Asked("identity", "What is it?")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.create(str(tmp_path / "s.db"))) as opened:
+        yield opened
+
+
+def unanswered(outcome: str | None) -> bool:
+    return needs_call(outcome, retry_failed=False)
+
+
+def test_replies_and_failures_come_back_as_they_were(store: Store) -> None:
+    replies, other = AgentReplies(store), Asked("identity", "And this?")
+    replies.save([(ASKED, REPLY), (other, FAILURE)])
+    assert replies.replies([ASKED, other, Asked("another", "What is it?")]) == {ASKED: REPLY, other: FAILURE}
+    assert replies.outcomes([ASKED, other]) == {ASKED: ANSWERED, other: "timeout"}
+
+
+def test_what_json_can_spell_and_no_database_can_hold_is_replaced(store: Store) -> None:
+    replies = AgentReplies(store)
+    odd = Retrieved("d\0", "half \ud800 a pair", 1, None, {"title\0": "\udfff"})
+    replies.save([(ASKED, AgentReply("nul \0 and \ud800", (odd,)))])
+    kept = replies.replies([ASKED])[ASKED]
+    assert isinstance(kept, AgentReply)
+    for text in (kept.answer, kept.documents[0].doc_id, kept.documents[0].text, *kept.documents[0].metadata.values()):
+        text.encode("utf-8")
+        assert "\0" not in text
+
+
+def test_an_answer_stays_and_a_failure_gives_way(store: Store) -> None:
+    replies = AgentReplies(store)
+    for saved, kept in ((FAILURE, FAILURE), (REPLY, REPLY), (FAILURE, REPLY)):
+        replies.save([(ASKED, saved)])
+        assert replies.replies([ASKED]) == {ASKED: kept}
+
+
+def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
+    replies, other = AgentReplies(store), Asked("identity", "And this?")
+    first, second = Runner(), Runner()
+    store.beat(first)
+    store.beat(second)
+    assert replies.claim([ASKED], first, unanswered) == ([ASKED], [])
+    assert replies.claim([ASKED, other], second, unanswered) == ([other], [ASKED])
+    replies.save([(ASKED, REPLY), (other, FAILURE)])
+    assert replies.claim([ASKED, other], first, unanswered) == ([other], []), "a time-out may pass"
+    store.leave(first)
+    assert replies.claim([other], second, unanswered) == ([other], []), "who is gone holds nothing"
+
+
+def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Path) -> None:
+    store.close()
+    path = tmp_path / "s.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("DROP TABLE agent_reply; UPDATE state SET schema_version = 2;")
+    with pytest.raises(StoreError, match="'ragarena run' brings it up to date"):
+        Store.open(str(path))
+    with closing(Store.create(str(path))) as brought:
+        AgentReplies(brought).save([(ASKED, REPLY)])
+        assert AgentReplies(brought).outcomes([ASKED]) == {ASKED: ANSWERED}
