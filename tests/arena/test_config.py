@@ -103,7 +103,7 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         (
             "retrieval:",
             "xyz:",
-            "unknown key 'xyz'; known are criteria, data, exam, judges, name, nuggets, pairwise, ratings, retrieval",
+            "unknown key 'xyz'; known are agents, criteria, data, exam, judges, name, nuggets",
         ),
         ("threshold: 1", "treshold: 1", "pairwise.documents: unknown key 'treshold'; did you mean 'threshold'?"),
         ("temperature: 0", "temprature: 0", "judges.strong: unknown key 'temprature'; did you mean 'temperature'?"),
@@ -116,7 +116,7 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ("name: product docs\n", "", "name: Field required"),
         ("name: product docs", "name: ''", "name: String should match pattern"),
         ("name: product docs", "name: a/b", "name: String should match pattern"),
-        ("  queries: queries.csv\n", "", "data.queries: Field required"),
+        ("  queries: queries.csv\n", "", "data: say where the queries are with 'queries'"),
         ("store: stores/docs.db", "store: a\nstore: b", ":4: key 'store' stands twice"),
         ("second: {provider: anth", "strong: {provider: anth", ":10: key 'strong' stands twice"),
         ("provider: openai, model: gpt-x,", "provider: openai,", "judges.strong: provider 'openai' needs a 'model'"),
