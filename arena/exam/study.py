@@ -16,7 +16,7 @@ from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Ran
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.leaderboards import places
 from retrieval_eval.exam.passages import origin_of
-from retrieval_eval.exam.trec_edge import read_labels, read_rankings
+from retrieval_eval.trec_files import read_qrels, read_rankings
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
@@ -109,7 +109,7 @@ def load_study(
     grids = make_grids(grades, known, rankings)
     if known is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
-    labels = read_labels(qrels) if qrels is not None else graded.labels
+    labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     return Study(graded, grader, grades, known, rankings, grids, labels, levels)
 
