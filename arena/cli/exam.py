@@ -125,6 +125,7 @@ def qrels(
 ) -> None:
     """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
     from arena.cli.console import output
+    from arena.cli.exam_tables import UNITS
     from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.trec_files import write_qrels
@@ -133,11 +134,11 @@ def qrels(
     steps = read_grade_map(grade_map) if grade_map is not None else None
     labels = exam_labels(study.grids, by=by.value, level=min_grade or study.usual_level, grade_to_label=steps)
     write_qrels(out, labels.labels)
-    output.print(f"{len(labels)} labels written to {out}")
+    output.print(f"{len(labels)} labels of {UNITS[study.unit]} written to {out}")
     if labels.partly:
         output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
     if labels.ungraded:
-        output.print(f"{labels.ungraded} passages have no grade and no label")
+        output.print(f"{labels.ungraded} {UNITS[study.unit]} have no grade and no label")
 
 
 @exam.command("agreement")
