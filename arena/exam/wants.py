@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from arena.config import ExamSection
@@ -27,7 +27,13 @@ _TOKENS_OF_A_RATING = 8
 
 def item_ids(want: Wanted) -> tuple[str, ...]:
     """The items that a want of grading, extraction or checking is about."""
-    return tuple(json.loads(want.other))
+    return _ids(want.other)
+
+
+@lru_cache(maxsize=4096)
+def _ids(written: str) -> tuple[str, ...]:
+    """All passages of a query have the same ones."""
+    return tuple(json.loads(written))
 
 
 def grouped(

@@ -211,9 +211,8 @@ class Store:
 
     def outcomes(self, name: str, task: Task) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task with its result; ``None`` where there is none yet."""
-        wanted = self.wanted(name, task)
-        known = self.results(sorted({found for _, found in wanted if found is not None}))
-        return [(want, known.get(found) if found is not None else None) for want, found in wanted]
+        with self._read() as connection:
+            return wishes.outcomes(connection, _tournament_id(connection, name), task)
 
     def tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first."""

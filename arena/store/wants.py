@@ -10,7 +10,7 @@ from sqlalchemy import Connection, TextClause, bindparam, func, text
 from sqlmodel import delete, select, update
 
 from arena.store.chunks import CHUNK, chunks
-from arena.store.rows import Wanted, WantedRow, table, wanted_of, wanted_values
+from arena.store.rows import JudgmentRow, Result, Wanted, WantedRow, result_of, table, wanted_of, wanted_values
 from judges.types import Task
 
 _KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
@@ -23,6 +23,23 @@ def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple
     if task is not None:
         statement = statement.where(here.task == task.value)
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
+
+
+def outcomes(connection: Connection, number: int, task: Task) -> list[tuple[Wanted, Result | None]]:
+    """Everything wanted of one task with its result; in one query, since there may be hundreds of thousands."""
+    here, judged = table(WantedRow), table(JudgmentRow)
+    columns = [here.c[key] for key in _KEYS if key != "task"]
+    statement = (
+        select(*columns, *judged.c)
+        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
+        .where(here.c.tournament_id == number, here.c.task == task.value)
+        .order_by(here.c.position)
+    )
+    size = len(columns)
+    return [
+        (Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:]))
+        for row in connection.execute(statement)
+    ]
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:

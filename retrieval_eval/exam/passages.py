@@ -36,8 +36,9 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
         ValueError: ``most_words`` is less than 1.
     """
     spans = _spans(answer.text, most_words)
+    first_id = passage_id_of(answer.query_id, answer.agent, 1)
     return tuple(
-        Passage(passage_id_of(answer.query_id, answer.agent, number), answer.text[start:end], start, end)
+        Passage(f"{first_id[:-1]}{number}", answer.text[start:end], start, end)
         for number, (start, end) in enumerate(spans, start=1)
     )
 
