@@ -22,6 +22,7 @@ AGENTS = 6
 ITEMS = 4
 _CITED = re.compile(r"\[(\d+)\]")
 _WORD = re.compile(r"\w+")
+_SHOWN = re.compile(r"<<<([a-z ]+) \w+>>>\n(.*?)\n<<<end", re.DOTALL)
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -76,10 +77,10 @@ def word_judge(call: Call) -> Reply:
     """Rates by the share of the item's words that the passage has; writes items as the steady judge does."""
     if "response_format" in call.body:
         return steady_judge(call)
-    passage, _, item = user(call).partition("<<<end ")
-    wanted = set(_WORD.findall(item.split(">>>")[-2].casefold())) - {"end"}
-    known = wanted & set(_WORD.findall(passage.casefold()))
-    return Reply(str(5 * len(known) // max(1, len(wanted))))
+    shown = dict(_SHOWN.findall(user(call)))
+    wanted = set(_WORD.findall((shown.get("key fact") or shown["question"]).casefold()))
+    known = wanted & set(_WORD.findall(shown["passage"].casefold()))
+    return Reply(str(5 * len(known) // len(wanted)))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +120,7 @@ def test_cited_documents_are_graded_by_a_bank_of_ones_own(topics: Path, cli: Any
     assert len(found["agents"]) == AGENTS
     assert found["coverage"]["graded"] == found["coverage"]["pairs"]
     assert calls < found["coverage"]["pairs"], "what several agents cite is graded once"
-    covers = [row["levels"]["4"]["cover"]["mean"] for row in found["agents"]]
+    covers = [row["levels"]["5"]["cover"]["mean"] for row in found["agents"]]
     assert 0 < covers[-1] < covers[0] < 1
     labels = topics / "exam.qrels"
     assert cli("exam", "qrels", topics / "graded.jsonl.gz", labels, "--bank", topics / "bank.csv").status == 0
