@@ -72,7 +72,11 @@ def grade(
     """
     if config.exam is None:
         raise ConfigError("exam: the configuration has no such section")
-    summary = tournament.run(config, progress, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
+    data = tournament.load_data(config)
+    unit = config.exam.passages
+    if not (data.retrieved if unit == "documents" else data.answers):
+        raise ConfigError(f"exam.passages: {unit!r} are to be graded, and 'data' has none")
+    summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
 

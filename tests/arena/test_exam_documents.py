@@ -13,6 +13,7 @@ from arena.config import Config
 from arena.exam.passages import EVERY_AGENT
 from arena.exam.run import save_grades
 from arena.plan import plan
+from judges.errors import InputError
 from judges.tables import write_rows
 from tests.support.exams import ITEMS, LAYERS, ORGAN, PIONEERS, exam_config, graded, grades, user, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply
@@ -180,3 +181,10 @@ def test_people_labelled_documents_and_so_an_exam_of_them_has_their_labels(tmp_p
         section = config.data.model_copy(update={"qrels": [tmp_path / "human.qrels"]})
         ended = graded(config.model_copy(update={"data": section}))
     assert ended.study.labels == {"skin": {"layers": 2, "organ": 0}}
+
+
+def test_an_exam_of_documents_needs_documents(tmp_path: Path) -> None:
+    write_exam(tmp_path)
+    for bank in ({}, {"generate": {}}):
+        with pytest.raises(InputError, match="'documents' are to be graded, and 'data' has none"):
+            graded(exam_config(tmp_path, passages="documents", **bank))
