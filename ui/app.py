@@ -9,7 +9,7 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import games, matrix, overview, retrieval
+from ui.views import assess, games, matrix, overview, retrieval
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
@@ -17,6 +17,7 @@ PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Matrix", "How each agent did against each other one.", matrix.show),
     ("Retrieval", "What each agent's documents are worth, and whether people agree with the labels.", retrieval.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+    ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
 )
 
 

@@ -1,4 +1,4 @@
-"""Cached reads of one store. All that the pages show comes from here; nothing is written and no judge is asked.
+"""Cached reads of one store. Nothing is written and no judge is asked.
 
 Every read is cached under the store's number of changes, so a page is as fresh as the store and reads it once.
 """
