@@ -10,6 +10,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import TypeAlias
 
 from arena.store import Annotation
@@ -22,7 +24,7 @@ Said: TypeAlias = Mapping[tuple[str, str, str], Mapping[str, Support | None]]
 """What one annotator says now, by query, nugget and texts, of each agent; ``None`` where they skipped it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sheet:
     """One answer to be held against its query's nuggets.
 
@@ -37,10 +39,23 @@ class Sheet:
     agents: tuple[str, ...]
     nuggets: tuple[Nugget, ...]
 
-    @property
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The digest of what is read for each nugget."""
+        return tuple(texts_digest(self.query, self.answer, nugget.text) for nugget in self.nuggets)
+
+    @cached_property
     def sheet_id(self) -> str:
         """Twelve hexadecimal digits for what is read; another answer or other nuggets are another sheet."""
-        return texts_digest(self.query_id, self.query, self.answer, *(nugget.nugget_id for nugget in self.nuggets))[:12]
+        return texts_digest(self.query_id, *self.texts)[:12]
+
+
+class State(Enum):
+    """What became of a sheet; one that was skipped can be taken up again."""
+
+    OPEN = "open"
+    DONE = "done"
+    SKIPPED = "skipped"
 
 
 def sheets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[Sheet]:
@@ -72,17 +87,21 @@ def said_by(annotations: Iterable[Annotation], annotator: str) -> Said:
 def labels_on(sheet: Sheet, said: Said) -> list[Support | None]:
     """The label of each nugget of a sheet, ``None`` without one; another agent's label holds for the same text."""
     found = []
-    for nugget, texts in _texts(sheet):
+    for nugget, texts in zip(sheet.nuggets, sheet.texts, strict=True):
         labels = said.get((sheet.query_id, nugget.nugget_id, texts), {})
         own = [labels[agent] for agent in sheet.agents if agent in labels] or labels.values()
         found.append(next((label for label in own if label is not None), None))
     return found
 
 
-def is_skipped(sheet: Sheet, said: Said) -> bool:
-    """Whether the assessor passed a sheet over: they have seen it, and nothing on it is labelled."""
-    seen = any((sheet.query_id, nugget.nugget_id, texts) in said for nugget, texts in _texts(sheet))
-    return seen and not any(labels_on(sheet, said))
+def state_of(sheet: Sheet, said: Said) -> State:
+    """How far an assessor has come with a sheet; with a part of its labels it is open."""
+    labels = labels_on(sheet, said)
+    if None not in labels:
+        return State.DONE
+    things = zip(sheet.nuggets, sheet.texts, strict=True)
+    seen = any((sheet.query_id, nugget.nugget_id, texts) in said for nugget, texts in things)
+    return State.SKIPPED if seen and not any(labels) else State.OPEN
 
 
 def annotations_of(
@@ -99,7 +118,7 @@ def annotations_of(
     share = None if seconds is None else round(seconds / len(sheet.nuggets), 2)
     return [
         Annotation(Kind.NUGGET, annotator, sheet.query_id, agent, nugget.nugget_id, texts, label, share)
-        for (nugget, texts), label in zip(_texts(sheet), labels, strict=True)
+        for nugget, texts, label in zip(sheet.nuggets, sheet.texts, labels, strict=True)
         for agent in sheet.agents
     ]
 
@@ -171,11 +190,6 @@ def taken(
             kept += annotations_of(sheet, [labels[nugget.nugget_id] for nugget in nuggets], annotator)
             about += bool(nuggets)
     return Taken(kept, about, unknown, changed, foreign, failed)
-
-
-def _texts(sheet: Sheet) -> list[tuple[Nugget, str]]:
-    """Each nugget with the digest of what is read for it."""
-    return [(nugget, texts_digest(sheet.query, sheet.answer, nugget.text)) for nugget in sheet.nuggets]
 
 
 def _draw(annotator: str, text: str) -> str:

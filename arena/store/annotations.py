@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Index, func
+from sqlalchemy import Connection, Index, func
 from sqlmodel import Field, SQLModel, insert, select
 
+from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table, tournament_number
 from judges.errors import InputError
 from judges.providers.texts import storable
@@ -104,17 +105,19 @@ class Annotations:
             InputError: no such tournament.
             StoreError: the store cannot be written.
         """
-        here, kept = table(AnnotationRow), 0
         with self._store._write(alone=True) as connection:
             number = tournament_number(connection, self._tournament)
-            for one in said:
-                row = _row(one, number)
-                same = [here.c[name] == row[name] for name in _THING]
-                last = select(here.c.value).where(here.c.tournament_id == number, *same)
-                if connection.execute(last.order_by(here.c.annotation_id.desc()).limit(1)).scalar() != row["value"]:
-                    connection.execute(insert(here), row)
-                    kept += 1
-        return kept
+            rows = [_row(one, number) for one in said]
+            last = _last(connection, number, rows)
+            new = []
+            for row in rows:
+                thing = tuple(row[name] for name in _THING)
+                if last.get(thing) != row["value"]:
+                    last[thing] = row["value"]
+                    new.append(row)
+            if new:
+                connection.execute(insert(table(AnnotationRow)), new)
+        return len(new)
 
     def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
         """What each annotator says of each thing now, skipped things included, oldest first.
@@ -167,6 +170,17 @@ def annotator_name(given: str) -> str:
 def texts_digest(*texts: str) -> str:
     """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+
+
+def _last(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], str]:
+    """What these annotators say already on the queries of these rows."""
+    here, found = table(AnnotationRow).c, {}
+    mine = here.tournament_id == number, here.annotator.in_({row["annotator"] for row in rows})
+    for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
+        chosen = select(table(AnnotationRow)).where(*mine, here.query_id.in_(query_ids))
+        for row in connection.execute(chosen.order_by(here.annotation_id)):
+            found[tuple(getattr(row, name) for name in _THING)] = row.value
+    return found
 
 
 def _row(said: Annotation, number: int) -> dict[str, Any]:

@@ -81,12 +81,15 @@ def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> Nugget
         at: when.
 
     Raises:
-        ValueError: see ``changes``.
+        ValueError: see ``changes``; or the old list's history is none.
     """
     done = [change for change in changes(before, after) if change.kind is not Kind.KEPT]
     moved = is_reordered(before, after)
     nuggets = tuple(replace(nugget, details=_without_origin(nugget.details)) for nugget in after.nuggets)
-    history = [*before.details.get(HISTORY, [])]
+    told = before.details.get(HISTORY, [])
+    if not isinstance(told, list):
+        raise ValueError(f"'{HISTORY}' must be a list of edits")
+    history = [*told]
     if done or moved:
         edit = {"by": by, "at": at, "changes": [_record(change) for change in done]}
         history.append({**edit, "reordered": True} if moved else edit)

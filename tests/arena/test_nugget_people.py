@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from arena.nuggets.people import (
     Sheet,
+    State,
     annotations_of,
     assignments_by,
-    is_skipped,
     labels_on,
     said_by,
     sheets,
+    state_of,
     taken,
 )
 from judges.types import Answer
@@ -85,10 +86,11 @@ def test_a_changed_answer_query_or_nugget_inherits_no_label() -> None:
 def test_a_sheet_is_skipped_until_something_on_it_is_labelled() -> None:
     sheet = sheet_of("q1", "x")
     skip = annotations_of(sheet, [None, None], "ann")
-    assert not is_skipped(sheet, said_by([], "ann"))
-    assert is_skipped(sheet, said_by(skip, "ann"))
+    assert state_of(sheet, said_by([], "ann")) is State.OPEN
+    assert state_of(sheet, said_by(skip, "ann")) is State.SKIPPED
     assert assignments_by(BANKS, ANSWERS, said_by(skip, "ann")) == []
-    assert not is_skipped(sheet, said_by([*skip, *annotations_of(sheet, LABELS, "ann")], "ann"))
+    assert state_of(sheet, said_by([*skip, *annotations_of(sheet, [Support.FULL, None], "ann")], "ann")) is State.OPEN
+    assert state_of(sheet, said_by([*skip, *annotations_of(sheet, LABELS, "ann")], "ann")) is State.DONE
 
 
 def test_assignments_go_out_and_come_back_as_they_were() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from arena.dataset import Dataset
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind, annotator_name, texts_digest
-from judges.errors import InputError
+from judges.errors import InputError, StoreError
 from judges.types import Query
 from tests.conftest import ROOT
 
@@ -36,8 +36,8 @@ JSON_VALUES = st.recursive(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.create(str(tmp_path / "s.db"))
+def store(store_location: str) -> Iterator[Store]:
+    opened = Store.create(store_location)
     opened.begin("one", {}, DATA, [])
     yield opened
     opened.close()
@@ -55,7 +55,7 @@ def test_what_is_said_comes_back_equal(kept: Annotations) -> None:
     assert kept.latest() == kept.history() == [SAID, grades, skipped]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(JSON_VALUES, min_size=1, max_size=5))
 def test_the_latest_word_is_in_the_view_and_every_change_in_the_history(kept: Annotations, values: list[Any]) -> None:
     thing = replace(SAID, item=f"agent {len(kept.history())}")
@@ -146,8 +146,8 @@ store.close()
 """
 
 
-def test_ten_processes_that_write_at_once_lose_nothing(store: Store, kept: Annotations, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WRITER, str(tmp_path / "s.db")]
+def test_ten_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
+    command = [sys.executable, "-c", WRITER, store_location]
     writers = [
         subprocess.Popen([*command, f"person {i}"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for i in range(10)
     ]
@@ -161,11 +161,13 @@ def test_ten_processes_that_write_at_once_lose_nothing(store: Store, kept: Annot
     assert len(kept.history()) == 420, "the same said by ten processes at once is kept once"
 
 
-def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_written_to(
-    store: Store, tmp_path: Path
-) -> None:
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "before.db"
+    with closing(Store.create(str(path))) as store:
+        store.begin("one", {}, DATA, [])
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("DROP TABLE annotation; UPDATE state SET schema_version = 2;")
-    with closing(Store.create(str(tmp_path / "s.db"))) as brought:
+    with pytest.raises(StoreError, match="written by an earlier version"):
+        Store.open(str(path))
+    with closing(Store.create(str(path))) as brought:
         assert Annotations(brought, "one").add([SAID]) == 1

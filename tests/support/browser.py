@@ -23,9 +23,10 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str) -> Iterator[str]:
-    """The address of a server on a store; the server ends with the block."""
+def served(store: Path | str, config: Path | None = None) -> Iterator[str]:
+    """The address of a server on a store, or on a configuration with its store; the server ends with the block."""
     command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser"]
+    command += [] if config is None else ["--config", str(config)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

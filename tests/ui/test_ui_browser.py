@@ -28,7 +28,7 @@ AGENTS = (
     ":smile: $x$ [l](javascript:window.__pwned=4)",
     '<img src=x onerror="window.__pwned=5">',
 )
-PAGES = ("", "matrix", "retrieval", "games")
+PAGES = ("", "matrix", "retrieval", "nuggets", "games", "assess")
 HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 

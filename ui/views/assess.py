@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import streamlit as st
 
-from arena.nuggets.people import Said, Sheet, annotations_of, is_skipped, labels_on, said_by, sheets
+from arena.nuggets.people import Said, Sheet, State, annotations_of, labels_on, said_by, sheets, state_of
 from arena.nuggets.results import nuggets_section
 from arena.store.annotations import Kind
 from judges.errors import RagarenaError
@@ -42,8 +42,11 @@ def show(source: data.Source) -> None:
     if not todo:
         st.info("No answer to read: every answer to a query with nuggets is empty.")
         return
-    skipped = [sheet for sheet in todo if is_skipped(sheet, said)]
-    open_ = [sheet for sheet in todo if None in labels_on(sheet, said) and sheet not in skipped]
+    states = [state_of(sheet, said) for sheet in todo]
+    skipped, open_ = (
+        [sheet for sheet, own in zip(todo, states, strict=True) if own is state]
+        for state in (State.SKIPPED, State.OPEN)
+    )
     _show_progress(len(todo), len(open_), len(skipped))
     chosen = next((sheet for sheet in todo if sheet.sheet_id == st.session_state.get(_AT)), None)
     sheet = chosen or (open_[0] if open_ else None)

@@ -267,5 +267,5 @@ def _save(session: editing.Session, path: Path, key: str) -> None:
 def _attempt(save: Callable[[], str]) -> None:
     try:
         st.session_state[_NOTE] = save()
-    except RagarenaError as error:
+    except (RagarenaError, ValueError) as error:
         st.session_state[_PROBLEM] = str(error)
