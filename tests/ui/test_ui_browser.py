@@ -229,8 +229,19 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
 
 
-@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", "101"), ("evil.example", "403")])
-def test_the_server_answers_no_foreign_host_name(address: str, host: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1", None, "101"),
+        ("127.0.0.1", "own", "101"),
+        ("evil.example", None, "403"),
+        ("127.0.0.1", "http://evil.example", "403"),
+        ("127.0.0.1", "null", "403"),
+    ],
+)
+def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
+    address: str, host: str, origin: str | None, status: str
+) -> None:
     port = int(address.rsplit(":", 1)[1])
     lines = (
         "GET /_stcore/stream HTTP/1.1",
@@ -239,6 +250,7 @@ def test_the_server_answers_no_foreign_host_name(address: str, host: str, status
         "Upgrade: websocket",
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        *([f"Origin: {address if origin == 'own' else origin}"] if origin else []),
     )
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall("\r\n".join((*lines, "", "")).encode())
