@@ -20,7 +20,6 @@ _KEPT = frozenset(
     {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
 )
 _DEFAULTS = asdict(Item("q", "t"))
-SECRET_TEXT = "(secret)"  # noqa: S105 - what stands in a store in place of a secret item's text
 
 
 def load_bank(section: ExamSection, data: Dataset) -> Bank:
@@ -31,21 +30,31 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
         ConfigError: the grading needs gold answers that an item does not have.
     """
     assert section.bank is not None
-    whole = read_bank(section.bank)
-    items = tuple(item for item in whole.items if item.query_id in data.queries)
-    if not any(not item.retired for item in items):
-        raise DataError(section.bank, "has no item for any of the queries; are the ids those of data.queries?")
+    bank = of_queries(read_bank(section.bank), data)
+    require_usable(section, bank)
+    return bank
+
+
+def of_queries(bank: Bank, data: Dataset) -> Bank:
+    """The bank as far as it is about the queries of the data."""
+    items = tuple(item for item in bank.items if item.query_id in data.queries)
+    return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
+
+
+def require_usable(section: ExamSection, bank: Bank) -> None:
+    """Raise what ``load_bank`` says of a bank, ``of_queries``, that cannot be graded with."""
+    if not any(bank.active.values()):
+        raise DataError(str(section.bank), "has no item for any of the queries; are the ids those of data.queries?")
     if section.grading in ("extraction_words", "extraction_llm"):
-        _require_gold(section, items)
-    return Bank(items, {key: info for key, info in whole.queries.items() if key[0] in data.queries})
+        _require_gold(section, bank.items)
 
 
 def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
     for item in items:
         if not item.answers and not item.retired:
+            which = "a secret item" if item.secret else f"item {item.item_id!r}"
             raise ConfigError(
-                f"exam.grading: {section.grading!r} checks against gold answers, and item {item.item_id!r} of "
-                f"{section.bank} has none"
+                f"exam.grading: {section.grading!r} checks against gold answers, and {which} of {section.bank} has none"
             )
 
 
@@ -107,7 +116,7 @@ def kept_bank(bank: Bank) -> dict[str, Any]:
     """What a store keeps of a bank's active items: all that scores need, but no text of a secret question."""
     items = [
         {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
-        | ({"text": SECRET_TEXT} if item.secret else {})
+        | {"text": item.open_text}
         for items in bank.active.values()
         for item in items
     ]
