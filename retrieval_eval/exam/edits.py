@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from retrieval_eval.exam.items import Bank, BankDiff, Item
+from judges.errors import DataError
+from retrieval_eval.exam.bank_records import Record, record_items
+from retrieval_eval.exam.items import Bank, BankDiff, Item, ItemType
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,28 @@ def edited_bank(bank: Bank, edits: Mapping[str, ItemEdit], added: Sequence[Item]
             raise ValueError(f"the query has this item already{', retired: bring it back instead' if retired else ''}")
         found = Bank((*found.items, item), found.queries)
     return found
+
+
+def new_item(
+    query_id: str,
+    text: str,
+    *,
+    item_type: ItemType = "question",
+    facet_id: str | None = None,
+    answers: Sequence[str] = (),
+    weight: float = 1.0,
+    secret: bool = False,
+) -> Item:
+    """An item as ``read_bank`` reads one: its kind follows from its gold answers.
+
+    Raises:
+        DataError: it has no text, or cannot be an item.
+    """
+    values: dict[str, object] = {"qid": query_id, "facet": facet_id, "type": item_type, "text": text}
+    values |= {"answers": list(answers), "weight": weight, "secret": str(secret).lower()}
+    record = Record(values, lambda problem, value: DataError("the new item", problem, value=value))
+    ((item, _),) = record_items(record, {})
+    return item
 
 
 def described(changes: BankDiff) -> str:

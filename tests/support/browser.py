@@ -23,9 +23,9 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str) -> Iterator[str]:
-    """The address of a server on a store; the server ends with the block."""
-    command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser"]
+def served(store: Path | str, *options: str) -> Iterator[str]:
+    """The address of a server on a store, with further options; the server ends with the block."""
+    command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
