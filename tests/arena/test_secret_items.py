@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from streamlit.testing.v1 import AppTest
 
 from arena.exam.board import stored_bank
 from arena.store import Store
@@ -19,6 +16,7 @@ from retrieval_eval.exam.items import item_id_of
 from tests.conftest import CLI
 from tests.support.exams import LAYERS, PIONEERS, exam_config, write_bank_csv, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.pages import config_file, page, sent
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
 
@@ -48,33 +46,8 @@ def repeating(call: Call) -> Reply:
     return Reply(asked if "soft" in asked else f"5, since you asked: {asked}")
 
 
-def config_file(folder: Path, url: str, **section: Any) -> Path:
-    dumped = exam_config(folder, url, **section).model_dump(mode="json", exclude_defaults=True)
-    (folder / "t.yaml").write_text(yaml.safe_dump(dumped), encoding="utf-8")
-    return folder / "t.yaml"
-
-
-def draw(page: str) -> None:
-    from importlib import import_module
-
-    from ui import data
-
-    version, names = data.tournaments()
-    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
-
-
-def drawn(page: str) -> bytes:
-    """Everything that a page sends to the browser."""
-    run = AppTest.from_function(draw, kwargs={"page": page}).run(timeout=20)
-    assert not run.exception
-    return b"\n".join(node.proto.SerializeToString() for node in nodes(run.main) if hasattr(node, "proto"))
-
-
-def nodes(block: Any) -> Iterator[Any]:
-    for node in block.children.values():
-        yield node
-        if hasattr(node, "children"):
-            yield from nodes(node)
+def write_config(folder: Path, url: str, **section: Any) -> Path:
+    return config_file(exam_config(folder, url, **section))
 
 
 @pytest.mark.parametrize("section", [{}, {"grading": "extraction_words"}, {"grading": "extraction_llm"}])
@@ -83,15 +56,15 @@ def test_of_a_bank_file_nothing_secret_is_shown(
 ) -> None:
     write_exam(tmp_path, ITEMS, COLUMNS)
     with LLMServer(repeating) as server:
-        config = config_file(tmp_path, server.openai_url, **section)
+        config = write_config(tmp_path, server.openai_url, **section)
         outputs = every_output(cli, config, tmp_path)
         assert any("PLANTED" in call.content.decode() for call in server.calls), "it is graded with"
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "exam.db"))
     for started_with in (None, config):
         if started_with is not None:
             monkeypatch.setenv(CONFIG_VARIABLE, str(started_with))
-        for page in ("overview", "exam", "bank", "games", "retrieval"):
-            outputs[f"page {page} {started_with}"] = drawn(page).decode("utf-8", "replace")
+        for name in ("overview", "exam", "bank", "games", "retrieval"):
+            outputs[f"page {name} {started_with}"] = sent(page(name))
     for name, said in outputs.items():
         assert [word for word in PLANTED if word in said] == [], name
     if not section:
@@ -145,16 +118,16 @@ def test_of_a_bank_that_a_judge_writes_nothing_secret_is_shown(
 ) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
-        config = config_file(tmp_path, server.openai_url, generate={"per_query": 6, "secret": 0.5})
+        config = write_config(tmp_path, server.openai_url, generate={"per_query": 6, "secret": 0.5})
         assert cli("run", config, "--json").status == 0
         said = {name: cli(name, config).out for name in ("leaderboard", "failures", "plan")}
         said["json"] = cli("leaderboard", config, "--format", "json").out
     with closing(Store.open(str(tmp_path / "exam.db"))) as store:
         items = stored_bank(store, "exam").items
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "exam.db"))
-    said |= {page: drawn(page).decode("utf-8", "replace") for page in ("overview", "exam", "bank")}
+    said |= {name: sent(page(name)) for name in ("overview", "exam", "bank")}
     monkeypatch.setenv(CONFIG_VARIABLE, str(config))
-    said["edits"] = drawn("bank").decode("utf-8", "replace")
+    said["edits"] = sent(page("bank"))
     secret = [item for item in items if item.secret]
     assert len(secret) == 6
     for name, output in said.items():
@@ -166,7 +139,7 @@ def test_an_item_that_became_secret_is_secret_at_once(tmp_path: Path, cli: CLI) 
     columns = ("qid", "question", "secret")
     write_exam(tmp_path, [("skin", "PLANTED?", None), ("rock", PIONEERS, None)], columns)
     with LLMServer() as server:
-        config = config_file(tmp_path, server.openai_url)
+        config = write_config(tmp_path, server.openai_url)
         assert cli("run", config).status == 0
         write_bank_csv(tmp_path, [("skin", "PLANTED?", "true"), ("rock", PIONEERS, None)], columns)
         assert cli("run", config).status == 0

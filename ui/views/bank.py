@@ -75,9 +75,14 @@ def _show_written(source: data.Source, found: Session) -> None:
         pressed = st.form_submit_button("Save as a file", type="primary")
     if not pressed:
         return
-    if Path(name).name != name or name.startswith("."):
-        raise InputError(f"{name!r}: a plain file name is needed, without a folder")
-    save_new_bank(found.folder / name, study.bank, folder=found.folder)
+    try:
+        if Path(name).name != name or name.startswith("."):
+            raise InputError(f"{name!r}: a plain file name is needed, without a folder")
+        save_new_bank(found.folder / name, study.bank, folder=found.folder)
+    except InputError as error:
+        st.error("Nothing was saved.", icon=":material/error:")
+        text.plain(str(error))
+        return
     st.success("Saved. Name it in the `exam` section of the configuration in place of `generate`:")
     st.code(f"exam:\n  bank: {json.dumps(name)}", language="yaml")
     st.caption("What has been graded stays known.")
