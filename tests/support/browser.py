@@ -59,3 +59,19 @@ def settle(page: Page) -> None:
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_selector('[data-testid="stText"], [data-testid="stAlert"]')
     page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-stale=true]')")
+
+
+@contextmanager
+def watched(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
+    asked: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    assert page.evaluate("typeof window.__pwned") == "undefined"
+    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
+    own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
+    assert [url for url in asked if not url.startswith(own)] == []
+    page.close()
