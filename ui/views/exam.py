@@ -214,5 +214,9 @@ def _table(frame: Any, alt: str, config: dict[str, Any] | None = None) -> None:
         height="content" if rows <= 10 else 36 * 11 + 2,
         placeholder="",
         alt=alt,
-        column_config={"Agent": st.column_config.TextColumn(pinned=True), **(config or {})},
+        column_config={
+            "Agent": st.column_config.TextColumn(pinned=True),
+            **{name: st.column_config.NumberColumn(width=80) for name in ("No.", "Passage", "Grade")},
+            **(config or {}),
+        },
     )
