@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,10 +25,24 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str, *options: str) -> Iterator[str]:
-    """The address of a server on a store, with further options; the server ends with the block."""
-    command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+def served(store: Path | str) -> Iterator[str]:
+    """The address of a server on a store; the server ends with the block."""
+    with _started(["-m", "ui.serve", str(store), "--no-browser"]) as address:
+        yield address
+
+
+@contextmanager
+def opened_with(config: Path) -> Iterator[str]:
+    """The same as ``ragarena ui CONFIG`` opens it, on a machine without a display."""
+    with _started(["-c", "from arena.cli.main import main; main()", "ui", str(config)]) as address:
+        yield address
+
+
+@contextmanager
+def _started(arguments: list[str]) -> Iterator[str]:
+    headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    command = [sys.executable, *arguments, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=headless, start_new_session=True) as server:
         try:
             assert server.stdout is not None
             line = server.stdout.readline()
@@ -34,7 +50,7 @@ def served(store: Path | str, *options: str) -> Iterator[str]:
                 raise RuntimeError(f"the server did not start: {line or 'see its errors above'}")
             yield next(word for word in line.split() if word.startswith("http://"))
         finally:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)  # the server may be a child of the command
             server.communicate()
 
 

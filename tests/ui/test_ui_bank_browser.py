@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.safe_files import history
 from retrieval_eval.exam.bank_files import read_bank
-from tests.support.browser import chromium, served, settle, watched
+from tests.support.browser import chromium, opened_with, settle, watched
 from tests.support.exams import LAYERS, PIONEERS, exam_config, graded, write_exam
 from tests.support.pages import config_file
 
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    with served(folder / "exam.db", "--config", str(folder / "t.yaml")) as url:
+    with opened_with(folder / "t.yaml") as url:
         yield url
 
 
