@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import floor
 from typing import Any
 
@@ -112,15 +112,24 @@ def generated_bank(
     return Bank(tuple({item.item_id: item for item in items}.values()), named)
 
 
-def kept_bank(bank: Bank) -> dict[str, Any]:
-    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question."""
+def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
+    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question.
+
+    Args:
+        bank: of the tournament.
+        gold: whether scores are made with gold answers; otherwise those of secret items, and their choices, stay out.
+    """
     items = [
         {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
         | {"text": item.open_text}
         for items in bank.active.values()
-        for item in items
+        for item in (own if gold or not own.secret else _without_gold(own) for own in items)
     ]
     return {"version": bank.version, "queries": list(bank.query_ids), "items": items}
+
+
+def _without_gold(item: Item) -> Item:
+    return replace(item, answers=(), kind="free", choices={})
 
 
 def bank_kept(kept: Mapping[str, Any]) -> Bank:

@@ -135,6 +135,20 @@ def test_of_a_bank_that_a_judge_writes_nothing_secret_is_shown(
     assert any(item.text in said["exam"] for item in items if not item.secret)
 
 
+@pytest.mark.parametrize(
+    ("grading", "kept"), [("self_rating", False), ("extraction_llm", False), ("extraction_words", True)]
+)
+def test_a_store_keeps_gold_answers_of_secret_items_only_where_scores_are_made_with_them(
+    tmp_path: Path, cli: CLI, grading: str, kept: bool
+) -> None:
+    write_exam(tmp_path, ITEMS, COLUMNS)
+    with LLMServer() as server:
+        assert cli("run", write_config(tmp_path, server.openai_url, grading=grading)).status == 0
+    settings = json.dumps(settings_of(tmp_path))
+    assert "epidermis" in settings
+    assert (GOLD in settings, CHOICE in settings) == (kept, kept)
+
+
 def test_an_item_that_became_secret_is_secret_at_once(tmp_path: Path, cli: CLI) -> None:
     columns = ("qid", "question", "secret")
     write_exam(tmp_path, [("skin", "PLANTED?", None), ("rock", PIONEERS, None)], columns)
