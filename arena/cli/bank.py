@@ -200,7 +200,7 @@ def _item_json(item: Item, secret: bool) -> dict[str, Any]:
 
 
 def _text(item: Item, secret: bool) -> str:
-    return "(secret)" if item.secret and not secret else item.text
+    return item.text if secret else item.open_text
 
 
 def _marks(item: Item) -> str:

@@ -126,6 +126,13 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
+def open_items(store: Store, tournament: str) -> frozenset[str]:
+    """Ids of the items that count and are not secret; none where the tournament has no exam."""
+    if not store.settings(tournament).get("exam"):
+        return frozenset()
+    return frozenset(item.item_id for item in stored_bank(store, tournament).items if not item.secret)
+
+
 class _Reader:
     """Makes grades of judgments."""
 

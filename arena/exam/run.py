@@ -13,9 +13,8 @@ from arena.exam.board import ExamBoard, exam_board, exam_study, stored_bank
 from arena.exam.study import Study
 from arena.runtime.ledger import Progress, RunSummary
 from arena.store import Store
-from judges.errors import ConfigError, InputError
+from judges.errors import ConfigError
 from judges.types import EXAM_TASKS, CallTrace, Task
-from retrieval_eval.exam.bank_files import write_bank
 from retrieval_eval.exam.grade_files import to_workbench, write_grades
 from retrieval_eval.exam.grades import Graded
 from retrieval_eval.exam.items import Bank
@@ -79,17 +78,6 @@ def grade(
     summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
-
-
-def save_bank(path: Path, bank: Bank) -> None:
-    """Write a bank, its secret items too; never in place of one that may have been edited.
-
-    Raises:
-        InputError: there is a file already, or it cannot be written.
-    """
-    if path.exists():
-        raise InputError(f"{path}: exists and may have been edited; name a new file")
-    write_bank(path, bank, secret=True)
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:

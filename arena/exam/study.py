@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -77,8 +78,27 @@ class Study:
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def text_of(self, item_id: str) -> str:
-        """The question or nugget; its id where the bank is not known."""
-        return self.bank.by_id[item_id].text if self.bank is not None and item_id in self.bank.by_id else item_id
+        """The question or nugget; its id where the bank is not known. Of a secret item neither is shown."""
+        return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
+
+    def open_id(self, item_id: str) -> str:
+        """The item's id; of a secret item, whose id may give it away, a number among the secret ones of its query."""
+        if item_id not in self.secret:
+            return item_id
+        query_id = self.secret[item_id]
+        own = [secret for secret, query in self.secret.items() if query == query_id]
+        return f"(secret {own.index(item_id) + 1})"
+
+    def open_answers(self) -> dict[tuple[str, str, str], str]:
+        """Extracted answers by query, passage and item, without those to secret items, which may repeat them."""
+        answers = self.graded.answers(self.grader)
+        return {key: answer for key, answer in answers.items() if key[2] not in self.secret}
+
+    @cached_property
+    def secret(self) -> Mapping[str, str]:
+        """The query of every secret item, by its id."""
+        items = self.bank.items if self.bank is not None else ()
+        return {item.item_id: item.query_id for item in items if item.secret}
 
 
 def load_study(

@@ -239,5 +239,6 @@ def exam_settings(wants: ExamWants) -> dict[str, Any]:
         exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
     )
     kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
-    kept["bank"] = kept_bank(wants.bank) if wants.bank is not None else None
+    gold = wants.section.grading == "extraction_words"
+    kept["bank"] = kept_bank(wants.bank, gold=gold) if wants.bank is not None else None
     return kept

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import chromium, served, settle
+from tests.support.browser import chromium, served, settle, watched
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -59,18 +59,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
-    asked: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page.set_default_timeout(20_000)
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    yield page
-    assert page.evaluate("typeof window.__pwned") == "undefined"
-    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
-    own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
-    assert [url for url in asked if not url.startswith(own)] == []
-    page.close()
+    with watched(browser, address) as page:
+        yield page
 
 
 def visit(page: Page, url: str) -> None:
