@@ -128,7 +128,7 @@ def correlate_topics(
         _coefficient(_spearmans(*own), _spearmans(x, y), _spearman_p(*own)),
         "topic",
         int(used.sum()),
-        _coefficient(_weighted(sums, once)[0], _weighted(sums, by_pairs), np.nan),
+        _coefficient(weighted_taus(sums, once)[0], weighted_taus(sums, by_pairs), np.nan),
         int(defined.sum()),
         _coefficient(mean, _means(taus[np.newaxis], by_taus)[:, 0], _mean_p(taus[defined])),
         tuple(taus.tolist()),
@@ -182,7 +182,7 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
     return agreeing, untied_x, untied_y
 
 
-def _weighted(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
+def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
     """Tau-b with every unit as often as its weight, weights of shape (samples, units) to (samples,)."""
     return _ratio(*(((weights @ part) * weights).sum(axis=1) for part in sums))
 
