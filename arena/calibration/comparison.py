@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.calibration.consensus import majority
+from arena.calibration.estimates import Estimates, Wish, estimates
 from arena.calibration.judge_people import (
     Disagreement,
     JudgeAgainstPeople,
@@ -30,11 +31,13 @@ class JudgeReport:
         against: it and people.
         orders: what its verdicts say about places; ``None`` where it gave none, and for a panel.
         disagreements: things that it sees differently, the furthest apart first.
+        estimates: its figures corrected by people, where they are asked for.
     """
 
     against: JudgeAgainstPeople
     orders: OrderHealth | None
     disagreements: tuple[Disagreement, ...]
+    estimates: Estimates | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def compare(
     *,
     group: str = "",
     most: int = 0,
+    wish: Wish | None = None,
 ) -> Comparison:
     """Hold judges against people.
 
@@ -72,6 +76,7 @@ def compare(
         settings: the defaults if absent.
         group: a name for what is compared.
         most: disagreements listed of each judge.
+        wish: what is asked of corrected estimates, ``None`` for none.
     """
     verdicts = level == "verdicts"
     against = people(level, settled(said_by_people, verdicts=verdicts), settings)
@@ -90,6 +95,7 @@ def compare(
             judge_against_people(name, own, said[name], against, settings),
             order_health(said[name]) if verdicts and name != PANEL else None,
             tuple(disagreements(own, against, most)),
+            None if wish is None else estimates(level, own, against.consensus.values, wish),
         )
         for name, own in values.items()
     }

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import special
 from scipy.sparse.csgraph import connected_components
 
-from arena.calibration.prediction_powered import inflated, numbered
+from arena.calibration.prediction_powered import inflated, numbered, tuned
 from arena.ratings.games import Floats
 from judges.errors import InputError
 from retrieval_eval.resampling import Estimate
@@ -208,8 +208,7 @@ class _Data:
         p = special.expit(self.x @ theta)
         inverse = np.linalg.inv(self.weighed(p * (1 - p) / p.size))
         of_people, of_judge = (part @ inverse for part in self.parts(theta))
-        scale = float((of_judge**2).sum())
-        return min(1.0, max(0.0, float((of_people * of_judge).sum()) / scale)) if scale > 0 else 0.0
+        return tuned(of_people, of_judge)
 
 
 def _estimates(data: _Data, theta: Floats, weight: float, shown: tuple[float, float, float]) -> tuple[Estimate, ...]:

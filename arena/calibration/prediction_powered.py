@@ -165,9 +165,13 @@ def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: in
 
 
 def tuned(a: Floats, b: Floats) -> float:
-    """The weight that makes the sum of squares of ``a - weight * b`` least; 0 where the judge says one thing only."""
+    """The weight in [0, 1] that makes the sum of squares of ``a - weight * b`` least; 0 where ``b`` says nothing.
+
+    Beyond these ends it is mostly noise: a judge that goes against people, or labels of nearly everything, where ``b``
+    vanishes and any weight will do.
+    """
     scale = float((b**2).sum())
-    return float((a * b).sum()) / scale if scale > 0 else 0.0
+    return min(1.0, max(0.0, float((a * b).sum()) / scale)) if scale > 0 else 0.0
 
 
 def inflated(squares: float, units: int, spent: int = 1) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from arena.calibration.comparison import Comparison, compare
+from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Level, Opinion
 from arena.dataset import load_dataset
@@ -35,7 +36,9 @@ class TableComparison:
     notes: tuple[str, ...]
 
 
-def compare_tables(judges: Tables, people: Tables, settings: Settings, most: int = 0) -> TableComparison:
+def compare_tables(
+    judges: Tables, people: Tables, settings: Settings, *, most: int = 0, wish: Wish | None = None
+) -> TableComparison:
     """Read tables and compare them.
 
     Args:
@@ -43,6 +46,7 @@ def compare_tables(judges: Tables, people: Tables, settings: Settings, most: int
         people: what people said.
         settings: of the comparison.
         most: disagreements listed of each judge.
+        wish: what is asked of corrected estimates, ``None`` for none.
 
     Raises:
         InputError: a file cannot be read, or judges and people speak of different things.
@@ -55,7 +59,7 @@ def compare_tables(judges: Tables, people: Tables, settings: Settings, most: int
     for key in [key for key in said if key not in human] + [key for key in human if key not in said]:
         more.append(f"{' '.join(filter(None, key))}: on one side only, left out")
     found = tuple(
-        compare(level, by_name(said[level, group]), human[level, group], settings, group=group, most=most)
+        compare(level, by_name(said[level, group]), human[level, group], settings, group=group, most=most, wish=wish)
         for level, group in common
     )
     for one in found:

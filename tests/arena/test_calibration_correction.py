@@ -46,6 +46,16 @@ def test_labels_of_everything_leave_nothing_to_correct() -> None:
     assert found.people.value == pytest.approx(np.mean(people))
 
 
+def test_labels_of_nearly_everything_leave_the_judge_next_to_no_say() -> None:
+    rng = np.random.default_rng(1)
+    people, judge = rng.normal(size=60).tolist(), rng.normal(size=60).tolist()
+    found = corrected_mean(judge, [*people[:-1], None], [at % 20 for at in range(60)])
+    assert 0 <= found.weight <= 1
+    assert found.corrected.value == pytest.approx(found.people.value, abs=0.05)
+    against = corrected_mean([-one for one in people], [*people[:30], *[None] * 30], [at % 20 for at in range(60)])
+    assert against.weight == 0
+
+
 def test_a_judge_that_says_one_thing_only_is_not_listened_to() -> None:
     people = [float(at % 3) if at < 30 else None for at in range(90)]
     found = corrected_mean([1.0] * 90, people, [at % 15 for at in range(90)])

@@ -22,20 +22,21 @@ COMMANDS = [entry for block in BLOCKS if block.language == "text" for entry in s
 
 
 @pytest.fixture(scope="module")
-def llmbar(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the tables that the page's Python makes."""
+def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tables that the page's Python makes."""
     defined: dict[str, Any] = {"__name__": "page"}
     for block in BLOCKS:
         if block.language == "python":
             exec(compile(block.text, str(PAGE), "exec"), defined)
-    folder = tmp_path_factory.mktemp("llmbar")
+    folder = tmp_path_factory.mktemp("made")
+    defined["a_quarter"](shared / "data/mtbench_human/human_votes.csv", folder / "few.csv")
     defined["llmbar_tables"](shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv")
     return folder
 
 
 def arguments(command: str, shared: Path, folder: Path) -> list[str]:
     words = shlex.split(command.replace("$RAGARENA_SHARED", str(shared)))[1:]
-    return [str(folder / word) if word in {"verdicts.csv", "gold.csv"} else word for word in words]
+    return [str(folder / word) if word in {"verdicts.csv", "gold.csv", "few.csv"} else word for word in words]
 
 
 def told(cli: Any, *words: Any) -> Any:
@@ -43,15 +44,15 @@ def told(cli: Any, *words: Any) -> Any:
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=range(len(COMMANDS)))
-def test_commands_of_the_page_say_what_it_shows(entry: Any, cli: Any, shared: Path, llmbar: Path) -> None:
-    assert_occur_in_order(entry, cli(*arguments(entry.command, shared, llmbar)).out)
+def test_commands_of_the_page_say_what_it_shows(entry: Any, cli: Any, shared: Path, made: Path) -> None:
+    assert_occur_in_order(entry, cli(*arguments(entry.command, shared, made)).out)
 
 
-def test_llmbar_gives_the_published_accuracy_and_swap_agreement(cli: Any, shared: Path, llmbar: Path) -> None:
-    files = llmbar / "verdicts.csv", "--people", llmbar / "gold.csv", "--by", "subset", "--skip-empty"
+def test_llmbar_gives_the_published_accuracy_and_swap_agreement(cli: Any, shared: Path, made: Path) -> None:
+    files = made / "verdicts.csv", "--people", made / "gold.csv", "--by", "subset", "--skip-empty"
     found = {one["group"]: one["judges"] for one in told(cli, *files)["comparisons"]}
     empty: Counter[tuple[str, str]] = Counter()
-    for row in read_rows(llmbar / "verdicts.csv"):
+    for row in read_rows(made / "verdicts.csv"):
         if not row.text("verdict"):
             empty[row.text("subset"), row.text("judge")] += 1
     with (shared / "data/llmbar/published_statistics_dev.csv").open(encoding="utf-8") as file:
