@@ -36,6 +36,7 @@ class Panel:
         points: in front.
         behind: smaller ones behind.
         lines: each through its points.
+        from_zero: whether the axes begin at 0 where nothing lies below.
     """
 
     axes: tuple[str, str]
@@ -43,6 +44,7 @@ class Panel:
     points: Sequence[Point]
     behind: Sequence[Point] = ()
     lines: Sequence[Sequence[Point]] = ()
+    from_zero: bool = True
 
 
 def write_panels(path: Path, panels: Sequence[Panel], title: str) -> None:
@@ -74,8 +76,9 @@ def panels_svg(panels: Sequence[Panel]) -> str:
 def _drawn(panel: Panel, left: int) -> str:
     start = left + MARGIN
     everything = (*panel.points, *panel.behind, *(point for line in panel.lines for point in line))
-    across = _Axis.of([point.x for point in everything], start, start + SIZE)
-    up = _Axis.of([point.y for point in everything], TOP + SIZE, TOP)
+    origin = [0.0] if panel.from_zero else []
+    across = _Axis.of([*origin, *(point.x for point in everything)], start, start + SIZE)
+    up = _Axis.of([*origin, *(point.y for point in everything)], TOP + SIZE, TOP)
     return "".join(
         [
             _text(start, TOP - 14, panel.heading, "start"),
@@ -102,7 +105,7 @@ class _Axis:
 
     @classmethod
     def of(cls, values: Sequence[float], start: float, end: float) -> _Axis:
-        low, high = min(0.0, *values), max(values)
+        low, high = min(values), max(values)
         step = _round_step((high - low) / _TICKS if high > low else 0.2)
         first, last = int(low // step), -int(-high // step)
         last = max(last, first + 1)

@@ -18,6 +18,7 @@ from arena.calibration.judge_people import (
 )
 from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import OrderHealth, order_health, settled, values_of
+from arena.calibration.panel_gain import PanelGain, panel_gain
 
 PANEL = "panel (majority)"
 """The name of all judges together, each with one vote."""
@@ -49,12 +50,14 @@ class Comparison:
         people: without a judge.
         orders: what people's votes say about places, ``None`` for anything but verdicts.
         judges: by name, and with several all together as ``PANEL``.
+        gain: the panel against its best member, ``None`` for one judge.
     """
 
     group: str
     people: People
     orders: OrderHealth | None
     judges: Mapping[str, JudgeReport]
+    gain: PanelGain | None
 
 
 def compare(
@@ -81,8 +84,8 @@ def compare(
     verdicts = level == "verdicts"
     against = people(level, settled(said_by_people, verdicts=verdicts), settings)
     of_judge = {name: settled(said, verdicts=verdicts) for name, said in judges.items() if said}
-    values = {name: values_of(own) for name, own in of_judge.items()}
-    said = dict(judges)
+    members = {name: values_of(own) for name, own in of_judge.items()}
+    values, said, gain = dict(members), dict(judges), None
     if len(of_judge) > 1:
         values[PANEL] = majority([one for own in of_judge.values() for one in own], mirrored=verdicts).values
         said[PANEL] = [
@@ -90,6 +93,7 @@ def compare(
             for query_id, things in values[PANEL].items()
             for item, value in things.items()
         ]
+        gain = panel_gain(members, values[PANEL], against.consensus.values)
     reports = {
         name: JudgeReport(
             judge_against_people(name, own, said[name], against, settings),
@@ -99,4 +103,6 @@ def compare(
         )
         for name, own in values.items()
     }
-    return Comparison(group, against, order_health(said_by_people) if verdicts and said_by_people else None, reports)
+    return Comparison(
+        group, against, order_health(said_by_people) if verdicts and said_by_people else None, reports, gain
+    )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from arena.calibration.opinions import Opinion, Values, by_item, by_rater
 from arena.ratings.clustered import share_interval
-from arena.ratings.games import GameVerdict, tabulate
+from arena.ratings.games import Games, GameVerdict, tabulate
 from arena.ratings.judges import JudgedGames, judged_games
 from judges.types import Verdict
 from retrieval_eval.resampling import Estimate
@@ -57,6 +57,22 @@ def settled(said: Sequence[Opinion], *, verdicts: bool) -> list[Opinion]:
             (names[query] for query in games.query), games.judge, games.a, games.b, games.outcome, strict=True
         )
     ]
+
+
+def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
+    """Verdicts, one of each rater on each game, as games; and the queries that their clusters number."""
+    agents = tuple(sorted({name for one in opinions for name in one.item[-2:]}))
+    place = {name: at for at, name in enumerate(agents)}
+    queries = tuple(sorted({one.query_id for one in opinions}))
+    number = {name: at for at, name in enumerate(queries)}
+    games = Games(
+        agents,
+        np.array([place[one.item[-2]] for one in opinions], np.int32),
+        np.array([place[one.item[-1]] for one in opinions], np.int32),
+        np.array([(1 + one.value) / 2 for one in opinions]),
+        np.array([number[one.query_id] for one in opinions], np.int32),
+    )
+    return games, queries
 
 
 def values_of(settled_opinions: Sequence[Opinion]) -> Values:

@@ -34,7 +34,9 @@ def register(app: typer.Typer) -> None:
 
 
 def calibrate(
-    sources: Annotated[list[str], typer.Argument(metavar="JUDGE...", help="tables of what judges said")],
+    sources: Annotated[
+        list[str], typer.Argument(metavar="CONFIG|STORE|TABLE...", help="a tournament, or tables of what judges said")
+    ],
     people: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="tables of what people said")] = None,
     item: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="a further column that tells things of one query apart")
@@ -63,57 +65,55 @@ def calibrate(
         float | None, typer.Option(help="say how many labels an estimate's interval of this width needs")
     ] = None,
     label_next: Annotated[int, typer.Option("--next", min=0, help="list this many things to label next")] = 0,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Bland-Altman plots as .svg or .html")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg or .html",
+        ),
+    ] = None,
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    method_samples: Annotated[
+        int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
+    ] = 200,
     samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
-    """Hold judges against people on whatever both judged.
+    """Hold judges against people, and a tournament's ways of scoring agents against each other.
 
-    Tables of verdicts, relevance labels, grades or nugget assignments, told apart by their columns.
+    Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
+    the judges' opinions are in its store; people's come from --people and from the data's qrels.
     """
     from arena.calibration.estimates import Wish
     from arena.calibration.judge_people import Settings
-    from arena.cli.calibrate_estimates import estimates_json, print_estimates
-    from arena.cli.calibrate_output import print_comparisons, print_disagreements
-    from arena.cli.calibrate_shapes import comparison_json, comparison_rows
-    from arena.cli.console import errors, output, print_json, rounded
-    from arena.cli.figures import say
-    from arena.cli.markup import print_csv
+    from arena.cli.calibrate_runs import Request, calibrate_store, calibrate_tables
     from arena.opinions.files import Reading
-    from arena.opinions.tables import Tables, compare_tables, texts_of
+    from arena.opinions.tables import Tables
     from arena.rated_tables import column_names
+    from judges.tables import known_format
 
-    if not people:
-        raise InputError("--people: name the tables of what people said")
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")
-    how = Settings(consensus.value, samples, seed)
     reading = Reading(tuple(item or ()), by, column_names(column or ()), skip_empty)
     human = replace(reading, columns=column_names(people_column or (), "--people-column"))
-    wish = Wish(width, label_next, seed) if estimates or width is not None or label_next else None
-    of_judges = Tables([Path(name) for name in sources], reading)
-    found = compare_tables(of_judges, Tables(people, human), how, most=disagreements, wish=wish)
-    shown = "json" if as_json else form.value
-    if plot is not None:
-        from arena.cli.calibrate_plot import write_bland_altman
-
-        write_bland_altman(plot, found.comparisons)
-    if shown == "json":
-        settings = {"consensus": how.method, "samples": samples, "seed": seed}
-        comparisons = [comparison_json(one) for one in found.comparisons]
-        for shape, one in zip(comparisons, found.comparisons, strict=True):
-            for name, report in one.judges.items():
-                if report.estimates is not None:
-                    shape["judges"][name]["estimates"] = rounded(estimates_json(report.estimates))
-        print_json({"comparisons": comparisons, "notes": found.notes, "settings": settings})
+    request = Request(
+        people=Tables(people or [], human),
+        settings=Settings(consensus.value, samples, seed),
+        wish=Wish(width, label_next, seed) if estimates or width is not None or label_next else None,
+        disagreements=disagreements,
+        plot=plot,
+        form="json" if as_json else form.value,
+    )
+    if all(known_format(source) for source in sources):
+        texts = (queries, documents or (), answers or ())
+        calibrate_tables(Tables([Path(source) for source in sources], reading), request, texts)
         return
-    if shown == "csv":
-        print_csv([row for one in found.comparisons for row in comparison_rows(one)])
-    else:
-        print_comparisons(found.comparisons)
-        print_estimates(found.comparisons)
-        print_disagreements(found.comparisons, texts_of(queries, documents or (), answers or ()))
-    for note in found.notes:
-        say(note, errors if shown == "csv" else output)
+    if len(sources) > 1:
+        raise InputError(f"{sources[0]}, {sources[1]}: one tournament, or tables only")
+    given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
+    for option, value in {**given, "--documents": documents}.items():
+        if value:
+            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, which has its own")
+    calibrate_store(sources[0], tournament, request, method_samples)

@@ -154,6 +154,11 @@ def _print_notes(one: Comparison) -> None:
     if suspects and not one.group:
         more = f" and {len(suspects) - _MOST_NAMED:,} more (--json: all)" if len(suspects) > _MOST_NAMED else ""
         say(f"{label}agree with the others no better than chance (kappa): {', '.join(suspects[:_MOST_NAMED])}{more}")
+    if one.gain is not None:
+        gain = one.gain
+        told = f"{gain.agreement:.1%} like people, its best member {gain.best} {gain.best_agreement:.1%}"
+        bounds = "" if gain.gain.low is None else f" (difference {_signed(gain.gain)}, {interval(gain.gain)})"
+        say(f"{label}panel: {told}{bounds}")
     for name, report in one.judges.items():
         if report.against.queries < FEW_QUERIES:
             say(f"{label}{name}: {report.against.queries} queries in common, so intervals are rough")

@@ -25,6 +25,7 @@ def comparison_json(one: Comparison) -> Row:
             "level": one.people.level,
             "people": {**people_row(one.people, one.orders), "annotators": _annotators(one.people)},
             "judges": {name: _judge_json(own) for name, own in one.judges.items()},
+            "panel": None if one.gain is None else flattened(one.gain),
         }
     )
     return shape

@@ -23,8 +23,8 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
 }
 """Other spellings of the columns of labels, grades and nuggets; those of verdicts are ``arena.verdicts.ALIASES``."""
 
-_OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
-_SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
+OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
+SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
 _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
     "labels": ("did",),
     "criteria": ("agent", "criterion"),
@@ -108,7 +108,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
             raise missing_column(path, "qid", read_columns(path))
         a, b = sorted((verdict.agent_a, verdict.agent_b))
         swapped = verdict.agent_a != a
-        value = _OUTCOME[verdict.verdict]
+        value = OUTCOME[verdict.verdict]
         item: Item = (*(next(further) if further is not None else ()), a, b)
         rater = verdict.judge.strip() or rater_of_file(path)
         if how.by and not group.strip():
@@ -156,7 +156,7 @@ def _value(row: Row, level: Level) -> float:
     if level == "nuggets":
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
-        return _SUPPORT[Support(text)]
+        return SUPPORT[Support(text)]
     try:
         value = float(text)
     except ValueError:

@@ -12,7 +12,7 @@ from arena.calibration.comparison import Comparison, compare
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Level, Opinion
-from arena.dataset import load_dataset
+from arena.dataset import Dataset, load_dataset
 from arena.opinions.files import Reading, read_opinions
 from judges.errors import InputError
 
@@ -53,20 +53,42 @@ def compare_tables(
     """
     said, notes = _read(judges)
     human, more = _read(people)
-    common = [key for key in human if key in said]
-    if not common:
+    if not any(key in said for key in human):
         raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
-    for key in [key for key in said if key not in human] + [key for key in human if key not in said]:
-        more.append(f"{' '.join(filter(None, key))}: on one side only, left out")
+    found = compare_opinions(said, human, settings, most=most, wish=wish)
+    sides = [key for key in said if key not in human] + [key for key in human if key not in said]
+    lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+    return TableComparison(found, (*notes, *more, *lonely))
+
+
+def read_people(people: Tables) -> tuple[Opinions, tuple[str, ...]]:
+    """What people said in files, and what is odd about these.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    found, notes = _read(people)
+    return found, tuple(notes)
+
+
+def compare_opinions(
+    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, wish: Wish | None = None
+) -> tuple[Comparison, ...]:
+    """Compare whatever both speak of; arguments as for ``compare_tables``.
+
+    Raises:
+        InputError: they do not speak of the same things.
+    """
     found = tuple(
-        compare(level, by_name(said[level, group]), human[level, group], settings, group=group, most=most, wish=wish)
-        for level, group in common
+        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, wish=wish)
+        for (level, group), human in people.items()
+        if (level, group) in judges
     )
     for one in found:
         if not any(report.against.n for report in one.judges.values()):
             what = f"{one.group}: " if one.group else ""
             raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
-    return TableComparison(found, (*notes, *more))
+    return found
 
 
 def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
@@ -87,7 +109,11 @@ def texts_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[
         if documents or answers:
             raise InputError("--answers and --documents need --queries")
         return {}
-    data = load_dataset(queries, documents, answers)
+    return dataset_texts(load_dataset(queries, documents, answers))
+
+
+def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
+    """The same of data that are read already."""
     texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
     texts |= {key: answer.text for key, answer in data.answers.items()}
     for query_id, entries in data.retrieved.items():

@@ -1,0 +1,77 @@
+"""A tournament calibrated: its methods against each other, its judges against people, what judges cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arena.calibration.comparison import Comparison
+from arena.calibration.estimates import Wish
+from arena.calibration.judge_people import Settings
+from arena.calibration.methods import MethodComparison, compare_methods
+from arena.calibration.opinions import Opinion
+from arena.calibration.orders import OrderHealth, order_health, settled
+from arena.opinions.methods import people_method, stored_methods
+from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
+from arena.opinions.tables import Opinions, by_name, compare_opinions, dataset_texts
+from arena.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentCalibration:
+    """What a tournament shows about itself.
+
+    Attributes:
+        methods: against each other.
+        comparisons: judges against people, nothing where there are no people.
+        spent: by answer judge.
+        orders: by answer judge.
+        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
+    """
+
+    methods: MethodComparison
+    comparisons: tuple[Comparison, ...]
+    spent: Mapping[str, Spending]
+    orders: Mapping[str, OrderHealth]
+    texts: Mapping[tuple[str, str], str]
+
+
+def calibrate_tournament(
+    store: Store,
+    tournament: str,
+    people: Opinions,
+    settings: Settings,
+    *,
+    method_samples: int = 200,
+    most: int = 0,
+    wish: Wish | None = None,
+) -> TournamentCalibration:
+    """Calibrate what a store holds.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name.
+        people: what people said in files; their labels among the data come on top.
+        settings: of comparisons with people.
+        method_samples: bootstrap samples of the methods' correlations.
+        most: disagreements listed of each judge.
+        wish: what is asked of corrected estimates, ``None`` for none.
+
+    Raises:
+        InputError: no such tournament, or people speak of nothing that a judge judged.
+    """
+    judges = judges_opinions(store, tournament)
+    human = {key: list(said) for key, said in people.items()}
+    if labels := peoples_labels(store, tournament):
+        human.setdefault(("labels", ""), []).extend(labels)
+    methods = stored_methods(store, tournament)
+    if (of_people := people_method(settled(human.get(("verdicts", ""), []), verdicts=True))) is not None:
+        methods.append(of_people)
+    games: Mapping[str, list[Opinion]] = by_name(judges.get(("verdicts", ""), ()))
+    return TournamentCalibration(
+        compare_methods(methods, method_samples, settings.seed),
+        compare_opinions(judges, human, settings, most=most, wish=wish),
+        spending(store, tournament),
+        {judge: order_health(said) for judge, said in games.items()},
+        dataset_texts(store.dataset(tournament)) if most else {},
+    )
