@@ -20,18 +20,43 @@ from arena.store import data as datasets
 from arena.store import judgments as kept
 from arena.store import runners
 from arena.store import wants as wishes
+from arena.store.annotations import Annotation, Annotations
 from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
 from arena.store.migrations import bring_up_to_date
 from arena.store.problems import DAMAGED, told
-from arena.store.rows import JudgmentRow, LabelRow, Result, StateRow, TournamentRow, Wanted, WantedRow, encoded, table
+from arena.store.rows import (
+    JudgmentRow,
+    LabelRow,
+    Result,
+    StateRow,
+    TournamentRow,
+    Wanted,
+    WantedRow,
+    encoded,
+    table,
+    tournament_number,
+)
 from arena.store.runners import BEAT_S, Runner
 from judges.errors import InputError, StoreError
 from judges.types import Task
 
-__all__ = ["BEAT_S", "IDENTICAL", "Result", "Runner", "Store", "Wanted", "chunks", "missing", "shown", "sqlite_path"]
+__all__ = [
+    "BEAT_S",
+    "IDENTICAL",
+    "Annotation",
+    "Annotations",
+    "Result",
+    "Runner",
+    "Store",
+    "Wanted",
+    "chunks",
+    "missing",
+    "shown",
+    "sqlite_path",
+]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 IDENTICAL: Final = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
@@ -118,7 +143,7 @@ class Store:
             else:
                 here = table(TournamentRow)
                 connection.execute(update(here).where(here.c.name == name).values(**values))
-            number = _tournament_id(connection, name)
+            number = tournament_number(connection, name)
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
@@ -207,7 +232,7 @@ class Store:
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
         with self._read() as connection:
-            return wishes.wanted(connection, _tournament_id(connection, name), task)
+            return wishes.wanted(connection, tournament_number(connection, name), task)
 
     def outcomes(self, name: str, task: Task) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task with its result; ``None`` where there is none yet."""
@@ -234,7 +259,7 @@ class Store:
     def dataset(self, name: str) -> Dataset:
         """The data a tournament was last begun with."""
         with self._read() as connection:
-            return datasets.dataset(connection, _tournament_id(connection, name))
+            return datasets.dataset(connection, tournament_number(connection, name))
 
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
@@ -254,7 +279,7 @@ class Store:
                 f"{self._name}: another run has begun {name!r} with other settings or data; "
                 "what was judged is kept; give one of the two another 'name'"
             )
-        return _tournament_id(connection, name)
+        return tournament_number(connection, name)
 
     def _check_version(self, *, to_write: bool = False) -> None:
         """Whether this version can read the store; one that is written to may be empty or older."""
@@ -291,10 +316,3 @@ class Store:
             yield connection
             state = table(StateRow)
             connection.execute(update(state).values(changes=state.c.changes + 1))
-
-
-def _tournament_id(connection: Connection, name: str) -> int:
-    number = connection.execute(select(TournamentRow.tournament_id).where(TournamentRow.name == name)).scalar()
-    if number is None:
-        raise InputError(f"no tournament named {name!r} in this store")
-    return int(number)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlmodel import Field, SQLModel
+from sqlalchemy import Connection
+from sqlmodel import Field, SQLModel, select
 
+from judges.errors import InputError
 from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -169,6 +171,18 @@ class StateRow(SQLModel, table=True):
 def table(row: type[SQLModel]) -> Any:
     """The SQLAlchemy table of a row class."""
     return row.__table__  # type: ignore[attr-defined]
+
+
+def tournament_number(connection: Connection, name: str) -> int:
+    """The key of a tournament's rows.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    number = connection.execute(select(TournamentRow.tournament_id).where(TournamentRow.name == name)).scalar()
+    if number is None:
+        raise InputError(f"no tournament named {name!r} in this store")
+    return int(number)
 
 
 def encoded(value: Mapping[str, Any]) -> str:

@@ -69,7 +69,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
         connection.execute("DROP TABLE answer")
     connection.close()
     before = path.read_bytes()
-    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not 2)"}
+    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not {SCHEMA_VERSION})"}
     assert path.read_bytes() == before
 
 
