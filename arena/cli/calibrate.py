@@ -84,7 +84,8 @@ def calibrate(
     """Hold judges against people, and a tournament's ways of scoring agents against each other.
 
     Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
-    the judges' opinions are in its store; people's come from --people and from the data's qrels.
+    the judges' opinions are in its store; people's come from --people, from the
+    pages, and from the data's qrels.
     """
     from arena.calibration.estimates import Wish
     from arena.calibration.judge_people import Settings

@@ -71,6 +71,8 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
         wish=request.wish,
     )
     store.close()
+    if found.outdated:
+        notes = (*notes, f"{found.outdated:,} annotations are of texts that have changed since: left out")
     if request.plot is not None:
         write_scatter(request.plot, found.methods)
     if request.form == "json":

@@ -12,6 +12,7 @@ from arena.calibration.methods import MethodComparison, compare_methods
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import OrderHealth, order_health, settled
 from arena.opinions.methods import people_method, stored_methods
+from arena.opinions.people import peoples_opinions
 from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
 from arena.opinions.tables import Opinions, by_name, compare_opinions, dataset_texts
 from arena.store import Store
@@ -27,6 +28,7 @@ class TournamentCalibration:
         spent: by answer judge.
         orders: by answer judge.
         texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
+        outdated: people's annotations of texts that have changed since, which are left out.
     """
 
     methods: MethodComparison
@@ -34,6 +36,7 @@ class TournamentCalibration:
     spent: Mapping[str, Spending]
     orders: Mapping[str, OrderHealth]
     texts: Mapping[tuple[str, str], str]
+    outdated: int
 
 
 def calibrate_tournament(
@@ -51,7 +54,7 @@ def calibrate_tournament(
     Args:
         store: where the judgments are.
         tournament: its name.
-        people: what people said in files; their labels among the data come on top.
+        people: what people said in files; what they said on the pages, and their labels among the data, come on top.
         settings: of comparisons with people.
         method_samples: bootstrap samples of the methods' correlations.
         most: disagreements listed of each judge.
@@ -61,7 +64,10 @@ def calibrate_tournament(
         InputError: no such tournament, or people speak of nothing that a judge judged.
     """
     judges = judges_opinions(store, tournament)
+    on_pages = peoples_opinions(store, tournament)
     human = {key: list(said) for key, said in people.items()}
+    for key, said in on_pages.opinions.items():
+        human.setdefault(key, []).extend(said)
     if labels := peoples_labels(store, tournament):
         human.setdefault(("labels", ""), []).extend(labels)
     methods = stored_methods(store, tournament)
@@ -74,4 +80,5 @@ def calibrate_tournament(
         spending(store, tournament),
         {judge: order_health(said) for judge, said in games.items()},
         dataset_texts(store.dataset(tournament)) if most else {},
+        on_pages.outdated,
     )

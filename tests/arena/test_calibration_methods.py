@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from arena.calibration.methods import Means, Played, compare_methods
 from arena.calibration.opinions import Opinion
 from arena.calibration.panel_gain import panel_gain
 from arena.opinions.stored import Spending
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 
 AGENTS = ("a", "b", "c", "d")
 QUERIES = tuple(f"q{at}" for at in range(30))
@@ -180,3 +183,34 @@ def test_a_crowd_of_verdicts_has_no_liking_for_a_side_in_the_model() -> None:
     assert {query: -own["a", "b"] for query, own in other.values.items()} == {
         query: own["a", "b"] for query, own in one.values.items()
     }
+
+
+def test_what_people_said_on_the_pages_counts_while_its_texts_stand(
+    cli: Any, played_demo: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "demo"
+    shutil.copytree(played_demo, folder)
+    store = Store.create(str(folder / "rag-handbook.db"))
+    data = store.dataset("rag-handbook")
+    said = []
+    for number, query in enumerate(list(data.queries.values())[:12]):
+        first, second = (data.answers[query.query_id, agent].text for agent in ("bm25-3", "overlap-lead"))
+        texts = texts_digest(query.text, first, second)
+        if number == 0:
+            texts = texts_digest(query.text, "another answer", second)
+        word = ("A", "TIE", "B", None)[number % 4]
+        said.append(Annotation(Kind.VERDICT, "ann", query.query_id, "bm25-3", "overlap-lead", texts, word))
+        graded = texts_digest(query.text, first)
+        said.append(Annotation(Kind.CRITERIA, "bob", query.query_id, "bm25-3", "", graded, {"accuracy": number % 3}))
+        doc_id = data.retrieved[query.query_id][0].doc_id
+        labelled = texts_digest(query.text, data.documents[doc_id].text)
+        said.append(Annotation(Kind.RELEVANCE, "bob", query.query_id, doc_id, "", labelled, number % 3))
+    Annotations(store, "rag-handbook").add(said)
+    store.close()
+    ended = cli("calibrate", folder / "tournament.yaml", "--method-samples", "5", "--samples", "20", "--json")
+    found = json.loads(ended.out)
+    counts = {one["level"]: one["people"]["votes"] for one in found["comparisons"]}
+    assert counts == {"verdicts": 8, "criteria": 12, "labels": 12}
+    assert found["notes"] == ["1 annotations are of texts that have changed since: left out"]
+    (games,) = (one["people"] for one in found["comparisons"] if one["level"] == "verdicts")
+    assert games["tie_rate"] == pytest.approx(3 / 8)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.store import Store, Wanted
+from arena.store import SCHEMA_VERSION, Store, Wanted
 from judges.errors import InputError, RagarenaError, StoreError
 from judges.types import Task
 from tests.support.stores import DATA, JUDGMENT, LABEL, save
