@@ -97,6 +97,21 @@ def print_judges(found: TournamentCalibration) -> None:
     print_table(["judge"], [*headings, "failed", "cost of\n1000 games"], rows)
 
 
+def print_styles(found: TournamentCalibration) -> None:
+    """Write what each answer judge makes of style, and of its kin."""
+    if not found.styles:
+        return
+    output.print("\nwhat is worth points besides strength (a standard deviation more; being of the judge's family)")
+    rows = []
+    for own in found.styles:
+        points = "-" if own.points.value is None else f"{own.points.value:+.0f}"
+        rows.append([own.judge, own.name, f"{own.games:,}", points, interval(own.points, 0)])
+    print_table(["judge", "quality"], ["verdicts", "points", "95 %\ninterval"], rows)
+    for own in found.styles:
+        if own.why_not:
+            say(f"{own.judge}, {own.name}: {own.why_not}")
+
+
 def write_scatter(path: Path, found: MethodComparison) -> None:
     """Plot agents by every two methods.
 

@@ -10,8 +10,17 @@ from typing import Any
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
+from arena.cli.agreement_shapes import flattened
 from arena.cli.calibrate_estimates import estimates_json, print_estimates
-from arena.cli.calibrate_methods import judges_json, methods_json, pair_rows, print_judges, print_methods, write_scatter
+from arena.cli.calibrate_methods import (
+    judges_json,
+    methods_json,
+    pair_rows,
+    print_judges,
+    print_methods,
+    print_styles,
+    write_scatter,
+)
 from arena.cli.calibrate_output import print_comparisons, print_disagreements
 from arena.cli.calibrate_plot import write_bland_altman
 from arena.cli.calibrate_shapes import comparison_json, comparison_rows
@@ -76,7 +85,13 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
     if request.plot is not None:
         write_scatter(request.plot, found.methods)
     if request.form == "json":
-        shape = {"tournament": name, "methods": methods_json(found.methods), "judges": judges_json(found)}
+        styles = [flattened(one) for one in found.styles]
+        shape = {
+            "tournament": name,
+            "style": styles,
+            "methods": methods_json(found.methods),
+            "judges": judges_json(found),
+        }
         print_json({**rounded(shape), **_comparisons_json(found.comparisons, request), "notes": notes})
         return
     if request.form == "csv":
@@ -84,6 +99,7 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
     else:
         print_methods(found.methods)
         print_judges(found)
+        print_styles(found)
         if found.comparisons:
             output.print()
             print_comparisons(found.comparisons)

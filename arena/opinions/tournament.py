@@ -11,6 +11,7 @@ from arena.calibration.judge_people import Settings
 from arena.calibration.methods import MethodComparison, compare_methods
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import OrderHealth, order_health, settled
+from arena.calibration.style import StyleEffect, family_effects, style_effects
 from arena.opinions.methods import people_method, stored_methods
 from arena.opinions.people import peoples_opinions
 from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
@@ -29,6 +30,7 @@ class TournamentCalibration:
         orders: by answer judge.
         texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
         outdated: people's annotations of texts that have changed since, which are left out.
+        styles: what answer judges make of qualities of style, and of agents of their own family.
     """
 
     methods: MethodComparison
@@ -37,6 +39,7 @@ class TournamentCalibration:
     orders: Mapping[str, OrderHealth]
     texts: Mapping[tuple[str, str], str]
     outdated: int
+    styles: tuple[StyleEffect, ...]
 
 
 def calibrate_tournament(
@@ -81,4 +84,18 @@ def calibrate_tournament(
         {judge: order_health(said) for judge, said in games.items()},
         dataset_texts(store.dataset(tournament)) if most else {},
         on_pages.outdated,
+        _styles(store, tournament, games, human.get(("verdicts", ""), [])),
     )
+
+
+def _styles(
+    store: Store, tournament: str, games: Mapping[str, list[Opinion]], people: list[Opinion]
+) -> tuple[StyleEffect, ...]:
+    texts = {key: answer.text for key, answer in store.dataset(tournament).answers.items()}
+    found = [effect for judge, said in games.items() for effect in style_effects(judge, said, texts)]
+    families = store.settings(tournament).get("families") or {}
+    if families and games:
+        judges = {judge: own for judge, own in families["judges"].items() if judge in games}
+        said = [one for own in games.values() for one in own] + people
+        found += family_effects(said, judges, families["agents"])
+    return tuple(found)
