@@ -2,8 +2,8 @@
 
 Bradley-Terry with covariates (``arena.ratings.covariates``): the effect is what one standard deviation more of a
 quality is worth in points between agents of equal strength. A judge's liking for its own family cannot be told from
-these agents being good by its verdicts alone; so the games of all raters are fitted together, and the effect is how much
-better the judge finds its family than the others do, people among them where there are any.
+these agents being good by its verdicts alone; so the games of all raters are fitted together, and the effect is how
+much better the judge finds its family than the others do, people among them where there are any.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ class Store:
     def outcomes(self, name: str, task: Task) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task with its result; ``None`` where there is none yet."""
         with self._read() as connection:
-            return wishes.outcomes(connection, _tournament_id(connection, name), task)
+            return wishes.outcomes(connection, tournament_number(connection, name), task)
 
     def tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first."""
