@@ -322,6 +322,8 @@ class Config(Section):
     exam: ExamSection | None = None
     nuggets: NuggetsSection | None = None
     ratings: RatingsSection = RatingsSection()
+    families: dict[str, str] = Field(default_factory=dict)
+    """For agents, whose model wrote their answers."""
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:

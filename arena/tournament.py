@@ -155,6 +155,9 @@ def stored_settings(config: Config, prompting: Prompting) -> dict[str, Any]:
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
     }
+    judges = {name: own for name in config.judges_in_use() if (own := config.judges[name].family) is not None}
+    if judges or config.families:
+        settings["families"] = {"judges": judges, "agents": config.families}
     settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     named = {task: f"{template.name}@{template.version}" for task, template in prompting.templates.items()}

@@ -7,7 +7,21 @@ from typing import NoReturn
 
 import typer
 
-from arena.cli import bank, board, data, exam, failures, metrics, nuggets, page, pool, qrels, tournament, votes
+from arena.cli import (
+    bank,
+    board,
+    calibrate,
+    data,
+    exam,
+    failures,
+    metrics,
+    nuggets,
+    page,
+    pool,
+    qrels,
+    tournament,
+    votes,
+)
 from arena.cli.console import errors, printable
 from judges.errors import InputError, RagarenaError, StoreError
 
@@ -19,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (tournament, failures, board, metrics, qrels, nuggets, exam, bank, pool, votes, data, page):
+for group in (tournament, failures, board, metrics, qrels, nuggets, exam, bank, pool, calibrate, votes, data, page):
     group.register(app)
 
 
