@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
 from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
+from arena.runtime.releases import Release
 from arena.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError
@@ -18,19 +19,6 @@ from judges.prompts import PromptTemplate
 from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.creation import BATCH, windows
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What one settled want leads to.
-
-    Attributes:
-        wanted: wants that are known to be needed now.
-        ready: those, of all that are needed, whose prompts can be rendered now.
-    """
-
-    wanted: Sequence[Wanted] = ()
-    ready: Sequence[Wanted] = ()
 
 
 @dataclass(slots=True)
@@ -93,18 +81,16 @@ class NuggetStages:
         """Nuggets that a list has at most."""
         return 0 if self._section.create is None else self._section.create.most
 
-    def has_begun(self, query_id: str) -> bool:
-        """Whether ``begin`` was called for a query."""
-        return query_id in self._queries
-
     def begin(self, query_id: str, ranked: Sequence[str], labels: Mapping[str, int]) -> Release:
-        """Begin with a query.
+        """Begin with a query, unless it has begun.
 
         Args:
             query_id: the query.
             ranked: its documents, best first; where banks are given, none is read.
             labels: relevance of documents; those that failed have none and are not read.
         """
+        if query_id in self._queries:
+            return Release()
         if self._banks is not None:
             read: Sequence[Sequence[str]] = [()] if query_id in self._banks else []
         else:
@@ -115,8 +101,12 @@ class NuggetStages:
         turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in range(1, len(read) + 1)]
         return Release(turns, turns[:1])
 
-    def take(self, want: Wanted, result: Result) -> Release:
-        """Take what became of a want; a failure leads to nothing more."""
+    def releases(self, task: Task) -> bool:
+        """Whether a settled want of the task may release others."""
+        return task in {Task.NUGGETS, Task.IMPORTANCE}
+
+    def released(self, want: Wanted, result: Result) -> Release:
+        """What can be asked for now that a want is settled; a failure leads to nothing more."""
         if not isinstance(result, Judgment) or want.task is Task.ASSIGNMENT:
             return Release()
         growing, said = self._queries[want.query_id], listed(result)
