@@ -132,9 +132,9 @@ def score(
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.run_scores import score_runs
     from retrieval_eval.nuggets.scores import score_table
-    from retrieval_eval.nuggets.topics import read_topic_ids
+    from retrieval_eval.topics import read_topics
 
-    table = score_table(read_assignments(files), None if topics is None else read_topic_ids(topics))
+    table = score_table(read_assignments(files), None if topics is None else list(read_topics(topics)))
     if topics is not None and not table.answered.any():
         raise InputError(f"{topics}: none of its topics is in {', '.join(map(str, files))}; are the ids the same?")
     print_scores(table, score_runs(table, bootstrap, seed), "json" if as_json else form.value)
