@@ -15,7 +15,7 @@ from arena.cli.tournament import print_summary
 from arena.config import Config, load_config
 from arena.dataset import Dataset
 from arena.nuggets.judging import assignment_of_files, nuggets_of
-from arena.nuggets.results import NuggetResults, nugget_results, unedited_banks
+from arena.nuggets.results import NuggetResults, nugget_results, repetitions, unedited_banks
 from arena.runtime.ledger import RunSummary
 from arena.store import Store
 from judges.errors import InputError
@@ -38,8 +38,9 @@ def create_nuggets(path: Path, out: Path, *, for_editing: bool, force: bool, ret
     else:
         results = _results(store, config)
         banks, without = list(results.banks.values()), dict(results.without)
+    repeated = repetitions(store, config.name)
     store.close()
-    _write_banks(out, banks, without, as_json=as_json)
+    _write_banks(out, banks, without, repeated, as_json=as_json)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -103,17 +104,26 @@ def _results(store: Store, config: Config) -> NuggetResults:
     return results
 
 
-def _write_banks(out: Path, banks: Sequence[NuggetBank], without: Mapping[str, str], *, as_json: bool) -> None:
+def _write_banks(
+    out: Path,
+    banks: Sequence[NuggetBank],
+    without: Mapping[str, str],
+    repeated: Mapping[str, Sequence[str]],
+    *,
+    as_json: bool,
+) -> None:
     write_banks(out, banks)
     counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
     told: dict[str, Any] = {"file": str(out), "queries": len(banks), "nuggets": counts.total()}
-    told |= {"vital": counts[Importance.VITAL], "without": dict(without)}
+    told |= {"vital": counts[Importance.VITAL], "without": dict(without), "repeated": dict(repeated)}
     if as_json:
         print_json(told)
         return
     vital = f", {counts[Importance.VITAL]} of them vital" if counts[Importance.VITAL] else ""
     output.print(printable(f"wrote {out}: {counts.total()} nuggets for {len(banks)} queries{vital}"))
     _print_without(without)
+    for query_id, said in repeated.items():
+        output.print(printable(f"- {query_id}: {' '.join(said)}"))
 
 
 def _write_assignments(out: Path, results: NuggetResults, *, as_json: bool) -> None:

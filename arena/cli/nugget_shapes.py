@@ -76,8 +76,8 @@ def score_notes(table: ScoreTable, scored: Sequence[RunScores]) -> list[str]:
         notes.append(f"topics where runs were held against different nuggets: {named(table.differing_topics)}")
     if table.left_out:
         notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
-    if table.answered.any() and not table.counts[..., 1].any():
-        notes.append("no label is partial_support (two grades): strict scores are the same as the others")
+    if table.counts[..., :3].any() and not table.counts[..., 1].any():
+        notes.append("no label is partial_support, so strict scores are the same as the others")
     return notes
 
 

@@ -99,6 +99,16 @@ def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dic
     return banks, without
 
 
+def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
+    """By query, what its turns left out since it repeats another nugget of the same list."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    if nuggets_section(store.settings(tournament)).create is not None:
+        for want, result in store.outcomes(tournament, Task.NUGGETS):
+            if isinstance(result, Judgment) and result.reason:
+                found[want.query_id].append(result.reason)
+    return dict(found)
+
+
 def nuggets_of_game(assignments: Iterable[Assignment], query_id: str, agent_a: str, agent_b: str) -> list[GameNugget]:
     """What two answers to one query state of its nuggets: those that tell them apart first, vital before okay."""
     found = {own.run: own for own in assignments if own.query_id == query_id and own.run in {agent_a, agent_b}}

@@ -226,3 +226,18 @@ def test_recorded_queries_go_from_documents_to_scores(cli: Any, tmp_path: Path, 
     scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
     assert len(scored) == 6
     assert all(0 < run["a"] < 1 and run["topics"] == 33 for run in scored.values())
+
+
+def test_a_nugget_that_a_reply_repeats_is_left_out_and_said(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    def judge(call: Call) -> Reply:
+        if task_of(call) == "nuggets":
+            return Reply(json.dumps({"nuggets": ["Cats purr", "cats PURR.", "Cats purr loudly"]}))
+        return nugget_judge(call)
+
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, ["q1"])
+    with LLMServer(judge) as server:
+        made = cli("nuggets", "create", configured(tmp_path, server))
+    assert made.status == 0, made.err
+    assert "- q1: Left out: 'cats PURR.' repeats 'Cats purr'.\n" in made.out
+    assert [own["text"] for own in lines("nuggets.jsonl")[0]["nuggets"]] == ["Cats purr", "Cats purr loudly"]
