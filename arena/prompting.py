@@ -87,7 +87,7 @@ class Prompting:
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         tasks = [task for task, section in sections.items() if section is not None]
         exam = () if self.exam is None else self.exam.tasks()
-        return [*tasks, *exam, *(() if self.nuggets is None else NUGGET_TASKS)]
+        return [*tasks, *exam, *(() if self.nuggets is None else self.nuggets.tasks())]
 
     def expected(self, task: Task) -> int:
         """How many wants a stage comes to, those that others release among them; at most, where that depends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
+from arena.cli.citation_output import print_citation_board
 from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
@@ -103,6 +104,9 @@ def _print_board(board: Leaderboard) -> None:
         output.print()
     if board.nuggets is not None:
         print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
+        output.print()
+    if board.citations is not None:
+        print_citation_board(board.citations, [row.agent for row in board.ratings.agents] if board.ratings else [])
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])

@@ -46,7 +46,8 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     if not data.answers:
         raise InputError(f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; are the ids the same?")
     name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
-    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=section.assign)
+    to_answers = section.assign.model_copy(update={"to": ["answers"], "depth": None, "passage_prompt": None})
+    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
     own = {"name": name, "retrieval": None, "pairwise": None, "criteria": None, "nuggets": chosen}
     return config.model_copy(update=own), data
 
@@ -54,7 +55,7 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
     answers: dict[tuple[str, str], Answer] = {}
     for path in paths:
-        for answer in _answers(path):
+        for answer in read_answers(path):
             key = answer.query_id, answer.agent
             if key in answers:
                 raise InputError(f"{path}: {answer.agent!r} has answered query {answer.query_id!r} before")
@@ -63,7 +64,12 @@ def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
     return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)
 
 
-def _answers(path: Path) -> list[Answer]:
+def read_answers(path: Path) -> list[Answer]:
+    """Answers of a table, or as participants of the TREC RAG track hand them in.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
     if table_format(path) == "jsonl" and _is_trec(next(read_rows(path))):
         return read_trec_answers([path])
     rows = read_rows(path, ("qid", "agent", "answer"), ALIASES)
