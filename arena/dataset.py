@@ -23,7 +23,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
     "qid": ("query_id", "question_id"),
     "did": ("doc_id", "docid", "document_id"),
     "document": ("document_text", "passage", "text"),
-    "agent": ("system", "model"),
+    "agent": ("system", "run_id", "model"),
     "answer": ("response", "answer_text"),
 }
 """Other spellings of the columns of documents and answers, accepted where the column itself is absent."""
