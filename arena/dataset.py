@@ -30,6 +30,8 @@ ALIASES: Mapping[str, Sequence[str]] = {
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
+EVERY_AGENT = "(every agent)"
+"""Whose scores those of such documents are."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena.config import NuggetAssignmentSection
-from arena.dataset import SHARED, Dataset
+from arena.dataset import EVERY_AGENT, SHARED, Dataset
 from judges.errors import ConfigError
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 
@@ -22,16 +22,13 @@ def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict
     """By query the documents that some agent has within the depth, each once.
 
     Raises:
-        ConfigError: no agent retrieved any; documents given to all agents alike are nobody's.
+        ConfigError: nobody retrieved any.
     """
     found = {query_id: list[str]() for query_id in data.queries}
     for (query_id, _), ranking in _rankings(data, depth_of(section)):
         found[query_id] += [doc_id for doc_id in ranking if doc_id not in found[query_id]]
     if not any(found.values()):
-        raise ConfigError(
-            "nuggets.assign.to: documents, but no document says which agent retrieved it; 'agent' is a column of the "
-            "documents, and 'data.runs' names runs"
-        )
+        raise ConfigError("nuggets.assign.to: documents, but the data have none; see 'data.documents' and 'data.runs'")
     return found
 
 
@@ -51,7 +48,7 @@ def recalled(
     """
     together = []
     for (query_id, agent), ranking in _rankings(data, depth_of(section)):
-        if query_id in banks and ranking:
+        if query_id in banks:
             own = [passages[query_id, doc_id] for doc_id in ranking]
             labels = tuple(_highest(said) for said in zip(*(each.labels for each in own), strict=True))
             words, bank = sum(each.words for each in own), banks[query_id]
@@ -68,8 +65,8 @@ def _highest(labels: Sequence[Support | None]) -> Support | None:
 
 
 def _rankings(data: Dataset, depth: int) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """By query and agent the documents within the depth, best first."""
+    """By query and agent the documents within the depth, best first; those given to all alike are ``EVERY_AGENT``'s."""
     for query_id, entries in data.retrieved.items():
-        for agent in dict.fromkeys(entry.agent for entry in entries if entry.agent != SHARED):
+        for agent in dict.fromkeys(entry.agent for entry in entries):
             own = sorted((entry.rank, entry.doc_id) for entry in entries if entry.agent == agent)
-            yield (query_id, agent), [doc_id for rank, doc_id in own if rank <= depth]
+            yield (query_id, EVERY_AGENT if agent == SHARED else agent), [doc_id for _, doc_id in own[:depth]]

@@ -101,11 +101,23 @@ def test_documents_alone_are_held_against_a_bank_without_a_language_model(tmp_pa
     assert v_strict(results)["x"] == 1
 
 
-def test_documents_of_nobody_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_documents_that_all_agents_were_given_are_scored_once(tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"])
-    write_rows(tmp_path / "documents.csv", ["qid", "did", "document"], [{"qid": "q1", "did": "d", "document": "t"}])
-    with pytest.raises(ConfigError, match="no document says which agent retrieved it"):
-        run(nugget_tournament(tmp_path, None, nuggets=BOTH))
+    rows = [{"qid": "q1", "did": name, "document": f"Here, as {name} tells it."} for name in ("all", "x")]
+    write_rows(tmp_path / "documents.csv", ["qid", "did", "document"], rows)
+    with LLMServer(judge) as server:
+        config = nugget_tournament(tmp_path, server.openai_url, nuggets=BOTH)
+        assert calls(run(config))[Task.PASSAGE_ASSIGNMENT] == 2
+    assert v_strict(results_of(config)) == {"(every agent)": pytest.approx(1)}
+
+
+def test_data_without_documents_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+    (tmp_path / "bank.jsonl").write_text('{"qid": "q1", "query": "?", "nuggets": [{"text": "a"}]}')
+    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"to": "documents"}}
+    data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers")}
+    with pytest.raises(ConfigError, match="documents, but the data have none"):
+        run(nugget_tournament(tmp_path, None, nuggets=section, retrieval=None, data=data))
 
 
 def test_a_depth_without_documents_is_refused(tmp_path: Path) -> None:
