@@ -41,7 +41,7 @@ def citation_columns(board: CitationBoard | None, agent: str) -> Row:
     return {_COLUMNS[source]: own[agent].precision.value if agent in own else None for source, own in scores.items()}
 
 
-def print_citations(title: str, scores: Mapping[str, CitationScores], order: Sequence[str]) -> None:
+def print_citations(scores: Mapping[str, CitationScores], order: Sequence[str]) -> None:
     """Write a table, its agents in this order and then by name."""
     place = {agent: at for at, agent in enumerate(order)}
     rows = []
@@ -58,7 +58,7 @@ def print_citations(title: str, scores: Mapping[str, CitationScores], order: Seq
             ]
         )
     headings = ["precision", "95 %\ninterval", "queries", "cite\nnothing", "no label", "cited", "labelled"]
-    print_table([title], headings, rows)
+    print_table(["citations"], headings, rows)
     if lost := [f"{agent} {own.unresolved}" for agent, own in scores.items() if own.unresolved]:
         output.print(printable(f"citations: numbers that stand for no document, left out: {', '.join(lost)}"))
 
@@ -67,4 +67,5 @@ def print_citation_board(board: CitationBoard, order: Sequence[str]) -> None:
     """Write the citations of a leaderboard, a table for the judges' labels and one for people's."""
     whose = {"judge": "the judges' labels", "people": "people's labels"}
     for source, scores in board.scores.items():
-        print_citations(f"citations by {whose[source]}, relevant from {board.relevant}", scores, order)
+        print_citations(scores, order)
+        output.print(f"citations: by {whose[source]}, relevant from {board.relevant} on")

@@ -54,7 +54,7 @@ def print_scores(
         _print_score_table(table, scored)
         if cited:
             output.print()
-            print_citations("citations", cited, [own.run for own in scored])
+            print_citations(cited, [own.run for own in scored])
 
 
 def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:

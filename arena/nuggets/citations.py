@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arena.nuggets.judging import read_answers
+from arena.dataset import read_answers
 from judges.errors import InputError
 from retrieval_eval.citations import Cited, cited_documents
 from retrieval_eval.nuggets.scores import ScoreTable
@@ -26,7 +26,8 @@ def read_cited(
         InputError: a file cannot be read, or has no answer of these runs to these topics.
     """
     runs, topics = set(table.runs), set(table.topics)
-    answers = [own for path in paths for own in read_answers(path) if own.agent in runs and own.query_id in topics]
+    given = (answer for path in paths for _, answer in read_answers(path))
+    answers = [own for own in given if own.agent in runs and own.query_id in topics]
     if not answers:
         raise InputError(f"{', '.join(map(str, paths))}: no answer of the runs that are scored to their topics")
     labels = read_qrels(qrels).labels

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena.config import Config, NuggetsSection
-from arena.dataset import ALIASES, Dataset
+from arena.dataset import Dataset, read_answers
 from judges.errors import ConfigError, InputError
-from judges.tables import Row, read_rows, table_format
 from judges.types import Answer, Query
 from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.trec_answers import read_trec_answers
 from retrieval_eval.nuggets.types import NuggetBank
 
 _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
@@ -55,26 +53,10 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
     answers: dict[tuple[str, str], Answer] = {}
     for path in paths:
-        for answer in read_answers(path):
+        for _, answer in read_answers(path):
             key = answer.query_id, answer.agent
             if key in answers:
                 raise InputError(f"{path}: {answer.agent!r} has answered query {answer.query_id!r} before")
             if answer.query_id in banks:
                 answers[key] = answer
     return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)
-
-
-def read_answers(path: Path) -> list[Answer]:
-    """Answers of a table, or as participants of the TREC RAG track hand them in.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
-    if table_format(path) == "jsonl" and _is_trec(next(read_rows(path))):
-        return read_trec_answers([path])
-    rows = read_rows(path, ("qid", "agent", "answer"), ALIASES)
-    return [Answer(row.identifier("qid"), row.identifier("agent"), row.text("answer")) for row in rows]
-
-
-def _is_trec(row: Row) -> bool:
-    return "references" in row.values and isinstance(row.values.get("answer"), list)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from judges.errors import DataError
 from tests.support.tournaments import configured, run, write_data
 
 CITING = {("q1", "x"): "So it is [1][2].", ("q1", "y"): "So it is [q1-y].", ("q2", "x"): "So it is [2]."}
@@ -34,13 +35,33 @@ def test_the_leaderboard_has_precision_by_the_judges_and_by_peoples_labels(cli: 
     assert (people["z"]["precision"], people["z"]["uncited"], people["z"]["coverage"]) == (None, 2, None)
     assert shape["citations"]["judge"]["x"]["labelled"] == 3
     assert {row["agent"]: row["citation_precision_people"] for row in shape["agents"]}["x"] == pytest.approx(0.25)
-    assert "citations by people's labels, relevant from 1" in cli("leaderboard", store).out
+    assert "citations: by people's labels, relevant from 1 on" in cli("leaderboard", store).out
     (row,) = (
         row
         for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))
         if row["agent"] == "x"
     )
     assert float(row["citation_precision_people"]) == pytest.approx(0.25)
+
+
+def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citations(cli: Any, tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"], documents=[("q1", "d1", "So it is.", "x")])
+    sentences = [{"text": "So", "citations": [0]}, {"text": "it is.", "citations": [0, 1]}]
+    runs = [
+        {"run_id": run, "topic_id": "q1", "topic": "?", "references": ["d1", "d2"], "answer": sentences} for run in "xy"
+    ]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(own) + "\n" for own in runs))
+    (tmp_path / "qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    data = {"queries": [tmp_path / "queries.csv"], "documents": [tmp_path / "documents.csv"]}
+    more = {"answers": [tmp_path / "runs.jsonl"], "qrels": [tmp_path / "qrels"]}
+    config = configured(tmp_path, data=data | more, criteria=None)
+    assert run(config).complete
+    shape = json.loads(cli("leaderboard", config.store, "--format", "json").out)
+    assert shape["citations"]["people"]["y"]["precision"] == 0.5
+    runs[1]["topic_id"] = "elsewhere"
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(own) + "\n" for own in runs))
+    with pytest.raises(DataError, match=r"runs.jsonl:2: no query has this id \('elsewhere'\)"):
+        run(config)
 
 
 def test_answers_without_citations_have_no_such_table(cli: Any, tmp_path: Path) -> None:
