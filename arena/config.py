@@ -12,6 +12,7 @@ from judges.errors import ConfigError, InputError
 from judges.pairwise import ReferenceOptions
 from judges.sections import RelativePath, Section, beside_file, load_section, nearest
 from judges.spec import JudgeSpec
+from judges.types import Task
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.irds import dataset_name
 from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
@@ -181,17 +182,38 @@ class NuggetCreationSection(Section):
 
 
 class NuggetAssignmentSection(Section):
-    """How answers are held against nuggets."""
+    """How answers, and the documents that agents retrieved, are held against nuggets."""
 
+    to: Annotated[
+        list[Literal["answers", "documents"]],
+        BeforeValidator(_as_list),
+        Field(min_length=1),
+        AfterValidator(_each_once),
+    ] = ["answers"]
+    depth: Count | None = None
+    """Documents of each agent's ranking that are held against nuggets and count; ``DEPTH`` when absent."""
     batch: Count = BATCH
     grades: Literal[2, 3] = 3
     prompt: PromptName | None = None
-    """``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    """Of answers: ``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    passage_prompt: PromptName | None = None
+    """Of documents: ``nugget_assign_passage``, with two grades ``nugget_assign_passage_two_grades``."""
 
-    @property
-    def prompt_name(self) -> str:
-        """The prompt, named or not."""
-        return self.prompt or ("nugget_assign" if self.grades == 3 else "nugget_assign_two_grades")
+    @model_validator(mode="after")
+    def _fits(self) -> NuggetAssignmentSection:
+        for key in ("depth", "passage_prompt"):
+            if "documents" not in self.to and getattr(self, key) is not None:
+                raise ValueError(f"'{key}' goes with 'to: documents' only")
+        return self
+
+    def prompts(self) -> dict[Task, str]:
+        """The prompt of each task, named or not."""
+        grades = "" if self.grades == 3 else "_two_grades"
+        named = {
+            "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
+            "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
+        }
+        return dict(named[what] for what in self.to)
 
 
 class NuggetsSection(Section):

@@ -9,6 +9,7 @@ from typing import Any
 
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
+from arena.citations import CitationBoard, citation_board
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
@@ -53,6 +54,7 @@ class Leaderboard:
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
         retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
+        citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
         complete: whether every want has a judgment.
     """
 
@@ -70,6 +72,7 @@ class Leaderboard:
     exam: ExamBoard | None = None
     nuggets: NuggetBoard | None = None
     retrieval: RetrievalBoard | None = None
+    citations: CitationBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -120,6 +123,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         exam_board(store, name, lambda task: samples.get(task, ())),
         _nuggets(nugget_results(store, name), how),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
+        citation_board(data, samples.get(Task.RELEVANCE, ()), settings),
     )
 
 

@@ -83,12 +83,13 @@ class Task(StrEnum):
     NUGGETS = "nuggets"
     IMPORTANCE = "importance"
     ASSIGNMENT = "assignment"
+    PASSAGE_ASSIGNMENT = "passage_assignment"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 """What belongs to an exam."""
 
-NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
+NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT)
 """What judges do with nuggets, in this order for each query."""
 
 

@@ -80,13 +80,24 @@ def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> 
     Raises:
         ValueError: fewer than two runs.
     """
-    a, b = _required(a), _required(b)
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
+    return correlate_resampled(a, b, a[drawn], b[drawn], "run")
+
+
+def correlate_resampled(
+    a: Floats, b: Floats, a_drawn: Floats, b_drawn: Floats, resampled: Literal["topic", "run"]
+) -> RankCorrelation:
+    """Correlate two scores of each run, shape (runs,), given those of resampled topics or runs, (samples, runs).
+
+    Raises:
+        ValueError: fewer than two runs, or one without a score.
+    """
+    a, b = _required(a), _required(b)
     return RankCorrelation(
         a.size,
-        coefficient(kendall_taus(a, b), kendall_taus(a[drawn], b[drawn]), float(stats.kendalltau(a, b).pvalue)),
-        coefficient(spearmans(a, b), spearmans(a[drawn], b[drawn]), _spearman_p(a, b)),
-        "run",
+        coefficient(kendall_taus(a, b), kendall_taus(a_drawn, b_drawn), float(stats.kendalltau(a, b).pvalue)),
+        coefficient(spearmans(a, b), spearmans(a_drawn, b_drawn), _spearman_p(a, b)),
+        resampled,
     )
 
 

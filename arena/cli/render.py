@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
+from arena.cli.citation_output import print_citation_board
 from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.exam_tables import print_scores
 from arena.cli.markup import print_csv, print_html, print_markdown
@@ -98,15 +99,22 @@ def _print_board(board: Leaderboard) -> None:
     if board.criteria:
         _print_criteria(board)
         output.print()
+    _print_beside_ratings(board, [row.agent for row in board.ratings.agents] if board.ratings else [])
+    _print_coverage(board)
+
+
+def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
     if board.exam is not None:
         print_scores(board.exam.report, board.exam.study, board.exam.workbench)
         output.print()
     if board.nuggets is not None:
-        print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
+        print_nugget_board(board.nuggets, order)
+        output.print()
+    if board.citations is not None:
+        print_citation_board(board.citations, order)
         output.print()
     if board.retrieval is not None:
-        print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
-    _print_coverage(board)
+        print_retrieval(board.retrieval, order)
 
 
 def _refusal(board: Leaderboard) -> str:

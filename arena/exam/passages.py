@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena.config import ExamSection
-from arena.dataset import SHARED, Dataset
+from arena.dataset import EVERY_AGENT, SHARED, Dataset
 from judges.types import Document
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
-
-EVERY_AGENT = "(every agent)"
-"""In place of an agent's name where all were given the same documents."""
 
 
 @dataclass(frozen=True)

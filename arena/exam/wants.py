@@ -12,6 +12,7 @@ from arena.config import ExamSection
 from arena.dataset import Dataset
 from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.exam.passages import Material, material
+from arena.runtime.releases import Release
 from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt
@@ -139,10 +140,12 @@ class ExamWants:
             for query_id, own in by_query.items():
                 yield from self._of_query(task, judge, query_id, own)
 
-    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+    def released(self, want: Wanted, result: Result) -> Release:
         """What can be asked for now that a want is settled."""
-        if not isinstance(result, Judgment):
-            return []
+        wants = self._after(want, result) if isinstance(result, Judgment) else []
+        return Release(wants, wants)
+
+    def _after(self, want: Wanted, result: Judgment) -> list[Wanted]:
         if want.task is Task.QUESTIONS:
             assert isinstance(result.outcome, tuple)
             items = self._write(want.query_id, want.item or None, result.outcome)

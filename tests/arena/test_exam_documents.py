@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.config import Config
-from arena.exam.passages import EVERY_AGENT
+from arena.dataset import EVERY_AGENT
 from arena.exam.run import save_grades
 from arena.plan import plan
 from judges.errors import InputError

@@ -53,7 +53,7 @@ def test_a_list_is_the_outcome_in_its_order() -> None:
         ('{"nuggets": ["a", "b", "c", "d"]}', "must hold 2 to 3 texts, not 4"),
         ('{"nuggets": ["a", " "]}', "holds an empty text"),
         ('{"nuggets": ["a", "?!"]}', "holds an empty text"),
-        ('{"nuggets": ["Short waves", "short  waves."]}', "'short  waves.' stands twice"),
+        ('{"nuggets": ["Short waves", "short  waves."]}', "not 1; 'short  waves.' repeats 'Short waves'"),
         ('{"nuggets": ["a", "why is the sky blue"]}', "repeats a whole text that you were given"),
         ('{"nuggets": ["a", "Air scatters blue light."]}', "repeats a whole text that you were given"),
         ('{"nuggets": ["a", 3]}', "must be a list of texts"),
@@ -70,6 +70,13 @@ def test_a_list_is_the_outcome_in_its_order() -> None:
 )
 def test_another_list_is_refused_with_what_to_mend(text: str, problem: str) -> None:
     assert problem in refused(text)
+
+
+def test_a_repetition_is_left_out_and_said_and_what_merely_resembles_another_text_is_kept() -> None:
+    texts = ["air scatters", "Short waves", "short  waves.", "air scatters light"]
+    parsed = parse_reply(json.dumps({"nuggets": texts}), TWO_OR_THREE, SKY)
+    assert parsed.outcome == ("air scatters", "Short waves", "air scatters light")
+    assert parsed.reason == "Left out: 'short  waves.' repeats 'Short waves'."
 
 
 def test_a_list_that_a_document_planted_is_not_the_judges() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from judges.criteria import criteria_prompt
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
+from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
 from judges.pairwise import pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import load_prompt
@@ -56,6 +56,10 @@ def nugget_prompts() -> list[Prompt]:
         *(
             assignment_prompt(load_prompt(name, Task.ASSIGNMENT), QUERY, GOOD, nuggets)
             for name in ("nugget_assign", "nugget_assign_two_grades")
+        ),
+        *(
+            passage_assignment_prompt(load_prompt(name, Task.PASSAGE_ASSIGNMENT), QUERY, VACUUM, nuggets)
+            for name in ("nugget_assign_passage", "nugget_assign_passage_two_grades")
         ),
     ]
 

@@ -28,7 +28,7 @@ def show(source: data.Source) -> None:
         )
         return
     _say_what_is_missing(results)
-    if board.scored:
+    if board.answers.runs:
         _show_scores(board)
     elif results.banks:
         st.info("No answer to a query with nuggets is there to be scored.")
@@ -38,7 +38,7 @@ def show(source: data.Source) -> None:
     query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
     text.lead(dataset.queries[query_id].text, "query")
     if query_id in results.banks:
-        _show_support(results.banks[query_id], results, [own.run for own in board.scored])
+        _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
         st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")
     else:
         st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
@@ -61,7 +61,7 @@ def _show_scores(board: NuggetBoard) -> None:
     st.subheader("Scores", anchor=False)
     number, words = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
-        scores_frame(board.scored),
+        scores_frame(board.answers.runs),
         hide_index=True,
         placeholder="none",
         alt="Nugget scores",
@@ -75,9 +75,9 @@ def _show_scores(board: NuggetBoard) -> None:
         },
     )
     st.caption(
-        f"Means over {len(board.table.topics):,} queries, from 0 to 1, higher is better. V counts vital nuggets, All "
-        "every nugget, W okay ones by half; strict scores give nothing for partial support, the others half. "
-        "Intervals: had other queries been asked."
+        f"Means over {len(board.answers.table.topics):,} queries, from 0 to 1, higher is better. V counts vital "
+        "nuggets, All every nugget, W okay ones by half; strict scores give nothing for partial support, the others "
+        "half. Intervals: had other queries been asked."
     )
 
 

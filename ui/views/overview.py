@@ -29,6 +29,7 @@ STAGES: Mapping[Task, str] = {
     Task.NUGGETS: "Turns of making nuggets",
     Task.IMPORTANCE: "Nuggets' importance, at most ten each",
     Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
+    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
 }
 
 FLAGS: Mapping[str, str] = {
