@@ -54,8 +54,8 @@ def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
         (tmp_path / name).write_text("The same words in every file.")
     done = cli("documents", tmp_path, "--by", "sentences")
     assert done.out.splitlines() == [
-        "2 documents, 1 passages",
-        "1 passages left out as near-duplicates of earlier ones:",
+        "2 documents, 1 passage",
+        "1 passage left out, nearly the same as an earlier one:",
         "  b.txt#s1-1 of a.txt#s1-1 (1.00)",
     ]
     assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--json").out) == {
