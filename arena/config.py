@@ -238,7 +238,7 @@ class GenerateSection(Section):
 
 
 class ExamSection(Section):
-    """Passages of the answers are graded against a test bank of questions or nuggets."""
+    """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
 
     judge: str
     bank: RelativePath | None = None
@@ -249,10 +249,12 @@ class ExamSection(Section):
     check_judge: str | None = None
     """``extraction_llm``: who checks the answers; ``judge`` when absent."""
     check_prompt: PromptName = "answer_check"
+    passages: Literal["answers", "documents"] = "answers"
+    """Whose passages are graded: those of the answers, or of the documents that agents retrieved."""
     passage_words: Count = 400
     items_per_call: Count = 1
     depth: Count = 20
-    """Passages of each answer that are graded and count, the k of EXAM-Cover@k."""
+    """Passages of each answer, or documents of each agent, that are graded and count: the k of EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
     compat: Literal["workbench"] | None = None
 

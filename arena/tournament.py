@@ -38,8 +38,15 @@ def load_data(config: Config) -> Dataset:
     section = config.data
     data = load_dataset(section.queries, section.documents, section.answers)
     if section.runs:
-        data = with_runs(data, section.runs, section.corpus, config.retrieval.depth if config.retrieval else None)
+        data = with_runs(data, section.runs, section.corpus, _run_depth(config))
     return with_qrels(data, section.qrels) if section.qrels else data
+
+
+def _run_depth(config: Config) -> int | None:
+    """How many documents of a run some stage looks at; all where a stage has no limit."""
+    depth = config.retrieval.depth if config.retrieval is not None else None
+    graded = config.exam.depth if config.exam is not None and config.exam.passages == "documents" else 0
+    return None if depth is None else max(depth, graded)
 
 
 def run(

@@ -173,7 +173,7 @@ def _diff_json(changes: BankDiff, secret: bool) -> dict[str, Any]:
 def _effect_json(effect: EditEffect) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from arena.cli.exam_shapes import rounded
+    from arena.cli.console import rounded
 
     return {
         "labels": [asdict(change) for change in effect.labels],

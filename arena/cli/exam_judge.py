@@ -63,7 +63,7 @@ def grade(
     log_json: LogJson = None,
     as_json: Json = False,
 ) -> None:
-    """Grade the passages of all answers against the test bank, and print EXAM-Cover of every agent.
+    """Grade passages of all answers, or retrieved documents, by the test bank, and print EXAM-Cover of every agent.
 
     Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
     """

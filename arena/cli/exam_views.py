@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from arena.cli.console import output, print_json, printable
-from arena.cli.exam_shapes import rounded
+from arena.cli.console import output, print_json, printable, rounded
 from arena.cli.tables import print_table
 from arena.exam.study import Study
 from judges.errors import InputError

@@ -82,7 +82,8 @@ def print_plan(plan: Plan) -> None:
 
 def _print_board(board: Leaderboard) -> None:
     if board.ratings is not None:
-        _print_rating_table(board.ratings.agents, covers(board))
+        unit = board.exam.study.unit if board.exam is not None else ""
+        _print_rating_table(board.ratings.agents, covers(board), unit)
         _print_health(board.ratings)
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
@@ -155,9 +156,9 @@ def _adaptive_line(state: AdaptiveState) -> str:
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
-def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None) -> None:
+def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None, unit: str = "") -> None:
     headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
-    headings += ["EXAM-\nCover"] if exam else []
+    headings += [f"EXAM-Cover\n{unit}"] if exam else []
     rows = []
     for row in agents:
         cells = [

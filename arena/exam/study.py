@@ -6,20 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from judges.errors import DataError, InputError
 from judges.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.cover import RATED_LEVELS
+from retrieval_eval.exam.documents import by_document
 from retrieval_eval.exam.grade_files import read_graded
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.leaderboards import places
 from retrieval_eval.exam.passages import origin_of
-from retrieval_eval.exam.trec_edge import read_labels, read_rankings
+from retrieval_eval.trec_files import read_qrels, read_rankings
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
+
+
+Unit: TypeAlias = Literal["answers", "documents"]
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,21 @@ class Study:
     """What scores and oversight start from.
 
     Attributes:
-        graded: the whole file of grades.
+        source: all grades as they were given, passage by passage.
+        graded: the same by document, where documents were graded and cut.
         grader: whose grades count.
         grades: those grades.
         bank: the test bank, ``None`` where none was given; then the graded items stand for it.
-        rankings: passages of each agent's response.
+        rankings: of each agent's response the passages, or the documents.
         grids: the grades by query.
         labels: relevance by people, empty where nobody gave any.
         levels: every lowest grade at which an item can count as covered.
+        unit: what was graded: passages of ``answers``, or retrieved ``documents``.
         min_grade: which of them is looked at first, where somebody said so.
         bank_version: of the whole bank, where ``bank`` has not all of its texts.
     """
 
+    source: Graded
     graded: Graded
     grader: Grader
     grades: Sequence[Grade]
@@ -47,6 +55,7 @@ class Study:
     grids: Grids
     labels: Labels
     levels: tuple[int, ...]
+    unit: Unit
     min_grade: int | None = None
     bank_version: str | None = None
 
@@ -97,7 +106,8 @@ def load_study(
     Raises:
         InputError: a file is wrong, no grader or no item fits, or several graders do.
     """
-    graded = read_graded(file)
+    source = read_graded(file)
+    graded = by_document(source)
     grader = graded.chosen(llm, prompt)
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
@@ -105,13 +115,15 @@ def load_study(
     known = read_bank(bank) if bank is not None else None
     if known is not None and items is not None:
         known = replace(known, items=tuple(item for item in known.items if fnmatchcase(item.item_id, items)))
-    rankings = read_rankings(runs) if runs else graded.rankings or _rankings_of_ids(grades)
+    of_answers = _rankings_of_ids(grades)
+    rankings = read_rankings(runs) if runs else graded.rankings or of_answers
     grids = make_grids(grades, known, rankings)
     if known is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
-    labels = read_labels(qrels) if qrels is not None else graded.labels
+    labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
-    return Study(graded, grader, grades, known, rankings, grids, labels, levels)
+    unit: Unit = "answers" if of_answers else "documents"
+    return Study(source, graded, grader, grades, known, rankings, grids, labels, levels, unit)
 
 
 def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -24,11 +24,6 @@ WRITTEN = {"per_query": 4}
 ALL = 4 * (PASSAGES["skin"] + PASSAGES["rock"])
 
 
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY", "sk-dummy")
-
-
 def is_writing(call: Call) -> bool:
     return "response_format" in call.body
 
@@ -170,7 +165,7 @@ def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Pa
 def test_another_judge_may_write(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
-        writer = {"provider": "openai", "model": "gpt-w", "base_url": server.openai_url, "api_key_env": "KEY"}
+        writer = {"provider": "openai", "model": "gpt-w", "base_url": server.openai_url}
         judges = {"writer": writer, "judge": {"provider": "lexical"}}
         config = exam_config(tmp_path, generate={**WRITTEN, "judge": "writer"}, beside={"judges": judges})
         assert graded(config).summary.complete

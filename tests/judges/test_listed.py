@@ -28,6 +28,7 @@ from judges.types import (
     Task,
 )
 from tests.support.llm_server import LLMServer
+from tests.support.prompts import own_prompt
 
 TWO_OR_THREE = ReplyContract("", {}, "list", listed=ListRule("nuggets", 2, 3))
 SKY = Inputs(Query("q", "Why is the sky blue?"), (AnnotatedDocument(Document("d", "Air scatters blue light.")),))
@@ -142,9 +143,6 @@ def test_the_store_gives_a_list_back(tmp_path: Path) -> None:
     store.close()
 
 
-PROMPT = 'name: mine\nversion: "1"\ntask: questions\nsystem: s\nuser: u\nreply: {reply}\n'
-
-
 @pytest.mark.parametrize(
     ("task", "reply", "problem"),
     [
@@ -156,7 +154,6 @@ PROMPT = 'name: mine\nversion: "1"\ntask: questions\nsystem: s\nuser: u\nreply: 
     ],
 )
 def test_only_prompts_that_write_lists_have_one(tmp_path: Path, task: str, reply: str, problem: str) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(PROMPT.replace("{reply}", reply).replace("task: questions", f"task: {task}"), encoding="utf-8")
+    path = own_prompt(tmp_path, task, reply)
     with pytest.raises(PromptError, match=problem):
         load_prompt(path, Task(task))
