@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -184,3 +185,21 @@ def test_the_line_runs_on_a_product_documentation(tmp_path: Path, cli: Any, shar
     shown = json.loads(done.out)
     assert (done.status, shown["documents"], shown["kept"]) == (0, len(texts), {"baseline": 30}), done.err
     assert shown["example_lengths"]["n"] == 10
+
+
+def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(
+    tmp_path: Path, cli: Any, played_demo: Path
+) -> None:
+    shutil.copytree(played_demo, tmp_path / "demo")
+    (tmp_path / "s.yaml").write_text(
+        "name: rag-handbook\nstore: demo/rag-handbook.db\njudges: {baseline: {provider: lexical}}\n"
+        f"synth: {{documents: '{ROOT}/docs/handbook/nuggets.md', models: baseline, out: q.csv}}\n"
+    )
+    store = tmp_path / "demo" / "rag-handbook.db"
+    before = cli("leaderboard", store).out
+    assert cli("synth", tmp_path / "s.yaml").status == 0
+    assert cli("leaderboard", store).out == before
+    done = cli("leaderboard", store, "--tournament", "rag-handbook synth")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "keeps how synthetic queries were made" in done.err
+    assert cli("failures", tmp_path / "s.yaml").out == "0 failed\n"
