@@ -94,10 +94,12 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
 
     Raises:
-        InputError: no such tournament, or several and none named.
+        InputError: no such tournament, several and none named, or one that only has synthetic queries.
     """
     name = tournament or only_tournament(store)
     settings = store.settings(name)
+    if name not in rated_tournaments(store):
+        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
     samples = {task: found for task in Task if (found := store.outcomes(name, task))}
     outcomes = {task: combined(found, combinations(settings)) for task, found in samples.items()}
     wanted_games = outcomes.get(Task.PAIRWISE, ())
@@ -131,13 +133,18 @@ def _nuggets(results: NuggetResults | None, how: RatingSettings) -> NuggetBoard 
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
+def rated_tournaments(store: Store) -> list[str]:
+    """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
+    return [name for name in store.tournaments() if "synth" not in store.settings(name)]
+
+
 def only_tournament(store: Store) -> str:
     """The name of the store's one tournament.
 
     Raises:
         InputError: there is none, or more than one.
     """
-    names = store.tournaments()
+    names = rated_tournaments(store)
     if not names:
         raise InputError("the store holds no tournament yet; 'ragarena run' fills it")
     if len(names) > 1:

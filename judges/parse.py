@@ -142,7 +142,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _repeats(found: _Found, judged: str) -> bool:
     """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
-    if not judged:
+    if not judged or all(value == [] for value in found.value.values()):  # an empty list has nothing to repeat
         return False
     return _letters(found.source) in judged or all(
         _letters(f"{name} {value}") in judged for name, value in found.value.items()

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from judges.errors import InputError
 
@@ -45,6 +54,37 @@ def beside_file(path: Path, info: ValidationInfo) -> Path:
 
 RelativePath = Annotated[Path, AfterValidator(beside_file)]
 """A path that a file names; relative ones start at the file's own folder."""
+
+
+def prompt_beside_file(name: str, info: ValidationInfo) -> str:
+    """The name of a packaged prompt as it is, the path of a prompt file as ``beside_file`` has it."""
+    return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
+
+
+def as_list(given: object) -> object:
+    """One text in place of a list of one."""
+    return [given] if isinstance(given, str) else given
+
+
+def each_once(names: list[str]) -> list[str]:
+    """Names that are neither empty nor repeated.
+
+    Raises:
+        ValueError: one is.
+    """
+    for name in names:
+        if not name.strip():
+            raise ValueError("a name is empty")
+        if names.count(name) > 1:
+            raise ValueError(f"{name!r} is named twice")
+    return names
+
+
+Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
+PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
+"""A packaged prompt, or a file of one's own."""
+JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
+"""One or more of the names declared under ``judges``."""
 
 Model = TypeVar("Model", bound=BaseModel)
 

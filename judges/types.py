@@ -84,6 +84,8 @@ class Task(StrEnum):
     IMPORTANCE = "importance"
     ASSIGNMENT = "assignment"
     PASSAGE_ASSIGNMENT = "passage_assignment"
+    QUERIES = "queries"
+    ANSWERABLE = "answerable"
 
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)

@@ -15,7 +15,7 @@ import streamlit as st
 
 from arena import samples
 from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard, game_verdicts, leaderboard
+from arena.leaderboard import Leaderboard, game_verdicts, leaderboard, rated_tournaments
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.ratings.counts import WinMatrix, win_matrix
@@ -50,7 +50,7 @@ def tournaments() -> tuple[tuple[int, int], list[str]]:
         StoreError: it cannot be read.
     """
     with closing(Store.open(location())) as store:
-        return (store.changes(), _written(location())), store.tournaments()
+        return (store.changes(), _written(location())), rated_tournaments(store)
 
 
 def location() -> str:

@@ -12,6 +12,7 @@ from arena.cli import (
     board,
     calibrate,
     data,
+    documents,
     exam,
     failures,
     metrics,
@@ -19,6 +20,7 @@ from arena.cli import (
     page,
     pool,
     qrels,
+    synth,
     tournament,
     votes,
 )
@@ -33,7 +35,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (tournament, failures, board, metrics, qrels, nuggets, exam, bank, pool, calibrate, votes, data, page):
+for group in (
+    tournament,
+    failures,
+    board,
+    metrics,
+    qrels,
+    nuggets,
+    exam,
+    bank,
+    pool,
+    calibrate,
+    votes,
+    documents,
+    synth,
+    data,
+    page,
+):
     group.register(app)
 
 

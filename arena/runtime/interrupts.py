@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run."""
+"""A run from its begin to its end, which may come by Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
 from judges.judge import Stop
+
+Result = TypeVar("Result")
+
+
+def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run asynchronous work; of several problems in tasks that ran together it raises the first."""
+    try:
+        return asyncio.run(work)
+    except BaseExceptionGroup as group:
+        raise _first(group) from group
+
+
+def _first(problem: BaseException) -> BaseException:
+    return _first(problem.exceptions[0]) if isinstance(problem, BaseExceptionGroup) else problem
 
 
 @contextlib.contextmanager

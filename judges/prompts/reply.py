@@ -16,7 +16,7 @@ from judges.types import LABEL, Form, ListRule, ReplyContract, Task, Verdict, wo
 Words: TypeAlias = Mapping[str | int, int | str]
 """The words or whole numbers of a choice, and what each stands for."""
 
-_LISTING = frozenset({Task.QUESTIONS, Task.NUGGETS})
+_LISTING = frozenset({Task.QUESTIONS, Task.NUGGETS, Task.QUERIES})
 """Tasks whose replies are lists of texts."""
 
 _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
@@ -26,7 +26,7 @@ _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
 }
 """Tasks whose replies are lists of labels: those that a prompt must have, and those that it may have."""
 
-_HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1}
+_HIGHEST_GRADE = {Task.GRADING: HIGHEST_RATING, Task.ANSWER_CHECK: 1, Task.ANSWERABLE: 1}
 """Of the tasks whose replies are one grade from 0."""
 
 _COLUMNS_OF_LABELS = {"qid", "did", "judge", LABEL, "reason"}

@@ -16,8 +16,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from judges.errors import RejectedError
+from judges.providers.lexical_queries import template_questions
 from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share, item_share
-from judges.types import Completion, Inputs, Prompt, ReplyContract, Verdict, word_per_value
+from judges.types import Completion, Inputs, Prompt, ReplyContract, Task, Verdict, word_per_value
 
 MODEL = "lexical-1"
 FULL_ITEM = 0.8
@@ -45,6 +46,8 @@ class LexicalProvider:
       against the documents shown, which all count alike.
     - Items and an answer or document, one label for each: share of the item's words in it (``item_share``). Of m
       labels, from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
+    - Queries about a passage: its own sentences by templates (``template_questions``). Whether a passage answers a
+      query: if it has ``FULL_ITEM`` of the query's words.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
       ``precision`` precision, any other criterion the overall score, each mapped to equal parts of its scale.
     """
@@ -60,6 +63,11 @@ class LexicalProvider:
                 an answer in words.
         """
         inputs, contract = prompt.inputs, prompt.contract
+        if prompt.task is Task.QUERIES and contract.listed is not None:
+            questions = template_questions(inputs.documents[0].document.text, contract.listed.most or 1)
+            return Completion(json.dumps({contract.listed.name: questions}), MODEL)
+        if prompt.task is Task.ANSWERABLE:
+            return Completion(_answerable(inputs, contract), MODEL)
         if contract.form in ("text", "list"):
             raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer or a list")
         if contract.form == "labels":
@@ -77,6 +85,16 @@ class LexicalProvider:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def _answerable(inputs: Inputs, contract: ReplyContract) -> str:
+    """The higher of the choice's words where the passage has nearly all words of the query."""
+    share = item_share(inputs.query.text, inputs.documents[0].document.text)
+    ((name, words),) = contract.choices.items()
+    word = _in_order(words)[-1 if share >= FULL_ITEM else 0]
+    return _reply(
+        f"Lexical baseline, no language model: the passage has {share:.3f} of its words.", {name: word}, contract
+    )
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judges.types import Document
-from retrieval_eval.agents.text import InverseDocumentFrequency, sentences, terms
+from retrieval_eval.agents.text import InverseDocumentFrequency, terms
+from retrieval_eval.documents.sentences import sentences
 
 
 @dataclass(frozen=True, slots=True)

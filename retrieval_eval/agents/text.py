@@ -1,4 +1,4 @@
-"""Words and sentences of English text, as the offline agents see them."""
+"""Words of English text, as the offline agents see them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from functools import cache
 from judges.types import Document
 
 _WORD = re.compile(r"\w+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
-_ABBREVIATION = re.compile(r"(?:\b(?:al|cf|eq|fig|sec|vs)|\b[A-Za-z]|\be\.g|\bi\.e)\.$", re.IGNORECASE)
 
 
 def terms(text: str) -> list[str]:
@@ -32,26 +30,6 @@ def _english() -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
 def document_terms(document: Document) -> list[str]:
     """Terms of a document's title and text."""
     return terms(f"{document.metadata.get('title', '')}\n{document.text}")
-
-
-def sentences(text: str) -> list[str]:
-    """Sentences in the order of the text; a line break always ends one, an abbreviation never does."""
-    found: list[str] = []
-    for line in text.splitlines():
-        pieces = _pieces(line)
-        start = 0
-        for position, piece in enumerate(pieces):
-            last = position == len(pieces) - 1
-            if last or not _ABBREVIATION.search(piece.rstrip()):
-                found.append("".join(pieces[start : position + 1]).strip())
-                start = position + 1
-    return [sentence for sentence in found if sentence]
-
-
-def _pieces(line: str) -> list[str]:
-    """The line cut behind everything that may be the end of a sentence; nothing is lost."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(line)]
-    return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
 
 class InverseDocumentFrequency:

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 from judges.types import Answer, Document
+from retrieval_eval.documents.spans import Span, cut, words
 
 MOST_WORDS = 400
 
-_WORD = re.compile(r"\S+")
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _PIECE = re.compile(r"(.*)#(\d+)of(\d+)", re.DOTALL)
-_SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f][\"'\u201d\u2019)\\]]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +83,6 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
     return origin if passage_id_of(*origin) == passage_id else None
 
 
-def _spans(text: str, most_words: int) -> list[tuple[int, int]]:
+def _spans(text: str, most_words: int) -> list[Span]:
     """Where the passages of a text start and end."""
-    if most_words < 1:
-        raise ValueError(f"a passage has one word at least, not {most_words}")
-    words = [match.span() for match in _WORD.finditer(text)]
-    found = []
-    first = 0
-    while first < len(words):
-        last = _last_word(text, words, first, most_words)
-        found.append((words[first][0], words[last][1]))
-        first = last + 1
-    return found
-
-
-def _last_word(text: str, words: list[tuple[int, int]], first: int, most_words: int) -> int:
-    """Number of the passage's last word: the rest, or the last place to cut that leaves at most ``most_words``."""
-    full = first + most_words - 1
-    if full >= len(words) - 1:
-        return len(words) - 1
-    window = range(full, first - 1, -1)
-    between = (place for place in window if _PARAGRAPH.search(text, words[place][1], words[place + 1][0]))
-    behind = (place for place in window if _SENTENCE_END.search(text, *words[place]))
-    return next(between, next(behind, full))
+    return list(cut(text, words(text), most_words))

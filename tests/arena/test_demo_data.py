@@ -12,7 +12,7 @@ import pytest
 from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, build, demo_agents, read_questions
 from judges.errors import DataError
 from retrieval_eval.agents.passages import read_folder
-from retrieval_eval.agents.text import sentences
+from retrieval_eval.documents.sentences import sentences
 
 FILES = ("queries.csv", "documents.csv", "answers.csv")
 AGENTS = ["bm25-1", "bm25-3", "bm25-1-prf", "bm25-3-prf", "overlap-lead"]

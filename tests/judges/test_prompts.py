@@ -37,6 +37,7 @@ TASKS |= {"answer_check": Task.ANSWER_CHECK}
 TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
 TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
 TASKS |= dict.fromkeys(("nugget_assign_passage", "nugget_assign_passage_two_grades"), Task.PASSAGE_ASSIGNMENT)
+TASKS |= {"synthetic_queries": Task.QUERIES, "answerable": Task.ANSWERABLE}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.types import Document
-from retrieval_eval.agents.text import InverseDocumentFrequency, document_terms, sentences, terms
+from retrieval_eval.agents.text import InverseDocumentFrequency, document_terms, terms
+from retrieval_eval.documents.sentences import sentences
 
 
 def test_terms_are_stems_without_function_words() -> None:

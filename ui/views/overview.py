@@ -30,6 +30,8 @@ STAGES: Mapping[Task, str] = {
     Task.IMPORTANCE: "Nuggets' importance, at most ten each",
     Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
     Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
+    Task.QUERIES: "Queries written, by passage",
+    Task.ANSWERABLE: "Queries held against their passage",
 }
 
 FLAGS: Mapping[str, str] = {

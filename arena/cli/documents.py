@@ -1,0 +1,147 @@
+"""``documents``: files of many formats -> a corpus of passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from arena.synth.passages import Reading
+    from judges.tables import Cell
+    from judges.types import Document
+    from retrieval_eval.documents.types import Skipped
+
+_SHOWN = 10
+"""Near-duplicates that are listed for people; the JSON has all."""
+_COLUMNS = ("did", "title", "source", "page", "document")
+
+
+class By(StrEnum):
+    """How documents are cut."""
+
+    PARAGRAPH = "paragraph"
+    TOKENS = "tokens"
+    SENTENCES = "sentences"
+    PAGES = "pages"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("documents")(documents)
+
+
+def documents(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
+    ],
+    by: Annotated[By, typer.Option(help="what a passage is")] = By.PARAGRAPH,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="its greatest size: words of a paragraph (400), tokens (256, pages 2000), sentences (10)"
+        ),
+    ] = None,
+    overlap: Annotated[
+        int | None, typer.Option(min=0, help="tokens (0) or sentences (5) in common with the passage before")
+    ] = None,
+    near_duplicates: Annotated[
+        float, typer.Option(min=0, max=1, help="leave out passages this alike to an earlier one; 0 keeps all")
+    ] = 0.8,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
+    ] = None,
+    max_mb: Annotated[int | None, typer.Option(min=1, help="skip larger files (100)")] = None,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="skip longer PDFs (5000)")] = None,
+    max_seconds: Annotated[int | None, typer.Option(min=1, help="skip files that take longer to read (120)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Cut documents into passages for retrieval, and write them as a corpus that 'data.corpus' reads.
+
+    Without --out it says what can be read. Exit status 3: some file was skipped, and the output says why.
+    """
+    from arena.cli.console import INCOMPLETE, print_json
+    from arena.synth.passages import Reading, read_passages
+    from judges.tables import write_rows
+    from retrieval_eval.documents.passages import PassagesSection
+    from retrieval_eval.documents.types import Limits
+
+    asked = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
+    how = _section(PassagesSection, {"by": by.value} | asked)
+    bounds = {"megabytes": max_mb, "pages": max_pages, "seconds": max_seconds}
+    limits = _section(Limits, {name: value for name, value in bounds.items() if value is not None})
+    reading = Reading()
+    rows = _rows(read_passages(paths, how, limits, reading))
+    if out is not None:
+        write_rows(out, _COLUMNS, rows)
+    else:
+        for _ in rows:
+            pass
+    if as_json:
+        print_json(reading_json(reading))
+    else:
+        _print(reading, out)
+    if reading.skipped:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _section(kind: Any, values: Mapping[str, Any]) -> Any:
+    from pydantic import ValidationError
+
+    from judges.errors import InputError
+    from judges.sections import describe
+
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InputError(describe(error)) from error
+
+
+def _rows(passages: Iterator[Document]) -> Iterator[dict[str, Cell]]:
+    for passage in passages:
+        yield {"did": passage.doc_id, "document": passage.text, **passage.metadata}
+
+
+def reading_json(reading: Reading) -> dict[str, Any]:
+    """What documents came to, for machines."""
+    return {
+        "documents": reading.documents,
+        "passages": reading.passages,
+        "near_duplicates": [asdict(twin) for twin in reading.twins],
+        "skipped": [asdict(each) for each in reading.skipped],
+        "other_files": dict(reading.other_files),
+    }
+
+
+def _print(reading: Reading, out: Path | None) -> None:
+    from arena.cli.console import output, printable
+    from arena.cli.figures import counted
+
+    where = f" written to {out}" if out is not None else ""
+    counts = (
+        f"{counted(reading.documents, 'document', 'documents')}, {counted(reading.passages, 'passage', 'passages')}"
+    )
+    output.print(printable(f"{counts}{where}"))
+    if reading.twins:
+        left_out = counted(len(reading.twins), "passage", "passages")
+        output.print(f"{left_out} left out, nearly the same as an earlier one:")
+        for twin in reading.twins[:_SHOWN]:
+            output.print(printable(f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})"))
+        if len(reading.twins) > _SHOWN:
+            output.print("  ... (--json lists all)")
+    print_unread(reading.skipped, reading.other_files)
+
+
+def print_unread(skipped: Sequence[Skipped], other_files: Mapping[str, int]) -> None:
+    """A line on standard error for each file that could not be read, and one for those of other formats."""
+    from arena.cli.console import errors, printable
+
+    if other_files:
+        counts = ", ".join(f"{number} {ending}" for ending, number in other_files.items())
+        errors.print(printable(f"files of other formats, not read: {counts}"))
+    for each in skipped:
+        errors.print(printable(f"skipped: {each.source}: {each.reason}"))

@@ -1,0 +1,60 @@
+"""``synth``: a company's documents -> queries to test systems with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from arena.synth.report import SynthReport
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("synth")(synth)
+
+
+def synth(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="a YAML file with name, store, judges and synth")],
+    reviewed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="the file for review with people's decisions: draw from what they accepted"),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+    ] = False,
+    log_json: Annotated[
+        Path | None,
+        typer.Option(
+            "--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+) -> None:
+    """Have models write queries about passages of documents, filter them, and draw a test set by quotas.
+
+    Nothing is asked twice. Exit status 3: a file was skipped, a judgment failed or is missing, or a model has fewer
+    queries than its quota; the output says which.
+    """
+    from arena.cli.console import INCOMPLETE, Bars, errors, print_json
+    from arena.cli.synth_output import print_report, report_json
+    from arena.cli.tournament import print_summary
+    from arena.cli.trace import traced_to
+    from arena.synth.config import load_synth_config
+    from arena.synth.run import synthesise
+
+    loaded = load_synth_config(config)
+    if reviewed is not None:
+        loaded = loaded.model_copy(update={"synth": loaded.synth.model_copy(update={"reviewed": reviewed})})
+    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+        report: SynthReport = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
+    if report.summary is not None:
+        print_summary(report.summary)
+    if as_json:
+        print_json(report_json(report))
+    else:
+        print_report(report, loaded.synth)
+    if not report.complete:
+        raise typer.Exit(INCOMPLETE)

@@ -1,0 +1,1 @@
+"""Synthetic queries: passages of documents, models' questions on them, filters, quotas, review."""

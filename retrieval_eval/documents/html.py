@@ -1,0 +1,128 @@
+"""HTML: what a reader sees of a page, without menus and scripts."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from retrieval_eval.documents.blocks import Block, titled_parts
+from retrieval_eval.documents.plain import decoded
+from retrieval_eval.documents.types import Part, UnreadableError
+
+_DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_DECLARED_WITHIN = 1024
+"""Bytes in which a page must say its encoding, by the HTML standard."""
+_LATIN = frozenset({"iso8859-1", "ascii"})
+"""What browsers read as Windows-1252, by the Encoding standard."""
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_UNSEEN = frozenset(
+    {"head", "script", "style", "noscript", "template", "svg", "math", "iframe", "nav", "footer", "select", "button"}
+)
+_GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
+"""Whatever is in one of these stays together, a line for each of its own blocks."""
+_INLINE = frozenset(
+    """a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark q s samp small span strike strong
+    sub sup time tt u var wbr""".split()  # noqa: SIM905 - easier to read than a list
+)
+_SPACE = re.compile(r"\s+")
+_CELLS = frozenset({"td", "th"})
+
+
+def html_parts(content: bytes) -> tuple[str, tuple[Part, ...]]:
+    """The title and the parts of a page.
+
+    Raises:
+        UnreadableError: its bytes are not of the encoding that it declares (UTF-8 where it declares none), or its
+            elements are nested so deeply that the parser gives up.
+    """
+    from lxml import etree
+
+    text = _text(content)
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    if root is None:
+        return "", ()
+    if any("depth" in entry.message for entry in parser.error_log):
+        raise UnreadableError("its elements are nested too deeply")
+    title, parts = titled_parts(_blocks(root))
+    head = root.find(".//title")
+    return title or " ".join((head.text or "").split() if head is not None else []), parts
+
+
+def _text(content: bytes) -> str:
+    if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return decoded(content)
+    declared = _DECLARED.search(content[:_DECLARED_WITHIN])
+    if declared is None:
+        return decoded(content)
+    name = declared[1].decode("ascii", "replace")
+    try:
+        encoding = codecs.lookup(name).name
+        return content.decode("cp1252" if encoding in _LATIN else encoding)
+    except LookupError as error:
+        raise UnreadableError(f"declares the encoding {name!r}, which is not known") from error
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"is not {name}, the encoding that it declares (byte {error.start})") from error
+
+
+def _blocks(root: Any) -> Iterator[Block]:
+    """Go through the elements without recursion: a page may be nested as deeply as it likes."""
+    from lxml import etree
+
+    gathered, unseen = _Gathered(), 0
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        begins = event == "start"
+        if element.tag in _UNSEEN:
+            unseen += 1 if begins else -1
+        elif not unseen and element.tag not in _INLINE:
+            yield from gathered.boundary(element.tag, begins=begins)
+        if not unseen and (text := element.text if begins else element.tail):
+            gathered.add(text)
+    yield from gathered.taken()
+
+
+class _Gathered:
+    """Text on its way to be a block: what stands between the beginnings and ends of elements."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._level = 0
+        self._groups = 0
+        self._cells = 0
+        self._verbatim = 0
+
+    def add(self, text: str) -> None:
+        """Text of an element; its line breaks count in ``pre`` only."""
+        self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
+
+    def boundary(self, tag: str, *, begins: bool) -> Iterator[Block]:
+        """An element that is no part of running text begins or ends; outside of groups that ends a block."""
+        if tag == "br":
+            self._pieces.append("\n" if self._groups else " ")
+        elif tag in _CELLS:
+            self._cells += 1 if begins else -1
+            self._pieces.append("" if begins else " | ")
+        elif tag in _GROUPS:
+            if not self._groups:
+                yield from self.taken()
+            self._groups += 1 if begins else -1
+            self._verbatim += (1 if begins else -1) * (tag == "pre")
+            self._pieces.append("\n")
+            if not self._groups:
+                yield from self.taken()
+        elif self._groups:
+            self._pieces.append(" " if self._cells else "\n")
+        elif tag in _HEADINGS or not self._level:
+            yield from self.taken()
+            self._level = _HEADINGS.get(tag, 0) if begins else 0
+
+    def taken(self) -> Iterator[Block]:
+        """What has been gathered, a line at a time without needless white space; nothing is left behind."""
+        lines = (" ".join(line.split()).removesuffix(" |") for line in "".join(self._pieces).split("\n"))
+        block = "\n".join(line for line in lines if line)
+        self._pieces.clear()
+        if block:
+            yield Block(self._level, block)

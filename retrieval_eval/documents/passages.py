@@ -1,0 +1,173 @@
+"""Documents -> passages: short ones to be retrieved, long ones to ask questions about."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal, TypeAlias
+from urllib.parse import quote
+
+from pydantic import Field, model_validator
+
+from judges.sections import Section
+from judges.types import Document
+from retrieval_eval.documents.sentences import sentences
+from retrieval_eval.documents.spans import Span, cut, tokens, words
+from retrieval_eval.documents.types import Part, SourceDocument, Whole
+
+By: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
+SIZES: dict[By, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
+"""Words, tokens, sentences (002, section 2.2) and tokens (004, section 4) of a passage at most."""
+OVERLAPS: dict[By, int] = {"sentences": 5}
+"""Windows of 10 sentences with a stride of 5."""
+
+_BETWEEN = "\n\n"
+
+
+class PassagesSection(Section):
+    """How documents are cut."""
+
+    by: By
+    size: Whole | None = None
+    """At most so many words of a ``paragraph``, ``tokens``, ``sentences``, or tokens of a long passage of ``pages``."""
+    overlap: Annotated[int, Field(ge=0)] | None = None
+    """What ``tokens`` and ``sentences`` have in common with the passage before."""
+    pages: Whole = 10
+    """Pages of a PDF that a long passage of ``pages`` may reach over."""
+    near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.8
+    """A passage this alike to an earlier one (Jaccard index of five-word shingles) is left out; ``null`` keeps all."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> PassagesSection:
+        if self.by not in ("tokens", "sentences") and self.overlap is not None:
+            raise ValueError("'overlap' goes with 'tokens' and 'sentences' only")
+        if self.by != "pages" and "pages" in self.model_fields_set:
+            raise ValueError("'pages' goes with passages by 'pages' only")
+        if self.most_shared >= self.most:
+            raise ValueError("'overlap' must be less than 'size'")
+        return self
+
+    @property
+    def most(self) -> int:
+        """The size, given or usual."""
+        return self.size or SIZES[self.by]
+
+    @property
+    def most_shared(self) -> int:
+        """The overlap, given or usual; half the size where a usual one would not fit."""
+        usual = min(OVERLAPS.get(self.by, 0), self.most // 2)
+        return usual if self.overlap is None else self.overlap
+
+
+def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Document]:
+    """The passages of a document, in its order.
+
+    Metadata: ``title`` ("Document: Section", or "Document" of a passage out of several), ``source`` (the file) and, of
+    a PDF, ``page`` ("3", or "3-5").
+
+    Ids tell the file and the place in it, have no white space, and do not change when another file is added:
+
+    - by paragraph ``FILE#section-2``, or ``FILE#p7-2`` on page 7: counted within the section or page, so that an edit
+      in one leaves the ids of the others alone;
+    - ``FILE#t2`` by tokens, ``FILE#s6-15`` by sentences (the sixth to the fifteenth), ``FILE#l2`` by pages: counted
+      from the beginning of the file.
+    """
+    if how.by == "paragraph":
+        return _by_paragraph(document, how.most)
+    whole = _Whole(document, with_headings=how.by == "pages")
+    if how.by == "tokens":
+        spans = cut(whole.text, tokens(whole.text), how.most, how.most_shared)
+        return (whole.passage(f"t{number}", span) for number, span in enumerate(spans, start=1))
+    if how.by == "sentences":
+        return _windows(whole, how.most, how.most - how.most_shared)
+    return (whole.passage(f"l{number}", span) for number, span in enumerate(_long(whole, how), start=1))
+
+
+def passage_id(source: str, place: str) -> str:
+    """An id without white space, which TREC files do not allow, and never the same for two passages."""
+    page = re.sub(r"[\s%#]", lambda match: quote(match[0]), source)
+    return f"{page}#{place}"
+
+
+def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
+    numbers: Counter[str] = Counter()
+    for part in document.parts:
+        place = f"p{part.page}" if part.page is not None else _slug(part.heading)
+        for paragraph in part.paragraphs:
+            for start, end in cut(paragraph, words(paragraph), most):
+                numbers[place] += 1
+                numbered = f"{place}-{numbers[place]}" if place else str(numbers[place])
+                yield _document(document, numbered, paragraph[start:end], (part,))
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"\W+", "-", heading.lower()).strip("-")
+
+
+def _document(document: SourceDocument, place: str, text: str, parts: Sequence[Part]) -> Document:
+    heading = parts[0].heading if len(parts) == 1 else ""
+    metadata = {"title": ": ".join(filter(None, (document.title, heading))), "source": document.source}
+    first, last = parts[0].page, parts[-1].page
+    if first is not None:
+        metadata["page"] = str(first) if first == last else f"{first}-{last}"
+    return Document(passage_id(document.source, place), text, metadata)
+
+
+class _Whole:
+    """A document as one text that remembers which part each place is of; a heading is of the paragraph behind it."""
+
+    def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
+        self._document = document
+        self._starts: list[int] = []
+        self.paragraphs: list[tuple[Part, Span]] = []
+        pieces: list[str] = []
+        at = 0
+        for part in document.parts:
+            self._starts.append(at)
+            heading = f"{part.heading}{_BETWEEN}" if with_headings and part.heading else ""
+            for paragraph in (heading + part.paragraphs[0], *part.paragraphs[1:]):
+                self.paragraphs.append((part, (at, at + len(paragraph))))
+                pieces.append(paragraph)
+                at += len(paragraph) + len(_BETWEEN)
+        self.text = _BETWEEN.join(pieces)
+
+    def passage(self, place: str, span: Span) -> Document:
+        """The passage of a span."""
+        first, last = (bisect_right(self._starts, at) - 1 for at in (span[0], span[1] - 1))
+        return _document(self._document, place, self.text[slice(*span)], self._document.parts[first : last + 1])
+
+
+def _windows(whole: _Whole, size: int, stride: int) -> Iterator[Document]:
+    """Windows of sentences; the last one reaches the end of the document."""
+    found: list[Span] = []
+    for _, (start, end) in whole.paragraphs:
+        at = start
+        for sentence in sentences(whole.text[start:end]):
+            at = whole.text.index(sentence, at)
+            found.append((at, at + len(sentence)))
+            at += len(sentence)
+    for first in range(0, len(found), stride):
+        last = min(first + size, len(found))
+        yield whole.passage(f"s{first + 1}-{last}", (found[first][0], found[last - 1][1]))
+        if last == len(found):
+            return
+
+
+def _long(whole: _Whole, how: PassagesSection) -> Iterator[Span]:
+    """Whole paragraphs, as many as fit; one that does not fit by itself is cut."""
+    start, end, used, page = 0, 0, 0, 0
+    for part, (first, last) in whole.paragraphs:
+        text = whole.text[first:last]
+        for a, b in cut(text, tokens(text), how.most):
+            length = len(tokens(text[a:b]))
+            here = part.page or 0
+            if used and (used + length > how.most or here - page >= how.pages):
+                yield start, end
+                used = 0
+            if not used:
+                start, page = first + a, here
+            used, end = used + length, first + b
+    if used:
+        yield start, end

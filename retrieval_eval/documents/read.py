@@ -1,0 +1,186 @@
+"""Folders and files -> documents, one at a time; what cannot be read is said and passed over."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from judges.errors import DataError, InputError, MissingExtraError
+from retrieval_eval.documents.types import Limits, Part, Skipped, SourceDocument
+
+KINDS = {
+    ".pdf": "pdf",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".docx": "docx",
+    ".txt": "plain",
+    ".text": "plain",
+}
+_LIBRARIES = {"pdf": "pypdf", "html": "lxml", "docx": "docx"}
+_HIDDEN = (".", "~$")
+"""How names begin of what is no document: settings, version control, locks of word processors."""
+
+_ENVIRONMENT = frozenset(
+    {"PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}
+)
+"""What the process that reads gets of the environment: no keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file to read: where it is, what its document is called, and the folder that it was found in."""
+
+    path: Path
+    source: str
+    folder: Path | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """The format by the name's ending; ``None`` for one that is not read."""
+        return KINDS.get(self.path.suffix.lower())
+
+
+def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | Skipped]:
+    """Read all documents of folders, at any depth and in the order of their paths, and of files.
+
+    Files of other formats are passed over (``files_of`` lists them); hidden files and folders are not looked at.
+    Reading happens in a process of its own, which is ended where a file takes too long.
+
+    Raises:
+        InputError: a path does not exist, a file that is named is of no known format, or two have one name.
+        MissingExtraError: the libraries are not installed.
+    """
+    limits = limits or Limits()
+    files = [file for file in files_of(paths) if file.kind is not None]
+    for kind, library in _LIBRARIES.items():
+        if any(file.kind == kind for file in files) and importlib.util.find_spec(library) is None:
+            raise MissingExtraError("documents", f"reading {kind.upper()} files")
+    with closing(_Reader(limits)) as reader:
+        for file in files:
+            yield from reader.read(file)
+
+
+def files_of(paths: Sequence[Path]) -> list[File]:
+    """Every file of folders and every file named, with what its document is called.
+
+    Raises:
+        InputError: see ``read_documents``.
+    """
+    found: dict[str, File] = {}
+    for path in paths:
+        for file in _below(path):
+            if file.source in found:
+                raise InputError(
+                    f"{file.path}: another document is called {file.source!r} too; name one folder above both"
+                )
+            found[file.source] = file
+    return list(found.values())
+
+
+def _below(path: Path) -> Iterator[File]:
+    if path.is_dir():
+        found = []
+        for folder, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+            found += [Path(folder, name) for name in names if not name.startswith(_HIDDEN)]
+        files = (File(file, file.relative_to(path).as_posix(), path) for file in found)
+        yield from sorted(files, key=lambda file: file.source)
+        return
+    if not path.exists():
+        raise DataError(path, "no such file or folder")
+    file = File(path, path.name)
+    if file.kind is None:
+        raise DataError(path, f"not a document: the name must end in {', '.join(KINDS)}")
+    yield file
+
+
+class _Reader:
+    """Asks the process that reads, and begins a new one where it had to be ended."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def read(self, file: File) -> Iterator[SourceDocument | Skipped]:
+        """The document, and what is wrong with it or with pages of it."""
+        problem = self._refused(file)
+        said: dict[str, Any] = {"problems": [problem]} if problem is not None else self._asked(file)
+        if parts := tuple(Part(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
+            yield SourceDocument(file.source, said["title"] or file.path.stem, parts)
+        for problem in said["problems"]:
+            yield Skipped(file.source, problem)
+
+    def _refused(self, file: File) -> str | None:
+        """Why a file is not opened at all."""
+        if file.folder is not None and not file.path.resolve().is_relative_to(file.folder.resolve()):
+            return "is a link that leads out of the folder"
+        if not file.path.is_file():
+            return "is not a file"
+        size = file.path.stat().st_size
+        if size == 0:
+            return "is empty"
+        if size > self._limits.megabytes * 1_000_000:
+            return f"has {size // 1_000_000} MB, more than {self._limits.megabytes}"
+        return None
+
+    def _asked(self, file: File) -> dict[str, Any]:
+        process = self._process = self._process or _started()
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        clock = threading.Timer(self._limits.seconds, end)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
+        clock.start()
+        try:
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except OSError:  # it has ended
+            answer = b""
+        finally:
+            clock.cancel()
+        if answer.endswith(b"\n"):
+            said: dict[str, Any] = json.loads(answer)
+            return said
+        self.close()
+        if late.is_set():
+            return {"problems": [f"took longer than {self._limits.seconds:g} s"]}
+        return {"problems": ["brought down the process that read it"]}
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            with self._process:  # closes its pipes and waits for it
+                self._process = None
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A process with the same libraries, which finds this very package."""
+    root = str(Path(__file__).resolve().parents[2])
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
+    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    return subprocess.Popen(
+        [sys.executable, "-m", "retrieval_eval.documents.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**kept, "PYTHONPATH": paths},
+    )
