@@ -24,6 +24,7 @@ from judges.sections import (
     nearest,
 )
 from judges.spec import JudgeSpec
+from judges.types import Task
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
@@ -173,17 +174,38 @@ class NuggetCreationSection(Section):
 
 
 class NuggetAssignmentSection(Section):
-    """How answers are held against nuggets."""
+    """How answers, and the documents that agents retrieved, are held against nuggets."""
 
+    to: Annotated[
+        list[Literal["answers", "documents"]],
+        BeforeValidator(as_list),
+        Field(min_length=1),
+        AfterValidator(each_once),
+    ] = ["answers"]
+    depth: Count | None = None
+    """Documents of each agent's ranking that are held against nuggets and count; ``DEPTH`` when absent."""
     batch: Count = BATCH
     grades: Literal[2, 3] = 3
     prompt: PromptName | None = None
-    """``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    """Of answers: ``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    passage_prompt: PromptName | None = None
+    """Of documents: ``nugget_assign_passage``, with two grades ``nugget_assign_passage_two_grades``."""
 
-    @property
-    def prompt_name(self) -> str:
-        """The prompt, named or not."""
-        return self.prompt or ("nugget_assign" if self.grades == 3 else "nugget_assign_two_grades")
+    @model_validator(mode="after")
+    def _fits(self) -> NuggetAssignmentSection:
+        for key in ("depth", "passage_prompt"):
+            if "documents" not in self.to and getattr(self, key) is not None:
+                raise ValueError(f"'{key}' goes with 'to: documents' only")
+        return self
+
+    def prompts(self) -> dict[Task, str]:
+        """The prompt of each task, named or not."""
+        grades = "" if self.grades == 3 else "_two_grades"
+        named = {
+            "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
+            "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
+        }
+        return dict(named[what] for what in self.to)
 
 
 class NuggetsSection(Section):
@@ -230,7 +252,7 @@ class GenerateSection(Section):
 
 
 class ExamSection(Section):
-    """Passages of the answers are graded against a test bank of questions or nuggets."""
+    """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
 
     judge: str
     bank: RelativePath | None = None
@@ -241,10 +263,12 @@ class ExamSection(Section):
     check_judge: str | None = None
     """``extraction_llm``: who checks the answers; ``judge`` when absent."""
     check_prompt: PromptName = "answer_check"
+    passages: Literal["answers", "documents"] = "answers"
+    """Whose passages are graded: those of the answers, or of the documents that agents retrieved."""
     passage_words: Count = 400
     items_per_call: Count = 1
     depth: Count = 20
-    """Passages of each answer that are graded and count, the k of EXAM-Cover@k."""
+    """Passages of each answer, or documents of each agent, that are graded and count: the k of EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
     compat: Literal["workbench"] | None = None
 
@@ -316,6 +340,8 @@ class Config(Section):
     exam: ExamSection | None = None
     nuggets: NuggetsSection | None = None
     ratings: RatingsSection = RatingsSection()
+    families: dict[str, str] = Field(default_factory=dict)
+    """For agents, whose model wrote their answers."""
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:

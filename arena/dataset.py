@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from judges.tables import Cell, Row, read_rows, write_rows
 from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.nuggets.trec_answers import is_trec_answers, trec_answer_rows
 from retrieval_eval.topics import topic_rows
 
 Files: TypeAlias = Path | str | Sequence[Path | str]
@@ -23,13 +24,15 @@ ALIASES: Mapping[str, Sequence[str]] = {
     "qid": ("query_id", "question_id"),
     "did": ("doc_id", "docid", "document_id"),
     "document": ("document_text", "passage", "text"),
-    "agent": ("system", "model"),
+    "agent": ("system", "run_id", "model"),
     "answer": ("response", "answer_text"),
 }
 """Other spellings of the columns of documents and answers, accepted where the column itself is absent."""
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
+EVERY_AGENT = "(every agent)"
+"""Whose scores those of such documents are."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Dataset:
 
 def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
     """Read a dataset: queries as ``retrieval_eval.topics`` reads them, the rest from CSV, TSV, JSONL or Parquet files.
+
+    Answers may also be runs of the TREC RAG track, see ``retrieval_eval.nuggets.trec_answers``.
 
     Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
     ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
@@ -220,13 +225,28 @@ def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
 def _read_answers(paths: Sequence[Path], queries: Mapping[str, Query]) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
     places: dict[tuple[str, str], str] = {}
-    for row in _rows(paths, ("qid", "agent", "answer")):
-        key = query_id, agent = _query_of(row, queries), row.identifier("agent")
+    for row, answer in (entry for path in paths for entry in read_answers(path)):
+        key = query_id, agent = answer.query_id, answer.agent
+        if query_id not in queries:
+            raise row.error("no query has this id", query_id)
         if key in answers:
             raise row.error(f"agent {agent!r} answered query {query_id!r} in {places[key]} already")
-        metadata = _metadata(row, {"qid", "agent", "answer"})
-        answers[key], places[key] = Answer(query_id, agent, row.text("answer"), metadata), row.place
+        answers[key], places[key] = answer, row.place
     return answers
+
+
+def read_answers(path: Path) -> Iterator[tuple[Row, Answer]]:
+    """The answers of a table, or of runs as participants of the TREC RAG track hand them in, each with its row.
+
+    Raises:
+        DataError: the file cannot be read, or an answer is malformed; names file, line and value.
+    """
+    if is_trec_answers(path):
+        yield from trec_answer_rows(path)
+        return
+    for row in _rows([path], ("qid", "agent", "answer")):
+        metadata = _metadata(row, {"qid", "agent", "answer"})
+        yield row, Answer(row.identifier("qid"), row.identifier("agent"), row.text("answer"), metadata)
 
 
 def _paths(files: Files) -> list[Path]:

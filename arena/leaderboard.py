@@ -11,6 +11,7 @@ from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.agents.board import CostBoard, cost_board
 from arena.agents.replies import owed
+from arena.citations import CitationBoard, citation_board
 from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
@@ -55,6 +56,7 @@ class Leaderboard:
         exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
         nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
         retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
+        citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
         costs: what the answers took, and which agents owe some.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
@@ -73,6 +75,7 @@ class Leaderboard:
     exam: ExamBoard | None = None
     nuggets: NuggetBoard | None = None
     retrieval: RetrievalBoard | None = None
+    citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
 
     @property
@@ -96,10 +99,12 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
 
     Raises:
-        InputError: no such tournament, or several and none named.
+        InputError: no such tournament, several and none named, or one that only has synthetic queries.
     """
     name = tournament or only_tournament(store)
     settings = store.settings(name)
+    if name not in rated_tournaments(store):
+        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
     samples = {task: found for task in Task if (found := store.outcomes(name, task))}
     outcomes = {task: combined(found, combinations(settings)) for task, found in samples.items()}
     wanted_games = outcomes.get(Task.PAIRWISE, ())
@@ -126,6 +131,7 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
         exam_board(store, name, lambda task: samples.get(task, ())),
         _nuggets(nugget_results(store, name), how),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
+        citation_board(data, samples.get(Task.RELEVANCE, ()), settings),
         cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
     )
 
@@ -134,13 +140,18 @@ def _nuggets(results: NuggetResults | None, how: RatingSettings) -> NuggetBoard 
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
+def rated_tournaments(store: Store) -> list[str]:
+    """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
+    return [name for name in store.tournaments() if "synth" not in store.settings(name)]
+
+
 def only_tournament(store: Store) -> str:
     """The name of the store's one tournament.
 
     Raises:
         InputError: there is none, or more than one.
     """
-    names = store.tournaments()
+    names = rated_tournaments(store)
     if not names:
         raise InputError("the store holds no tournament yet; 'ragarena run' fills it")
     if len(names) > 1:

@@ -12,7 +12,7 @@ from arena.nuggets.lists import to_be_asked
 from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting
 from arena.samples import document_labels
-from arena.store import IDENTICAL, Result, Store, Wanted, chunks, sqlite_path
+from arena.store import IDENTICAL, Result, Store, Wanted, chunks, missing
 from arena.tournament import load_data
 from judges.errors import InputError
 from judges.identity import judgment_id
@@ -169,8 +169,7 @@ def _guesses_documents(config: Config, prompting: Prompting) -> bool:
 
 
 def _existing(config: Config) -> Store | None:
-    path = sqlite_path(config.store)
-    return Store.open(config.store) if path is None or path.is_file() else None
+    return None if missing(config.store) else Store.open(config.store)
 
 
 def _rows(

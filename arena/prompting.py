@@ -14,6 +14,7 @@ from arena.dataset import SHARED, Dataset
 from arena.exam.wants import ExamWants
 from arena.nuggets.lists import nugget_prompts, read_bank
 from arena.nuggets.stages import NuggetStages
+from arena.runtime.releases import Release, Releasing
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import Criterion, criteria_prompt
@@ -86,7 +87,7 @@ class Prompting:
         sections = {Task.RELEVANCE: config.retrieval, Task.PAIRWISE: config.pairwise, Task.CRITERIA: config.criteria}
         tasks = [task for task, section in sections.items() if section is not None]
         exam = () if self.exam is None else self.exam.tasks()
-        return [*tasks, *exam, *(() if self.nuggets is None else NUGGET_TASKS)]
+        return [*tasks, *exam, *(() if self.nuggets is None else self.nuggets.tasks())]
 
     def expected(self, task: Task) -> int:
         """How many wants a stage comes to, those that others release among them; at most, where that depends."""
@@ -94,13 +95,29 @@ class Prompting:
 
     def releases(self, task: Task) -> bool:
         """Whether a settled want of the task may release others."""
-        return task in EXAM_TASKS and self.exam is not None and self.exam.releases(task)
+        stage = self._growing(task)
+        return stage is not None and stage.releases(task)
 
-    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+    def released(self, want: Wanted, result: Result) -> Release:
         """What can be asked for now that a want is settled."""
-        if want.task not in EXAM_TASKS or self.exam is None:
-            return []
-        return list(self._repeated(self.exam.released(want, result)))
+        stage = self._growing(want.task)
+        if stage is None:
+            return Release()
+        release = stage.released(want, result)
+        return Release(list(self._repeated(release.wanted)), list(self._repeated(release.ready)))
+
+    def _growing(self, task: Task) -> Releasing | None:
+        """The stage of a task, if it is one whose wants come about step by step."""
+        if task in EXAM_TASKS:
+            return self.exam
+        return self.nuggets if task in NUGGET_TASKS else None
+
+    def begin_nuggets(self, query_id: str) -> Release:
+        """What a query's nuggets want first, once its documents have labels, but for those of a later run."""
+        if self.nuggets is None:
+            return Release()
+        labels = self.labels_of(query_id) if self.nuggets.reads_documents else {}
+        return Release() if labels is None else self.nuggets.begin(query_id, self.ranked(query_id), labels)
 
     def _relevance(self) -> Iterator[Wanted]:
         section = self.config.retrieval

@@ -100,7 +100,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
     """
     read = read_verdicts(
         file,
-        columns=_columns(options.columns),
+        columns=column_names(options.columns),
         skip_empty=options.skip_empty,
         skip_self_play=options.skip_self_play,
     )
@@ -129,14 +129,19 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
     )
 
 
-def _columns(given: Sequence[str]) -> dict[str, str]:
+def column_names(given: Sequence[str], option: str = "--column") -> dict[str, str]:
+    """The file's name for each of our columns, from entries ``NAME=COLUMN`` of a command-line option.
+
+    Raises:
+        InputError: an entry is none, or two contradict each other.
+    """
     found: dict[str, str] = {}
     for entry in given:
         name, separator, column = entry.partition("=")
         if not (name and separator and column):
-            raise InputError(f"--column: NAME=COLUMN, as in verdict=gold, not {entry!r}")
+            raise InputError(f"{option}: NAME=COLUMN, as in verdict=gold, not {entry!r}")
         if found.setdefault(name, column) != column:
-            raise InputError(f"--column: {name!r} is given as {found[name]!r} and as {column!r}")
+            raise InputError(f"{option}: {name!r} is given as {found[name]!r} and as {column!r}")
     return found
 
 

@@ -201,7 +201,7 @@ def _measures(settings: Mapping[str, Any], labels: Iterable[Labels]) -> list[str
     return list(parsed)
 
 
-def _resampling(settings: Mapping[str, Any]) -> dict[str, int]:
+def _resampling(settings: Mapping[str, Any]) -> dict[str, Any]:
     section = RatingsSection.model_validate(settings.get("ratings") or {})
     return {"samples": section.bootstrap.samples, "seed": section.seed}
 

@@ -107,11 +107,25 @@ def combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> list[tuple[Wanted, Result | None]]:
     """Samples of one thing, which stand together, as one result."""
+    each = list(results)
+    if not _repeated(each):
+        return each
     whole: list[tuple[Wanted, Result | None]] = []
-    for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
+    for want, group in groupby(each, key=_thing):
         samples = [result for _, result in group]
         whole.append((want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))))
     return whole
+
+
+def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
+    """Whether anything was to be asked for more than once."""
+    return any(want.sample for want, _ in results)
+
+
+def _thing(entry: tuple[Wanted, Result | None]) -> Wanted:
+    """What was judged, whichever sample it is."""
+    want = entry[0]
+    return replace(want, sample=0) if want.sample else want
 
 
 def combine(samples: Sequence[Result | None], how: Combine) -> Result | None:
@@ -142,7 +156,8 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     repeated: Counter[str] = Counter()
-    for want, group in groupby(results, key=lambda entry: replace(entry[0], sample=0)):
+    each = list(results)
+    for want, group in groupby(each if _repeated(each) else (), key=_thing):
         said = Counter(_choices(result.outcome) for _, result in group if isinstance(result, Judgment))
         if (number := said.total()) > 1:
             repeated[want.judge] += 1

@@ -48,10 +48,15 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Datas
     if config.agents:
         data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:
-        data = with_runs(
-            data, section.runs, tables_of(section.corpus), config.retrieval.depth if config.retrieval else None
-        )
+        data = with_runs(data, section.runs, tables_of(section.corpus), _run_depth(config))
     return with_qrels(data, section.qrels) if section.qrels else data
+
+
+def _run_depth(config: Config) -> int | None:
+    """How many documents of a run some stage looks at; all where a stage has no limit."""
+    depth = config.retrieval.depth if config.retrieval is not None else None
+    graded = config.exam.depth if config.exam is not None and config.exam.passages == "documents" else 0
+    return None if depth is None else max(depth, graded)
 
 
 def _declared(config: Config) -> list[Declared]:
@@ -160,6 +165,9 @@ def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Decla
     settings["judges"] = {
         name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
     }
+    judges = {name: own for name in config.judges_in_use() if (own := config.judges[name].family) is not None}
+    if judges or config.families:
+        settings["families"] = {"judges": judges, "agents": config.families}
     settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
     sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
     named = {task: f"{template.name}@{template.version}" for task, template in prompting.templates.items()}

@@ -2,6 +2,7 @@
 
 A child process loads the data of a tournament and notes its peak (``VmHWM``); another runs the same tournament against
 a slow server until it is told to stop, and notes its own: ``python -m benchmarks.memory``. The bar is 300 MB.
+``--stage exam`` grades passages by a test bank instead of playing games.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from arena.config import Config
 from benchmarks.loopback import asked, server
@@ -21,7 +24,13 @@ from benchmarks.loopback import asked, server
 BAR_MB = 300
 AGENTS = 11
 """Of which 55 pairs meet on each query in both orders: 110 judgments."""
+ITEMS = 10
+"""Of the test bank for each query: 110 grades of the answers, which are one passage each."""
 CONCURRENCY = 64
+SECTIONS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "pairwise": lambda _: {"judges": "judge", "documents": {"include": False}},
+    "exam": lambda folder: {"judge": "judge", "bank": str(folder / "bank.csv")},
+}
 
 
 def main() -> None:
@@ -30,15 +39,16 @@ def main() -> None:
     parser.add_argument("--judgments", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="from the first call to the stop")
     parser.add_argument("--delay-ms", type=float, default=100.0)
+    parser.add_argument("--stage", choices=SECTIONS, default="pairwise")
     parser.add_argument("--child", nargs=2, metavar=("FOLDER", "BASE_URL"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(child(Path(given.child[0]), given.child[1], given.seconds)))
+        print(json.dumps(child(Path(given.child[0]), given.child[1], given.seconds, given.stage)))
         return
     with tempfile.TemporaryDirectory() as name, server(given.delay_ms) as base_url:
         pending = write_data(Path(name), given.judgments)
-        idle = measured(name, base_url, 0)
-        busy = measured(name, base_url, given.seconds)
+        idle = measured(name, base_url, 0, given.stage)
+        busy = measured(name, base_url, given.seconds, given.stage)
         if not 0 < asked(base_url) < pending:
             raise RuntimeError(f"{asked(base_url)} of {pending} judgments were asked for: stop later, or sooner")
         above = busy["peak_mb"] - idle["peak_mb"]
@@ -48,7 +58,7 @@ def main() -> None:
 
 
 def write_data(folder: Path, judgments: int) -> int:
-    """Answers of about 100 words; returns how many judgments the games of all pairs in both orders are."""
+    """Answers of about 100 words; returns how many games in both orders, or grades, that makes."""
     per_query = AGENTS * (AGENTS - 1)
     queries = -(-judgments // per_query)
     answers = ["qid,agent,answer"]
@@ -59,17 +69,20 @@ def write_data(folder: Path, judgments: int) -> int:
     (folder / "answers.csv").write_text("\n".join(answers) + "\n")
     asks = [f"q{query},what is asked in number {query}" for query in range(queries)]
     (folder / "queries.csv").write_text("\n".join(["qid,query", *asks]) + "\n")
+    rows = [f"q{query},What does number {query} say of {item}?" for query in range(queries) for item in range(ITEMS)]
+    (folder / "bank.csv").write_text("\n".join(["qid,question", *rows]) + "\n")
     return queries * per_query
 
 
-def measured(folder: str, base_url: str, seconds: float) -> dict[str, float]:
+def measured(folder: str, base_url: str, seconds: float, stage: str) -> dict[str, float]:
     """What a child tells; with no seconds to run it only loads the data."""
     command = [sys.executable, "-m", "benchmarks.memory", "--child", folder, base_url, "--seconds", str(seconds)]
+    command += ["--stage", stage]
     told: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return told
 
 
-def child(folder: Path, base_url: str, seconds: float) -> dict[str, float]:
+def child(folder: Path, base_url: str, seconds: float, stage: str) -> dict[str, float]:
     """Load the data, run if there is time to, and tell the peak of this process."""
     from arena import tournament
 
@@ -79,7 +92,7 @@ def child(folder: Path, base_url: str, seconds: float) -> dict[str, float]:
             "store": str(folder / "store.db"),
             "data": {name: str(folder / f"{name}.csv") for name in ("queries", "answers")},
             "judges": {"judge": {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": CONCURRENCY}},
-            "pairwise": {"judges": "judge", "documents": {"include": False}},
+            stage: SECTIONS[stage](folder),
         }
     )
     judged = 0

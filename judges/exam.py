@@ -44,6 +44,8 @@ def grades_of(outcome: Outcome, number: int) -> tuple[int, ...]:
     Raises:
         TypeError: the outcome is of another task.
     """
+    if isinstance(outcome, int) and number == 1:
+        return (outcome,)
     given = (
         [outcome.get(_ITEM.format(place + 1)) for place in range(number)] if isinstance(outcome, Mapping) else [outcome]
     )

@@ -13,8 +13,12 @@ _SHOWN = 60
 
 def read_list(
     value: Mapping[str, Any], rule: ListRule, judged: Iterable[str], letters: Callable[[str], str]
-) -> tuple[str, ...]:
-    """The texts of a reply's JSON object, without surrounding white space.
+) -> tuple[tuple[str, ...], str]:
+    """The texts of a reply's JSON object, without surrounding white space, and what was left out of them.
+
+    A text whose letters and digits are those of one further up says nothing new and is left out; the number of texts
+    must be right without it. Texts that merely resemble each other are all kept: which of them says it better, people
+    decide.
 
     Args:
         value: the object.
@@ -23,26 +27,28 @@ def read_list(
         letters: what is compared of two texts.
 
     Raises:
-        ReplyError: another field, another number of texts, one that is empty, stands twice or repeats a whole input.
+        ReplyError: another field, another number of texts, one that is empty or repeats a whole input.
     """
     if unknown := [name for name in value if name != rule.name]:
         raise ReplyError(f"the JSON object has {unknown[0]!r}, which was not asked for")
     given = value.get(rule.name)
     if not isinstance(given, list) or any(not isinstance(entry, str) for entry in given):
         raise ReplyError(f"{rule.name!r} must be a list of texts")
-    if len(given) < rule.fewest or (rule.most is not None and len(given) > rule.most):
-        raise ReplyError(f"{rule.name!r} must hold {_number(rule)}, not {len(given)}")
-    inputs, seen = set(judged) - {""}, set()
-    for entry in given:
+    inputs, kept, repeated = set(judged) - {""}, dict[str, str](), list[str]()
+    for entry in map(str.strip, given):
         compared = letters(entry)
         if not compared:
             raise ReplyError(f"{rule.name!r} holds an empty text")
         if compared in inputs:
             raise ReplyError(f"{entry[:_SHOWN]!r} repeats a whole text that you were given; write entries of your own")
-        if compared in seen:
-            raise ReplyError(f"{entry[:_SHOWN]!r} stands twice in {rule.name!r}")
-        seen.add(compared)
-    return tuple(entry.strip() for entry in given)
+        if compared in kept:
+            repeated.append(f"{entry[:_SHOWN]!r} repeats {kept[compared][:_SHOWN]!r}")
+        else:
+            kept[compared] = entry
+    if len(kept) < rule.fewest or (rule.most is not None and len(kept) > rule.most):
+        because = f"; {'; '.join(repeated)}" if repeated else ""
+        raise ReplyError(f"{rule.name!r} must hold {_number(rule)}, not {len(kept)}{because}")
+    return tuple(kept.values()), f"Left out: {'; '.join(repeated)}." if repeated else ""
 
 
 def list_schema(rule: ListRule) -> dict[str, Any]:

@@ -38,6 +38,13 @@ def assignment_prompt(template: PromptTemplate, query: Query, answer: Answer, nu
     return _labels_prompt(template, Inputs(query, answers=(answer,), items=tuple(nuggets)))
 
 
+def passage_assignment_prompt(
+    template: PromptTemplate, query: Query, document: Document, nuggets: Sequence[str]
+) -> Prompt:
+    """Ask how far a retrieved passage states each nugget, in their order (AutoNuggetizer paper, figure 5)."""
+    return _labels_prompt(template, Inputs(query, documents=(AnnotatedDocument(document),), items=tuple(nuggets)))
+
+
 def _labels_prompt(template: PromptTemplate, inputs: Inputs) -> Prompt:
     contract = replace(template.reply.contract(), length=len(inputs.items))
     return template.render(inputs, contract=contract, items=inputs.items)

@@ -31,7 +31,7 @@ _MOST_TRIED = 50
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """The part of a reply that counts, and the explanation that came with it."""
+    """The part of a reply that counts, and the explanation that came with it; of a list, what was left out."""
 
     outcome: Outcome
     reason: str
@@ -76,7 +76,7 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return ParsedReply(self_rating(text), "")
     value = _judges_own_object(text, contract, inputs)
     if contract.listed is not None:
-        return ParsedReply(read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters), "")
+        return ParsedReply(*read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters))
     return _parse_object(value, contract)
 
 
@@ -142,7 +142,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _repeats(found: _Found, judged: str) -> bool:
     """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
-    if not judged:
+    if not judged or all(value == [] for value in found.value.values()):  # an empty list has nothing to repeat
         return False
     return _letters(found.source) in judged or all(
         _letters(f"{name} {value}") in judged for name, value in found.value.items()

@@ -51,6 +51,8 @@ class JudgeSpec(Section):
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
     """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
     ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
+    family: str | None = None
+    """Whose model it is, for ``ragarena calibrate`` to see whether it favours agents of its own kin (``families``)."""
     samples: Count = 1
     """How often each thing is judged; the repetitions become one outcome by ``combine``."""
     combine: Literal["majority", "median", "mean"] = "majority"

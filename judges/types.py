@@ -85,6 +85,7 @@ class Task(StrEnum):
     ASSIGNMENT = "assignment"
     ANSWERING = "answering"
     REWRITING = "rewriting"
+    PASSAGE_ASSIGNMENT = "passage_assignment"
     QUERIES = "queries"
     ANSWERABLE = "answerable"
 
@@ -92,7 +93,7 @@ class Task(StrEnum):
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 """What belongs to an exam."""
 
-NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT)
+NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT)
 """What judges do with nuggets, in this order for each query."""
 
 AGENT_TASKS = (Task.REWRITING, Task.ANSWERING)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.agreement import Level, cohen_kappas, krippendorff_alphas
-from retrieval_eval.metrics import Labels
 from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
 
+Item = TypeVar("Item", bound=Hashable)
 _MOST_LABELS = 100
 """A scale with more steps than this is no scale of labels."""
 
@@ -65,8 +66,24 @@ class LabelAgreement:
     binarised: tuple[Binarised, ...]
 
 
-def label_agreement(first: Labels, second: Labels, *, samples: int = 1000, seed: int = 0) -> LabelAgreement:
-    """Compare two sets of labels.
+def label_agreement(
+    first: Mapping[str, Mapping[Item, int]],
+    second: Mapping[str, Mapping[Item, int]],
+    *,
+    mirrored: bool = False,
+    samples: int = 1000,
+    seed: int = 0,
+) -> LabelAgreement:
+    """Compare two sets of labels, each by query and thing.
+
+    Args:
+        first: the reference.
+        second: the other set.
+        mirrored: labels are verdicts, 1 for one side, -1 for the other and 0 for a tie. Which side an answer is
+            written on says nothing, so coefficients are of the counts averaged with their mirror image; the confusion
+            is of the labels as given, and there is nothing to binarise.
+        samples: bootstrap samples of the intervals.
+        seed: of the samples.
 
     Raises:
         InputError: the labels reach over more steps than any scale has.
@@ -78,7 +95,12 @@ def label_agreement(first: Labels, second: Labels, *, samples: int = 1000, seed:
     ]
     pairs = [own for own in pairs if own]
     scale = _scale(label for own in pairs for pair in own for label in pair)
+    if mirrored and scale:
+        scale = range(-max(map(abs, scale)), max(map(abs, scale)) + 1)
     tables = _tables(pairs, scale)
+    given = tables.sum(axis=0)
+    if mirrored:
+        tables = (tables + tables[:, ::-1, ::-1]) / 2
     whole = tables.sum(axis=0)
     weights = query_weights(len(tables), samples, seed)
     stack = np.concatenate([whole[np.newaxis], np.tensordot(weights, tables, axes=1)])
@@ -101,14 +123,16 @@ def label_agreement(first: Labels, second: Labels, *, samples: int = 1000, seed:
         first_only=_size(first) - n,
         second_only=_size(second) - n,
         scale=tuple(scale),
-        confusion=tuple(tuple(int(count) for count in row) for row in whole),
+        confusion=tuple(tuple(int(count) for count in row) for row in given),
         agreement=same,
         kappa=kappa,
         kappa_linear=linear,
         kappa_quadratic=quadratic,
         alpha=alpha,
         alpha_ordinal=ordinal,
-        binarised=tuple(_binarised(scale[place], stack, place, len(tables)) for place in range(1, len(scale))),
+        binarised=()
+        if mirrored
+        else tuple(_binarised(scale[place], stack, place, len(tables)) for place in range(1, len(scale))),
     )
 
 
@@ -158,5 +182,5 @@ def _scale(labels: Iterable[int]) -> range:
     return scale
 
 
-def _size(labels: Mapping[str, Mapping[str, int]]) -> int:
+def _size(labels: Mapping[str, Mapping[Item, int]]) -> int:
     return sum(map(len, labels.values()))

@@ -80,13 +80,24 @@ def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> 
     Raises:
         ValueError: fewer than two runs.
     """
-    a, b = _required(a), _required(b)
     drawn = np.random.default_rng(seed).integers(a.size, size=(samples, a.size))
+    return correlate_resampled(a, b, a[drawn], b[drawn], "run")
+
+
+def correlate_resampled(
+    a: Floats, b: Floats, a_drawn: Floats, b_drawn: Floats, resampled: Literal["topic", "run"]
+) -> RankCorrelation:
+    """Correlate two scores of each run, shape (runs,), given those of resampled topics or runs, (samples, runs).
+
+    Raises:
+        ValueError: fewer than two runs, or one without a score.
+    """
+    a, b = _required(a), _required(b)
     return RankCorrelation(
         a.size,
-        _coefficient(kendall_taus(a, b), kendall_taus(a[drawn], b[drawn]), float(stats.kendalltau(a, b).pvalue)),
-        _coefficient(_spearmans(a, b), _spearmans(a[drawn], b[drawn]), _spearman_p(a, b)),
-        "run",
+        coefficient(kendall_taus(a, b), kendall_taus(a_drawn, b_drawn), float(stats.kendalltau(a, b).pvalue)),
+        coefficient(spearmans(a, b), spearmans(a_drawn, b_drawn), _spearman_p(a, b)),
+        resampled,
     )
 
 
@@ -110,8 +121,8 @@ def correlate_topics(
     drawn = np.random.default_rng(seed).multinomial(topics, np.full(topics, 1 / topics), size=samples)
     weights = drawn.astype(np.float64) if topics > 1 else np.empty((0, topics))
     once = np.ones((1, topics))
-    own = [_required(_means(part, once)[0]) for part in (a, b)]
-    sampled = [_means(part, weights) for part in (a, b)]
+    own = [_required(weighted_means(part, once)[0]) for part in (a, b)]
+    sampled = [weighted_means(part, weights) for part in (a, b)]
     whole = ~np.isnan(np.hstack(sampled)).any(axis=1)  # a sample may hold no topic on which a run has a score
     x, y = (part[whole] for part in sampled)
     used = answered & ~np.isnan(a) & ~np.isnan(b)
@@ -124,13 +135,13 @@ def correlate_topics(
     mean = float(taus[defined].mean()) if defined.any() else np.nan
     return RankCorrelation(
         len(own[0]),
-        _coefficient(kendall_taus(*own), kendall_taus(x, y), float(stats.kendalltau(*own).pvalue)),
-        _coefficient(_spearmans(*own), _spearmans(x, y), _spearman_p(*own)),
+        coefficient(kendall_taus(*own), kendall_taus(x, y), float(stats.kendalltau(*own).pvalue)),
+        coefficient(spearmans(*own), spearmans(x, y), _spearman_p(*own)),
         "topic",
         int(used.sum()),
-        _coefficient(_weighted(sums, once)[0], _weighted(sums, by_pairs), np.nan),
+        coefficient(weighted_taus(sums, once)[0], weighted_taus(sums, by_pairs), np.nan),
         int(defined.sum()),
-        _coefficient(mean, _means(taus[np.newaxis], by_taus)[:, 0], _mean_p(taus[defined])),
+        coefficient(mean, weighted_means(taus[np.newaxis], by_taus)[:, 0], _mean_p(taus[defined])),
         tuple(taus.tolist()),
     )
 
@@ -182,12 +193,12 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
     return agreeing, untied_x, untied_y
 
 
-def _weighted(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
+def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
     """Tau-b with every unit as often as its weight, weights of shape (samples, units) to (samples,)."""
     return _ratio(*(((weights @ part) * weights).sum(axis=1) for part in sums))
 
 
-def _means(values: Floats, weights: Floats) -> Floats:
+def weighted_means(values: Floats, weights: Floats) -> Floats:
     """Weighted means over topics of what is defined, shapes (runs, topics) and (samples, topics) to (samples, runs)."""
     defined = ~np.isnan(values)
     used = weights @ defined.T.astype(np.float64)
@@ -195,7 +206,8 @@ def _means(values: Floats, weights: Floats) -> Floats:
     return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
 
 
-def _spearmans(x: Floats, y: Floats) -> Floats:
+def spearmans(x: Floats, y: Floats) -> Floats:
+    """Spearman's rho of the last axis, shape (..., n) to (...); NaN where one side is all tied."""
     ranked = [stats.rankdata(np.round(part, _DECIMALS), axis=-1) for part in (x, y)]
     centred = [part - part.mean(axis=-1, keepdims=True) for part in ranked]
     return _ratio((centred[0] * centred[1]).sum(axis=-1), *((part**2).sum(axis=-1) for part in centred))
@@ -221,7 +233,8 @@ def _required(scores: Floats) -> Floats:
     return np.round(scores, _DECIMALS)
 
 
-def _coefficient(value: Floats | float, sampled: Floats, p_value: float) -> Coefficient:
+def coefficient(value: Floats | float, sampled: Floats, p_value: float) -> Coefficient:
+    """A correlation with the interval that its bootstrap samples give, moved until their mean is the estimate."""
     estimate = float(np.squeeze(value))
     known = sampled[~np.isnan(sampled)]
     ends = [np.nan, np.nan]

@@ -6,6 +6,7 @@ Of a topic with several fields the title is the query; the others are metadata t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from judges.errors import DataError
@@ -66,10 +67,14 @@ def _rows(source: Path | str) -> Iterator[Row]:
     kind = known_format(path)
     if kind is None:
         marked_up = next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<")
-        return read_markup(path) if marked_up else read_pairs(path, "qid", "query")
+        return read_markup(path) if marked_up else islice(_pairs(path), int(has_header(path, ALIASES)), None)
     if kind == "tsv" and not has_header(path, ALIASES):
-        return read_pairs(path, "qid", "query")
+        return _pairs(path)
     return read_rows(path, ("qid", "query"), ALIASES)
+
+
+def _pairs(path: Path) -> Iterator[Row]:
+    return read_pairs(path, "qid", "query")
 
 
 def _metadata(row: Row) -> dict[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from judges.errors import DataError
 from judges.files import open_replacing
 from retrieval_eval.run_entries import RankOddities, RunEntries
-from retrieval_eval.trec import Faulty, Note, Qrels, Run
+from retrieval_eval.trec import Faulty, Note, Qrels, Ranking, Run
 from retrieval_eval.trec_fields import Faults, finite, qrels_fields, run_fields
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
@@ -78,6 +78,36 @@ def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list
             problem = f"has the same tag or name as {other}; give one of the files another name"
             raise DataError(path, problem, value=run.name)
     return runs
+
+
+def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """What systems retrieved, by (query_id, tag), in trec_eval's order.
+
+    Unlike ``read_run`` a file may hold the runs of several systems, told apart by their tags.
+
+    Raises:
+        DataError: see ``read_run``; or an earlier file has this system's documents for the query already.
+    """
+    found: dict[tuple[str, str], RunEntries] = {}
+    for path in map(Path, paths):
+        faults, own = Faults(path, "refuse"), dict[tuple[str, str], RunEntries]()
+        for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
+            key, score = (query_id, tag or _stem(path)), finite(given)
+            if score is None:
+                faults.add(line, "the score is not a finite number", given)
+            elif key in found:
+                faults.add(
+                    line, f"an earlier file has what {key[1]!r} retrieved for query {query_id!r} already", doc_id
+                )
+            else:
+                own.setdefault(key, RunEntries()).add(line, sys.intern(doc_id), rank, score)
+        if not own:
+            raise DataError(path, "holds no usable line of a run")
+        for (query_id, tag), entries in own.items():
+            for line, doc_id in entries.drop_repeated():
+                faults.add(line, f"{tag!r} has this document twice for query {query_id!r}", doc_id)
+        found |= own
+    return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in found.items()}
 
 
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.main import app, main
+from tests.support.postgres import PostgresServer, postgres_server
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -56,6 +57,22 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Ended(int(ending.value.code or 0), said.out, said.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; each test takes a database of its own."""
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a new store can be made, on each kind of database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "s.db")
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return server.database()
 
 
 @pytest.fixture(scope="session")

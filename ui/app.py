@@ -9,14 +9,18 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import games, matrix, overview, retrieval
+from ui.views import assess, bank, exam, games, matrix, nuggets, overview, retrieval
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Overview", "Who leads, how sure that is, and whether the judge can be trusted.", overview.show),
     ("Matrix", "How each agent did against each other one.", matrix.show),
     ("Retrieval", "What each agent's documents are worth, and whether people agree with the labels.", retrieval.show),
+    ("Exam", "How much of the test bank each agent covers, and where grades and bank go wrong.", exam.show),
+    ("Bank", "The items that answers are graded against, and their edits.", bank.show),
+    ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+    ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
 )
 
 

@@ -1,4 +1,4 @@
-"""Cached reads of one store. All that the pages show comes from here; nothing is written and no judge is asked.
+"""Cached reads of one store. Nothing is written and no judge is asked.
 
 Every read is cached under the store's number of changes, so a page is as fresh as the store and reads it once.
 """
@@ -15,7 +15,7 @@ import streamlit as st
 
 from arena import samples
 from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard, leaderboard
+from arena.leaderboard import Leaderboard, leaderboard, rated_tournaments
 from arena.matrix import tournament_wins
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
@@ -50,7 +50,7 @@ def tournaments() -> tuple[tuple[int, int], list[str]]:
         StoreError: it cannot be read.
     """
     with closing(Store.open(location())) as store:
-        return (store.changes(), _written(location())), store.tournaments()
+        return (store.changes(), _written(location())), rated_tournaments(store)
 
 
 def location() -> str:

@@ -1,4 +1,7 @@
-"""Start the web leaderboard of one store on this machine: ``python -m ui.serve LOCATION --port 8501``."""
+"""Start the web leaderboard of one store on this machine: ``python -m ui.serve LOCATION --port 8501``.
+
+With ``--config FILE``, the YAML file that names the store, the pages can also edit the files that it names.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ _OPTIONS: Final = (
     f"--server.address={ADDRESS}",
     f"--server.allowedHosts={ADDRESS}",
     "--server.allowedHosts=localhost",
+    "--server.enableCORS=true",
+    "--server.enableXsrfProtection=true",
     "--server.fileWatcherType=none",
     "--server.runOnSave=false",
     "--server.showEmailPrompt=false",
@@ -31,15 +36,17 @@ _OPTIONS: Final = (
     "--logger.hideWelcomeMessage=true",
     "--logger.level=error",
 )
-"""Streamlit on loopback, quiet, offline. Other host names are refused, so no foreign page can read along; the details
-of an unforeseen error, which may quote texts from outside, go to the terminal and not to the page."""
+"""Streamlit on loopback, quiet, offline. Other host names and requests that come from other pages are refused, so no
+foreign page can read along or edit, whatever the user's own Streamlit settings say; the details of an unforeseen error,
+which may quote texts from outside, go to the terminal and not to the page."""
 
 
-def serve(location: str, *, port: int, open_browser: bool) -> int:
+def serve(location: str, *, port: int, open_browser: bool, config: str | None = None) -> int:
     """Serve the pages of a store until interrupted.
 
     Args:
         location: a path, or a database URL.
+        config: the YAML file whose tournament it is; what that names can then be edited on the pages.
         port: on 127.0.0.1; 0 picks a free one.
         open_browser: also open the first page in the user's browser, where there is a display.
 
@@ -54,10 +61,14 @@ def serve(location: str, *, port: int, open_browser: bool) -> int:
 
     from arena.store import Store
     from ui.data import LOCATION_VARIABLE
+    from ui.editing import CONFIG_VARIABLE
 
     Store.open(location).close()
     chosen = _free_port(port)
     os.environ[LOCATION_VARIABLE] = location
+    os.environ.pop(CONFIG_VARIABLE, None)
+    if config is not None:
+        os.environ[CONFIG_VARIABLE] = str(Path(config).absolute())
     threading.Thread(target=_announce, args=(chosen,), daemon=True).start()
     # Left alone, Streamlit opens a browser where there is a display to open it on.
     headless = () if open_browser else ("--server.headless=true",)
@@ -71,10 +82,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
     parser.add_argument("location", help="a store: path or database URL")
     parser.add_argument("--port", type=int, default=8501, help="on 127.0.0.1; 0 picks a free one")
+    parser.add_argument("--config", help="the YAML file that names the store, to edit what it names")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     given = parser.parse_args()
     try:
-        return serve(given.location, port=given.port, open_browser=not given.no_browser)
+        return serve(given.location, port=given.port, open_browser=not given.no_browser, config=given.config)
     except RagarenaError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1

@@ -87,6 +87,11 @@ def clipped(text: str, limit: int) -> str:
     return encodable(line if len(line) <= limit else line[: limit - 1] + "…")
 
 
+def query_label(query_id: str, query: str) -> str:
+    """A query as an option; a page's address holds it like this."""
+    return f"{query_id}: {clipped(query, 60)}"
+
+
 def _fills(text: str, height: int) -> bool:
     """Whether a text may need more than the height, with lines of some 45 characters as on a phone."""
     lines = sum(1 + len(line) // 45 for line in text[: CLIPPED_AT + 1].splitlines())

@@ -173,7 +173,7 @@ def _diff_json(changes: BankDiff, secret: bool) -> dict[str, Any]:
 def _effect_json(effect: EditEffect) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from arena.cli.exam_shapes import rounded
+    from arena.cli.console import rounded
 
     return {
         "labels": [asdict(change) for change in effect.labels],
@@ -200,7 +200,7 @@ def _item_json(item: Item, secret: bool) -> dict[str, Any]:
 
 
 def _text(item: Item, secret: bool) -> str:
-    return "(secret)" if item.secret and not secret else item.text
+    return item.text if secret else item.open_text
 
 
 def _marks(item: Item) -> str:

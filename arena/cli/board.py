@@ -11,20 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
+from arena.cli.formats import Format, PageFormat
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.ratings.rate import Ratings
-
-
-class Format(StrEnum):
-    """How a leaderboard is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MD = "md"
-    HTML = "html"
 
 
 class Method(StrEnum):
@@ -42,14 +33,6 @@ class Ties(StrEnum):
     HALF = "half"
 
 
-class RateFormat(StrEnum):
-    """How ratings of a table are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("leaderboard")(leaderboard)
@@ -58,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def leaderboard(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
-    form: Annotated[Format, typer.Option("--format", help="table, json, csv, md or html")] = Format.TABLE,
+    form: Annotated[PageFormat, typer.Option("--format", help="table, json, csv, md or html")] = PageFormat.TABLE,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
     below_coverage: Annotated[
         bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
@@ -123,7 +106,7 @@ def rate(
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
-    form: Annotated[RateFormat, typer.Option("--format", help="table, json or csv")] = RateFormat.TABLE,
+    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Ratings from a table of verdicts: no store, no configuration.

@@ -119,11 +119,16 @@ def reading_json(reading: Reading) -> dict[str, Any]:
 
 def _print(reading: Reading, out: Path | None) -> None:
     from arena.cli.console import output, printable
+    from arena.cli.figures import counted
 
     where = f" written to {out}" if out is not None else ""
-    output.print(printable(f"{reading.documents} documents, {reading.passages} passages{where}"))
+    counts = (
+        f"{counted(reading.documents, 'document', 'documents')}, {counted(reading.passages, 'passage', 'passages')}"
+    )
+    output.print(printable(f"{counts}{where}"))
     if reading.twins:
-        output.print(f"{len(reading.twins)} passages left out as near-duplicates of earlier ones:")
+        left_out = counted(len(reading.twins), "passage", "passages")
+        output.print(f"{left_out} left out, nearly the same as an earlier one:")
         for twin in reading.twins[:_SHOWN]:
             output.print(printable(f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})"))
         if len(reading.twins) > _SHOWN:

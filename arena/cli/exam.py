@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.formats import PaperFormat
 from judges.errors import InputError
 
 exam = typer.Typer(no_args_is_help=True, help="Exam questions and nuggets: scores, labels, agreement, oversight.")
@@ -44,15 +45,6 @@ class By(StrEnum):
 
     HIGHEST = "highest"
     COUNT = "count"
-
-
-class TableFormat(StrEnum):
-    """How tables of agreement are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    LATEX = "latex"
 
 
 class View(StrEnum):
@@ -133,19 +125,20 @@ def qrels(
 ) -> None:
     """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
     from arena.cli.console import output
+    from arena.cli.exam_tables import UNITS
     from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
-    from retrieval_eval.exam.trec_edge import write_labels
+    from retrieval_eval.trec_files import write_qrels
 
     study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
     steps = read_grade_map(grade_map) if grade_map is not None else None
     labels = exam_labels(study.grids, by=by.value, level=min_grade or study.usual_level, grade_to_label=steps)
-    write_labels(out, labels.labels)
-    output.print(f"{len(labels)} labels written to {out}")
+    write_qrels(out, labels.labels)
+    output.print(f"{len(labels)} labels of {UNITS[study.unit]} written to {out}")
     if labels.partly:
         output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
     if labels.ungraded:
-        output.print(f"{labels.ungraded} passages have no grade and no label")
+        output.print(f"{labels.ungraded} {UNITS[study.unit]} have no grade and no label")
 
 
 @exam.command("agreement")
@@ -166,7 +159,7 @@ def agreement(
     items: Items = None,
     llm: Llm = None,
     prompt: PromptName = None,
-    form: Annotated[TableFormat, typer.Option("--format", help="table, json, csv or latex")] = TableFormat.TABLE,
+    form: Annotated[PaperFormat, typer.Option("--format", help="table, json, csv or latex")] = PaperFormat.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised.
@@ -176,7 +169,7 @@ def agreement(
     from arena.cli.exam_agreement import agreement_report, grades_report, print_agreement
     from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
-    from retrieval_eval.exam.trec_edge import read_labels
+    from retrieval_eval.trec_files import read_qrels
 
     if other is not None:
         if qrels is not None or grade_map is not None or by is not By.HIGHEST:
@@ -188,7 +181,7 @@ def agreement(
     elif file.name.removesuffix(".gz").endswith(".qrels"):
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
-        report = agreement_report(read_labels(file), read_labels(qrels), None, min_label)
+        report = agreement_report(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label)
     else:
         study = load_study(file, bank=bank, qrels=qrels, items=items, llm=llm, prompt=prompt)
         if not study.labels:

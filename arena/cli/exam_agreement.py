@@ -8,20 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena.cli.console import output, print_json
-from arena.cli.exam_shapes import rounded
+from arena.cli.console import output, print_json, rounded
+from arena.cli.figures import interval
 from arena.cli.tables import print_table
 from arena.exam.study import Study
-from retrieval_eval.exam.label_tables import (
-    LabelAgreement,
-    Labels,
-    LabelTable,
-    PairedLabels,
-    binarised_table,
-    graded_table,
-    label_agreement,
-    pair_labels,
-)
+from retrieval_eval.label_agreement import LabelAgreement, label_agreement
+from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
+from retrieval_eval.metrics import Labels
+from retrieval_eval.resampling import Estimate
 
 
 @dataclass(frozen=True)
@@ -29,8 +23,7 @@ class AgreementReport:
     """What ``exam agreement`` says.
 
     Attributes:
-        pairs: labels of both sides.
-        agreement: on the labels as they are.
+        agreement: of the labels as they are, the predicted ones first.
         graded: their table.
         binarised: by lowest predicted label that counts as relevant.
         least_judged: lowest label of people that does.
@@ -38,7 +31,6 @@ class AgreementReport:
         columns: whose labels stand in the columns.
     """
 
-    pairs: PairedLabels
     agreement: LabelAgreement
     graded: LabelTable
     binarised: dict[int, LabelTable]
@@ -63,11 +55,16 @@ def _pair_labels(study: Study) -> Labels:
 
 
 def agreement_report(predicted: Labels, judged: Labels, least: int | None, least_judged: int) -> AgreementReport:
-    """Put it together; without ``least`` every predicted label above the lowest is tried as the border."""
-    pairs = pair_labels(predicted, judged)
-    borders = [least] if least is not None else sorted(set(pairs.predicted))[1:]
-    tables = {border: binarised_table(pairs, least_predicted=border, least_judged=least_judged) for border in borders}
-    return AgreementReport(pairs, label_agreement(pairs), graded_table(pairs), tables, least_judged)
+    """Put it together; without ``least`` every predicted label above the lowest is tried as the border.
+
+    Raises:
+        InputError: the labels reach over more steps than any scale has.
+    """
+    found = label_agreement(predicted, judged)
+    graded = graded_table(found)
+    borders = [least] if least is not None else sorted(map(int, graded.rows))[1:]
+    tables = {border: binarised_table(found, least_first=border, least_second=least_judged) for border in borders}
+    return AgreementReport(found, graded, tables, least_judged)
 
 
 def print_agreement(report: AgreementReport, form: str) -> None:
@@ -87,12 +84,13 @@ def _json(report: AgreementReport) -> dict[str, Any]:
     value: dict[str, Any] = rounded(
         {
             "n": found.n,
-            "kappa": found.kappa,
-            "kappa_linear": found.kappa_linear,
-            "kappa_quadratic": found.kappa_quadratic,
-            "alpha": found.alpha,
+            "queries": found.queries,
+            **_with_interval("kappa", found.kappa),
+            **_with_interval("kappa_linear", found.kappa_linear),
+            **_with_interval("kappa_quadratic", found.kappa_quadratic),
+            **_with_interval("alpha", found.alpha_ordinal),
             "alpha_level": "ordinal",
-            "confusion": {"labels": list(found.labels), "counts": found.confusion.tolist()},
+            "confusion": {"labels": found.scale, "counts": found.confusion},
             "binarised": [
                 {
                     "min_grade": border,
@@ -104,28 +102,35 @@ def _json(report: AgreementReport) -> dict[str, Any]:
                 }
                 for border, table in report.binarised.items()
             ],
-            "only_predicted": report.pairs.only_predicted,
-            "only_judged": report.pairs.only_judged,
+            "only_predicted": found.first_only,
+            "only_judged": found.second_only,
         }
     )
     return value
 
 
+def _with_interval(name: str, estimate: Estimate) -> dict[str, float | None]:
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
 def _print_text(report: AgreementReport) -> None:
-    found, pairs = report.agreement, report.pairs
+    found = report.agreement
     output.print(f"{found.n} {report.units} with both labels; rows: predicted, columns: {report.columns}\n")
     _print_counts(report.graded)
+    linear, quadratic, alpha = found.kappa_linear.value, found.kappa_quadratic.value, found.alpha_ordinal.value
     output.print(
-        f"\nkappa {_number(found.kappa)}, linear {_number(found.kappa_linear)}, quadratic "
-        f"{_number(found.kappa_quadratic)}, Krippendorff's alpha (ordinal) {_number(found.alpha)}"
+        f"\nkappa {_number(found.kappa.value)}, linear {_number(linear)}, quadratic {_number(quadratic)}, "
+        f"Krippendorff's alpha (ordinal) {_number(alpha)}"
     )
+    if found.kappa.low is not None:
+        output.print(f"95 % interval of kappa over {found.queries} queries: {interval(found.kappa, 3)}")
     for table in report.binarised.values():
         output.print()
         _print_counts(table)
         output.print(f"kappa {_number(table.kappa)}")
     for count, what in (
-        (pairs.only_predicted, f"no label by {report.columns}"),
-        (pairs.only_judged, "no predicted label"),
+        (found.first_only, f"no label by {report.columns}"),
+        (found.second_only, "no predicted label"),
     ):
         if count:
             output.print(f"\n{count} {report.units} with {what} are left out")

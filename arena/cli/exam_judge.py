@@ -36,6 +36,7 @@ def generate(
     from arena.cli.trace import traced_to
     from arena.config import load_config
     from arena.exam import run as exam_run
+    from arena.exam.edits import save_new_bank
     from judges.errors import InputError
 
     loaded = load_config(config)
@@ -45,7 +46,7 @@ def generate(
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(summary)
     if bank.items:
-        exam_run.save_bank(out, bank)
+        save_new_bank(out, bank)
     secret = sum(item.secret for item in bank.items)
     output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
     if not summary.complete:
@@ -63,7 +64,7 @@ def grade(
     log_json: LogJson = None,
     as_json: Json = False,
 ) -> None:
-    """Grade the passages of all answers against the test bank, and print EXAM-Cover of every agent.
+    """Grade passages of all answers, or retrieved documents, by the test bank, and print EXAM-Cover of every agent.
 
     Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
     """

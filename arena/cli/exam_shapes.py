@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from arena.cli.console import rounded
 from arena.exam.score import ScoreReport
 from arena.exam.study import Study
 from judges.tables import Cell
@@ -55,6 +55,7 @@ def score_json(report: ScoreReport, study: Study, workbench: bool) -> dict[str, 
             "grades_outside_the_bank": study.grids.unknown,
         },
         "settings": {
+            "passages": study.unit,
             "k": scores.k,
             "levels": list(report.levels),
             "bank": study.version if not workbench else None,
@@ -84,15 +85,6 @@ def query_rows(report: ScoreReport) -> list[dict[str, Cell]]:
         for at, query_id in enumerate(scores.queries)
         for place, level in enumerate(scores.levels)
     ]
-
-
-def rounded(value: Any) -> Any:
-    """Floats with fewer digits than floating point has, so that equal scores are equal bytes; all else as it is."""
-    if isinstance(value, float):
-        return round(value, _DECIMALS)
-    if isinstance(value, Mapping):
-        return {str(key): rounded(part) for key, part in value.items()}
-    return [rounded(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _mean(value: Mean) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from arena.exam.score import AgentScores, ScoreReport
 from arena.exam.study import Study
 from retrieval_eval.exam.cover import Mean
 
+UNITS = {"answers": "passages of answers", "documents": "documents"}
+"""What an exam grades, in words."""
+
 
 def print_scores(report: ScoreReport, study: Study, workbench: bool) -> None:
     """The leaderboards at all levels, what they rest on, and the comparison with an official one."""
@@ -26,7 +29,8 @@ def print_scores(report: ScoreReport, study: Study, workbench: bool) -> None:
         for row in report.agents
     ]
     print_table(("place", "agent"), headings, rows)
-    output.print(f"\nordered by cover@{k} at grades >= {usual}; +- is one standard error over queries")
+    output.print(f"\ngraded: {UNITS[study.unit]}, the first {k} of each agent and query")
+    output.print(f"ordered by cover@{k} at grades >= {usual}; +- is one standard error over queries")
     for line in _basis(report, study, workbench):
         output.print(printable(line))
     if report.official:

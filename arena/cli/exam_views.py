@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from arena.cli.console import output, print_json, printable
-from arena.cli.exam_shapes import rounded
+from arena.cli.console import output, print_json, printable, rounded
 from arena.cli.tables import print_table
 from arena.exam.study import Study
 from judges.errors import InputError
@@ -95,7 +94,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
 
 
 def _answer_rows(study: Study) -> list[Row]:
-    answers = study.graded.answers(study.grader)
+    answers = study.open_answers()
     return [
         {
             "qid": found.query_id,
@@ -111,7 +110,7 @@ def _answer_rows(study: Study) -> list[Row]:
 def _grid_table(study: Study, query: str | None) -> list[Row]:
     if query is None:
         raise InputError("--show grid: name the query with --query")
-    items = study.grids.grids[query].items
+    items = [study.open_id(item_id) for item_id in study.grids.grids[query].items]
     return [
         {"did": passage, **dict(zip(items, grades, strict=True))} for passage, grades in grid_rows(study.grids, query)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -13,10 +13,11 @@ from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store import Store, Wanted
 
 Entry: TypeAlias = dict[str, Any]
 
+_ABOUT_ITEMS = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
 _SHOWN = 200
 """Characters of a reply that a person needs to see what went wrong; ``--json`` has all."""
 
@@ -99,23 +100,36 @@ def _failed_agents(store: Store, tournament: str) -> list[Entry]:
 
 
 def _failed(store: Store, tournament: str) -> list[Entry]:
+    from arena.exam.board import open_items
+
+    open_ids = open_items(store, tournament)
     return [
-        {
-            "tournament": tournament,
-            "task": task.value,
-            "judge": want.judge,
-            "qid": want.query_id,
-            "item": " / ".join(filter(None, (want.item, want.other, want.order))),
-            "cause": result.cause,
-            "meaning": CAUSES.get(result.cause, result.cause),
-            "message": result.message,
-            "reply": result.reply,
-            "calls": result.calls,
-        }
+        _entry(tournament, want, result, open_ids)
         for task in Task
         for want, result in store.outcomes(tournament, task)
         if isinstance(result, JudgeFailure)
     ]
+
+
+def _entry(tournament: str, want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> Entry:
+    """One failure. Of a secret item neither its id is shown nor what was said about it, which may repeat it."""
+    from arena.exam.wants import item_ids
+    from retrieval_eval.exam.items import SECRET_TEXT
+
+    secret = want.task in _ABOUT_ITEMS and not set(item_ids(want)) <= set(open_ids)
+    other = SECRET_TEXT if secret else want.other
+    return {
+        "tournament": tournament,
+        "task": want.task.value,
+        "judge": want.judge,
+        "qid": want.query_id,
+        "item": " / ".join(filter(None, (want.item, other, want.order))),
+        "cause": result.cause,
+        "meaning": CAUSES.get(result.cause, result.cause),
+        "message": SECRET_TEXT if secret else result.message,
+        "reply": None if secret else result.reply,
+        "calls": result.calls,
+    }
 
 
 def _print(found: Sequence[Entry], *, several: bool) -> None:

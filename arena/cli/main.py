@@ -12,6 +12,7 @@ from arena.cli import (
     agents_run,
     bank,
     board,
+    calibrate,
     data,
     documents,
     exam,
@@ -23,6 +24,7 @@ from arena.cli import (
     qrels,
     synth,
     tournament,
+    votes,
 )
 from arena.cli.console import errors, printable
 from judges.errors import InputError, RagarenaError, StoreError
@@ -47,6 +49,8 @@ for group in (
     pool,
     agents,
     agents_run,
+    calibrate,
+    votes,
     documents,
     synth,
     data,

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.formats import Format
 from arena.cli.options import ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.trec import Faulty, Qrels
-
-
-class Format(StrEnum):
-    """How scores are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 def register(app: typer.Typer) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from arena.cli.citation_output import citations_json, print_citations
 from arena.cli.console import output, print_json, printable
 from arena.cli.markup import print_csv
 from arena.cli.nugget_shapes import Row, interval, named, run_json, score_notes
 from arena.cli.tables import print_table
-from arena.nuggets.board import NuggetBoard
+from arena.nuggets.board import NuggetBoard, Scored
 from arena.nuggets.comparison import Comparison, NuggetAgreement
+from retrieval_eval.citations import CitationScores
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
@@ -33,24 +35,46 @@ _DIGITS = 8
 """Significant ones, since p-values are small."""
 
 
-def print_scores(table: ScoreTable, scored: Sequence[RunScores], form: str) -> None:
-    """Write scores to standard output in one of the formats of ``nuggets score --format``."""
+def print_scores(
+    table: ScoreTable, scored: Sequence[RunScores], cited: Mapping[str, CitationScores], form: str
+) -> None:
+    """Write scores, and citations where they were asked for, in one of the formats of ``nuggets score --format``."""
+    citations = citations_json(cited)
     if form == "json":
-        print_json(_rounded({"runs": {own.run: run_json(own) for own in scored}, "notes": score_notes(table, scored)}))
+        runs = {own.run: run_json(own) | ({"citations": citations.get(own.run)} if cited else {}) for own in scored}
+        print_json(_rounded({"runs": runs, "notes": score_notes(table, scored)}))
     elif form == "csv":
-        print_csv([_rounded({"run": own.run, **run_json(own)}) for own in scored])
+        columns = {f"citation_{name}": None for own in citations.values() for name in own}
+        flat = {run: {f"citation_{name}": value for name, value in own.items()} for run, own in citations.items()}
+        print_csv([_rounded({"run": own.run, **run_json(own), **columns, **flat.get(own.run, {})}) for own in scored])
     elif form == "jsonl":
         for record in _metric_records(table, scored):
             print(json.dumps(_rounded(record), allow_nan=False))
     else:
         _print_score_table(table, scored)
+        if cited:
+            output.print()
+            print_citations(cited, [own.run for own in scored])
 
 
 def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:
-    """Write the nugget scores of a leaderboard as a table, its agents in this order and then by score."""
+    """Write the nugget scores of a leaderboard as tables, its agents in this order and then by score."""
+    if board.answers.runs:
+        _print_scored("nuggets", board.answers, order)
+    if board.documents.runs:
+        _print_scored(f"nuggets of the first {board.depth} documents", board.documents, order)
+    output.print(f"nuggets: means over {len(board.answers.table.topics)} queries")
+    for why, number in Counter(board.without.values()).items():
+        output.print(f"nuggets: {number} {'query' if number == 1 else 'queries'} left out: {why}")
+    for what, scored in (("nuggets", board.answers), ("nuggets of documents", board.documents)):
+        for note in score_notes(scored.table, scored.runs):
+            output.print(printable(f"{what}: {note}"))
+
+
+def _print_scored(title: str, scored: Scored, order: Sequence[str]) -> None:
     place = {agent: at for at, agent in enumerate(order)}
     rows = []
-    for own in sorted(board.scored, key=lambda own: place.get(own.run, len(place))):
+    for own in sorted(scored.runs, key=lambda own: place.get(own.run, len(place))):
         cells = []
         for column in ("v_strict", "a"):
             mean = own.means[column]
@@ -58,12 +82,7 @@ def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:
         length = "-" if own.length is None else f"{own.length:.1f}"
         rows.append([own.run, *cells, length, f"{own.coverage:.1%}"])
     bounds = "95 %\ninterval"
-    print_table(["nuggets"], ["V\nstrict", bounds, "All", bounds, "length", "labels"], rows)
-    output.print(f"nuggets: means over {len(board.table.topics)} queries")
-    for why, number in Counter(board.without.values()).items():
-        output.print(f"nuggets: {number} {'query' if number == 1 else 'queries'} left out: {why}")
-    for note in score_notes(board.table, board.scored):
-        output.print(printable(f"nuggets: {note}"))
+    print_table([title], ["V\nstrict", bounds, "All", bounds, "length", "labels"], rows)
 
 
 def print_comparison(comparison: Comparison, column: str, names: tuple[str, str], form: str) -> None:

@@ -15,27 +15,36 @@ Row: TypeAlias = dict[str, Any]
 _MOST_NAMED = 5
 
 
-NO_MEANS: Row = {"nuggets_v_strict": None, "nuggets_all": None}
-"""Of an agent that answered no query with nuggets."""
+def nugget_agents(board: NuggetBoard | None) -> list[str]:
+    """Agents with a nugget score."""
+    return [] if board is None else [own.run for own in (*board.answers.runs, *board.documents.runs)]
 
 
-def nugget_means(board: NuggetBoard | None) -> dict[str, Row]:
-    """By agent the two scores that stand beside ratings."""
-    scored = () if board is None else board.scored
-    return {
-        own.run: {"nuggets_v_strict": own.means["v_strict"].value, "nuggets_all": own.means["a"].value}
-        for own in scored
-    }
+def nugget_columns(board: NuggetBoard | None, agent: str) -> Row:
+    """The scores that stand beside an agent's ratings; ``None`` where it has none."""
+    row: Row = {}
+    if board is not None:
+        for prefix, scored in (("nuggets", board.answers), ("nuggets_documents", board.documents)):
+            if scored.runs:
+                own = next((own for own in scored.runs if own.run == agent), None)
+                for name, column in (("v_strict", "v_strict"), ("all", "a")):
+                    row[f"{prefix}_{name}"] = None if own is None else own.means[column].value
+    return row
 
 
 def nuggets_json(board: NuggetBoard) -> Row:
     """The nugget scores of a leaderboard."""
-    return {
-        "agents": {own.run: run_json(own) for own in board.scored},
-        "queries": len(board.table.topics),
+    shape: Row = {
+        "agents": {own.run: run_json(own) for own in board.answers.runs},
+        "queries": len(board.answers.table.topics),
         "without": dict(board.without),
-        "notes": score_notes(board.table, board.scored),
+        "notes": score_notes(board.answers.table, board.answers.runs),
     }
+    if board.documents.runs:
+        agents = {own.run: run_json(own) for own in board.documents.runs}
+        notes = score_notes(board.documents.table, board.documents.runs)
+        shape["documents"] = {"depth": board.depth, "agents": agents, "notes": notes}
+    return shape
 
 
 def run_json(own: RunScores) -> Row:
@@ -76,8 +85,8 @@ def score_notes(table: ScoreTable, scored: Sequence[RunScores]) -> list[str]:
         notes.append(f"topics where runs were held against different nuggets: {named(table.differing_topics)}")
     if table.left_out:
         notes.append(f"{table.left_out} assignments are on queries outside the topic set and left out")
-    if table.answered.any() and not table.counts[..., 1].any():
-        notes.append("no label is partial_support (two grades): strict scores are the same as the others")
+    if table.counts[..., :3].any() and not table.counts[..., 1].any():
+        notes.append("no label is partial_support, so strict scores are the same as the others")
     return notes
 
 

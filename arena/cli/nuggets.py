@@ -72,11 +72,14 @@ def assign(
         typer.Option(metavar="FILE", help="these answers, as a table or as TREC RAG runs; may be repeated"),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="where assignments go")] = Path("assignments.jsonl"),
+    documents_out: Annotated[
+        Path, typer.Option(metavar="FILE", help="where those of documents go, with 'assign: {to: documents}'")
+    ] = Path("passages.jsonl"),
     force: Force = False,
     retry_failed: RetryFailed = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable summary")] = False,
 ) -> None:
-    """Hold answers against nuggets, and write for 'nuggets score' which they state.
+    """Hold answers and documents against nuggets, and write which they state, answers for 'nuggets score'.
 
     Without --nuggets, those of the configuration's bank or those that 'nuggets create' has made. Exit status 3: some
     label failed or is missing; the file has it as failed.
@@ -84,7 +87,7 @@ def assign(
     from arena.cli.nugget_runs import assign_nuggets
 
     files = (nuggets, answers or [])
-    assign_nuggets(config, files, out, force=force, retry_failed=retry_failed, as_json=as_json)
+    assign_nuggets(config, files, (out, documents_out), force=force, retry_failed=retry_failed, as_json=as_json)
 
 
 @group.command()
@@ -116,6 +119,14 @@ def score(
     topics: Annotated[
         Path | None, typer.Option(help="the topic set; without it the topics that any run answered")
     ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="the answers with their citations, for citation precision; with --qrels"),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="labels of the documents cited; with --answers")
+    ] = None,
+    relevant: Annotated[int, typer.Option(help="the lowest label that counts as relevant")] = 1,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[
@@ -126,18 +137,26 @@ def score(
     """Six scores of each run: vital, weighted and all nuggets, strict or with half credit for partial support.
 
     A run's score is the mean over the topic set; a topic it did not answer counts 0. Topics with failed labels are
-    left out of its means and counted.
+    left out of its means and counted. With --answers and --qrels also which share of the documents cited is relevant.
     """
     from arena.cli.nugget_output import print_scores
+    from arena.nuggets.citations import read_cited
+    from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.run_scores import score_runs
     from retrieval_eval.nuggets.scores import score_table
-    from retrieval_eval.nuggets.topics import read_topic_ids
+    from retrieval_eval.topics import read_topics
 
-    table = score_table(read_assignments(files), None if topics is None else read_topic_ids(topics))
+    table = score_table(read_assignments(files), None if topics is None else list(read_topics(topics)))
     if topics is not None and not table.answered.any():
         raise InputError(f"{topics}: none of its topics is in {', '.join(map(str, files))}; are the ids the same?")
-    print_scores(table, score_runs(table, bootstrap, seed), "json" if as_json else form.value)
+    if (qrels is None) is not (not answers):
+        raise InputError("--answers and --qrels go together: whether a document cited is relevant, a label says")
+    cited = {}
+    if qrels is not None:
+        documents, labels = read_cited(answers or [], qrels, table)
+        cited = citation_scores(documents, labels, relevant=relevant, samples=bootstrap, seed=seed)
+    print_scores(table, score_runs(table, bootstrap, seed), cited, "json" if as_json else form.value)
 
 
 @group.command()

@@ -19,14 +19,18 @@ def ui(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="on 127.0.0.1; 0 picks a free one")] = 8501,
 ) -> None:
-    """Open the web leaderboard of a store on this machine."""
+    """Open the web leaderboard of a store on this machine.
+
+    With CONFIG its pages can also edit the files that the configuration names in its own folder, such as the test bank.
+    """
     from arena.cli.sources import location_and_name
     from arena.store import Store
 
-    location, _ = location_and_name(source)
+    location, named = location_and_name(source)
     Store.open(location).close()
+    config = ["--config", source] if named is not None else []
     # A process of its own: the page imports the arena, never the other way round.
-    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port)]
+    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port), *config]
     raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
 
 

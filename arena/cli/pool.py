@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from arena.cli.formats import Format
 
 if TYPE_CHECKING:
     from retrieval_eval.pool import Pool
@@ -17,14 +18,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Faulty lines of one file that are listed for people; the JSON has all."""
-
-
-class PoolFormat(StrEnum):
-    """How a pool is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 def register(app: typer.Typer) -> None:
@@ -41,9 +34,7 @@ def pool(
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
     ] = False,
-    form: Annotated[PoolFormat, typer.Option("--format", help="table, json or csv (one row per query)")] = (
-        PoolFormat.TABLE
-    ),
+    form: Annotated[Format, typer.Option("--format", help="table, json or csv (one row per query)")] = (Format.TABLE),
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
     out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
 ) -> None:
@@ -65,9 +56,9 @@ def pool(
         errors.print(printable(note))
     if out is not None:
         _write_pairs(out, pooled, labels)
-    if form is PoolFormat.JSON or as_json:
+    if form is Format.JSON or as_json:
         print_json(_shape(sources, pooled, labels))
-    elif form is PoolFormat.CSV:
+    elif form is Format.CSV:
         print_csv(_query_rows(pooled, labels))
     else:
         _print_tables(pooled, labels)

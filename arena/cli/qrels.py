@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE, output, printable
-from arena.cli.metrics import Format, read_label_sets
+from arena.cli.formats import Format
+from arena.cli.metrics import read_label_sets
 from judges.errors import InputError
 
 group = typer.Typer(

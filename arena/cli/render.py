@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
 from arena.agents.plan import PlannedAgent
+from arena.cli.citation_output import print_citation_board
 from arena.cli.console import dollars, errors, output, print_json, printable
 from arena.cli.cost_output import print_costs
 from arena.cli.exam_tables import print_scores
@@ -101,7 +102,8 @@ def _count(number: int | None) -> str:
 
 def _print_board(board: Leaderboard) -> None:
     if board.ratings is not None:
-        _print_rating_table(board.ratings.agents, covers(board))
+        unit = board.exam.study.unit if board.exam is not None else ""
+        _print_rating_table(board.ratings.agents, covers(board), unit)
         _print_health(board.ratings)
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
@@ -116,16 +118,23 @@ def _print_board(board: Leaderboard) -> None:
     if board.criteria:
         _print_criteria(board)
         output.print()
+    _print_beside_ratings(board, [row.agent for row in board.ratings.agents] if board.ratings else [])
+    _print_coverage(board)
+
+
+def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
     if board.exam is not None:
         print_scores(board.exam.report, board.exam.study, board.exam.workbench)
         output.print()
     if board.nuggets is not None:
-        print_nugget_board(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
+        print_nugget_board(board.nuggets, order)
+        output.print()
+    if board.citations is not None:
+        print_citation_board(board.citations, order)
         output.print()
     if board.retrieval is not None:
-        print_retrieval(board.retrieval, [row.agent for row in board.ratings.agents] if board.ratings else [])
+        print_retrieval(board.retrieval, order)
     print_costs(board.costs)
-    _print_coverage(board)
 
 
 def _refusal(board: Leaderboard) -> str:
@@ -177,9 +186,9 @@ def _adaptive_line(state: AdaptiveState) -> str:
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
-def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None) -> None:
+def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None, unit: str = "") -> None:
     headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
-    headings += ["EXAM-\nCover"] if exam else []
+    headings += [f"EXAM-Cover\n{unit}"] if exam else []
     rows = []
     for row in agents:
         cells = [

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from arena.cli.citation_output import citation_board_json, citation_columns
 from arena.cli.console import rounded
 from arena.cli.cost_shapes import cost_columns, costs_json
 from arena.cli.exam_shapes import score_json
-from arena.cli.nugget_shapes import NO_MEANS, nugget_means, nuggets_json
+from arena.cli.nugget_shapes import nugget_agents, nugget_columns, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
@@ -52,6 +53,7 @@ def board_json(board: Leaderboard) -> Row:
             "panel": _panel_json(board.panel),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "retrieval": retrieval_json(board.retrieval),
+            "citations": citation_board_json(board.citations),
             "notes": list(ratings.notes) if ratings else [],
             "exam": board.exam and score_json(board.exam.report, board.exam.study, board.exam.workbench),
             "settings": _settings_json(board),
@@ -143,11 +145,11 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
     if board.ratings is None:
-        agents = [*board.criteria, *covers(board), *nugget_means(board.nuggets), *scored_agents(board.retrieval)]
+        agents = [*board.criteria, *covers(board), *nugget_agents(board.nuggets), *scored_agents(board.retrieval)]
         rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
     for row in rows:
-        if board.nuggets is not None:
-            row.update(nugget_means(board.nuggets).get(row["agent"], NO_MEANS))
+        row.update(nugget_columns(board.nuggets, row["agent"]))
+        row.update(citation_columns(board.citations, row["agent"]))
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
@@ -167,8 +169,7 @@ def covers(board: Leaderboard) -> dict[str, float]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     shape = {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
-    if board.nuggets is not None:
-        shape |= nugget_means(board.nuggets).get(row.agent, NO_MEANS)
+    shape |= nugget_columns(board.nuggets, row.agent) | citation_columns(board.citations, row.agent)
     return shape if board.exam is None else {**shape, "exam_cover": covers(board).get(row.agent)}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from arena.cli.console import errors, output, printable, rounded
 from arena.cli.documents import print_unread
+from arena.cli.figures import counted
 from arena.cli.tables import print_table
 from arena.synth.candidates import REASONS
 from arena.synth.report import Spread, SynthReport
@@ -31,7 +32,8 @@ def print_report(report: SynthReport, section: SynthSection) -> None:
     """What came of it on standard output; what is missing, a line each, on standard error."""
     if report.documents:
         output.print(
-            f"{report.documents} documents, {report.passages} passages, {report.sampled} asked about; "
+            f"{counted(report.documents, 'document', 'documents')}, {counted(report.passages, 'passage', 'passages')}, "
+            f"{report.sampled} asked about; "
             f"{len(report.twins)} left out as near-duplicates"
         )
     _print_models(report)
@@ -43,7 +45,7 @@ def print_report(report: SynthReport, section: SynthSection) -> None:
         most = sorted(report.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
         sources = ", ".join(f"{source or 'unknown'} {number}" for source, number in most[:_SOURCES])
         rest = f" and {len(most) - _SOURCES} more" if len(most) > _SOURCES else ""
-        output.print(printable(f"from {len(most)} documents: {sources}{rest}"))
+        output.print(printable(f"from {counted(len(most), 'document', 'documents')}: {sources}{rest}"))
     output.print(printable(f"{sum(report.kept.values())} queries written to {section.out}"))
     if report.review and section.review is not None and section.reviewed is None:
         output.print(printable(f"{section.review}: {report.review}"))

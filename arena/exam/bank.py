@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import floor
 from typing import Any
 
@@ -20,7 +20,6 @@ _KEPT = frozenset(
     {"query_id", "text", "item_type", "item_id", "facet_id", "answers", "kind", "choices", "weight", "secret"}
 )
 _DEFAULTS = asdict(Item("q", "t"))
-SECRET_TEXT = "(secret)"  # noqa: S105 - what stands in a store in place of a secret item's text
 
 
 def load_bank(section: ExamSection, data: Dataset) -> Bank:
@@ -31,21 +30,31 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
         ConfigError: the grading needs gold answers that an item does not have.
     """
     assert section.bank is not None
-    whole = read_bank(section.bank)
-    items = tuple(item for item in whole.items if item.query_id in data.queries)
-    if not any(not item.retired for item in items):
-        raise DataError(section.bank, "has no item for any of the queries; are the ids those of data.queries?")
+    bank = of_queries(read_bank(section.bank), data)
+    require_usable(section, bank)
+    return bank
+
+
+def of_queries(bank: Bank, data: Dataset) -> Bank:
+    """The bank as far as it is about the queries of the data."""
+    items = tuple(item for item in bank.items if item.query_id in data.queries)
+    return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
+
+
+def require_usable(section: ExamSection, bank: Bank) -> None:
+    """Raise what ``load_bank`` says of a bank, ``of_queries``, that cannot be graded with."""
+    if not any(bank.active.values()):
+        raise DataError(str(section.bank), "has no item for any of the queries; are the ids those of data.queries?")
     if section.grading in ("extraction_words", "extraction_llm"):
-        _require_gold(section, items)
-    return Bank(items, {key: info for key, info in whole.queries.items() if key[0] in data.queries})
+        _require_gold(section, bank.items)
 
 
 def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
     for item in items:
         if not item.answers and not item.retired:
+            which = "a secret item" if item.secret else f"item {item.item_id!r}"
             raise ConfigError(
-                f"exam.grading: {section.grading!r} checks against gold answers, and item {item.item_id!r} of "
-                f"{section.bank} has none"
+                f"exam.grading: {section.grading!r} checks against gold answers, and {which} of {section.bank} has none"
             )
 
 
@@ -103,15 +112,24 @@ def generated_bank(
     return Bank(tuple({item.item_id: item for item in items}.values()), named)
 
 
-def kept_bank(bank: Bank) -> dict[str, Any]:
-    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question."""
+def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
+    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question.
+
+    Args:
+        bank: of the tournament.
+        gold: whether scores are made with gold answers; otherwise those of secret items, and their choices, stay out.
+    """
     items = [
         {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
-        | ({"text": SECRET_TEXT} if item.secret else {})
+        | {"text": item.open_text}
         for items in bank.active.values()
-        for item in items
+        for item in (own if gold or not own.secret else _without_gold(own) for own in items)
     ]
     return {"version": bank.version, "queries": list(bank.query_ids), "items": items}
+
+
+def _without_gold(item: Item) -> Item:
+    return replace(item, answers=(), kind="free", choices={})
 
 
 def bank_kept(kept: Mapping[str, Any]) -> Bank:

@@ -9,15 +9,17 @@ from typing import Any, TypeAlias
 
 from arena.config import ExamSection, GenerateSection
 from arena.exam.bank import bank_kept, generated_bank, written_items
+from arena.exam.passages import material
 from arena.exam.score import ScoreReport, score_report
 from arena.exam.study import Study
-from arena.exam.wants import item_ids, passages
+from arena.exam.wants import item_ids
 from arena.samples import Combine, combinations, combined
 from arena.store import Result, Store, Wanted
 from judges.exam import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.types import Judgment, Task
 from retrieval_eval.exam.cover import RATED_LEVELS
+from retrieval_eval.exam.documents import by_document
 from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.word_check import checked_grade
@@ -74,30 +76,28 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
     outcomes = outcomes or partial(store.outcomes, tournament)
     bank = stored_bank(store, tournament)
     grades = list(_Reader(outcomes, combinations(settings), section, bank).grades())
-    cut = passages(data, section)
-    rankings = {key: tuple(passage.passage_id for passage in own) for key, own in cut.items()}
-    texts: dict[str, dict[str, str]] = {}
-    for own in cut.values():
-        for passage in own:
-            texts.setdefault(passage.query_id, {})[passage.passage_id] = passage.text
+    given = material(data, section)
     rated = section.grading == "self_rating"
     grader = _grader(settings)
-    graded = Graded(
+    source = Graded(
         {grader: grades},
         frozenset({grader} if rated else ()),
-        texts,
-        rankings,
+        given.texts,
+        given.passage_rankings,
         nuggets=frozenset(item.item_id for item in bank.items if item.item_type == "nugget"),
     )
+    graded = by_document(source) if section.passages == "documents" else source
     return Study(
+        source,
         graded,
         grader,
-        grades,
+        graded.grades[grader],
         bank,
-        rankings,
-        make_grids(grades, bank, rankings),
-        {},
+        given.rankings,
+        make_grids(graded.grades[grader], bank, given.rankings),
+        data.qrels if section.passages == "documents" else {},
         RATED_LEVELS if rated else (1,),
+        section.passages,
         section.min_grade if rated else 1,
         (kept["bank"] or {}).get("version"),
     )
@@ -124,6 +124,13 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     ]
     facets = [(want.query_id, want.item or None) for want, _ in written]
     return generated_bank(store.dataset(tournament).queries, facets, items)
+
+
+def open_items(store: Store, tournament: str) -> frozenset[str]:
+    """Ids of the items that count and are not secret; none where the tournament has no exam."""
+    if not store.settings(tournament).get("exam"):
+        return frozenset()
+    return frozenset(item.item_id for item in stored_bank(store, tournament).items if not item.secret)
 
 
 class _Reader:

@@ -12,8 +12,8 @@ from judges.tables import Cell, read_rows, write_rows
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import ALIASES, read_graded, to_workbench, workbench_entries, write_grades
 from retrieval_eval.exam.grades import Grade, Graded
-from retrieval_eval.exam.trec_edge import write_labels
 from retrieval_eval.exam.workbench import GradedQuery, is_workbench, read_workbench, write_workbench
+from retrieval_eval.trec_files import write_qrels
 
 _TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
 
@@ -43,7 +43,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None) -> Iterator[tu
     tables |= {f"direct-{number}.qrels": labels for number, labels in enumerate(graded.direct.values(), start=1)}
     for name, labels in tables.items():
         if count := sum(map(len, labels.values())):
-            write_labels(folder / name, labels)
+            write_qrels(folder / name, labels)
             yield folder / name, count
     if known is not None:
         queries: list[dict[str, Cell]] = [

@@ -13,9 +13,8 @@ from arena.exam.board import ExamBoard, exam_board, exam_study, stored_bank
 from arena.exam.study import Study
 from arena.runtime.ledger import Progress, RunSummary
 from arena.store import Store
-from judges.errors import ConfigError, InputError
+from judges.errors import ConfigError
 from judges.types import EXAM_TASKS, CallTrace, Task
-from retrieval_eval.exam.bank_files import write_bank
 from retrieval_eval.exam.grade_files import to_workbench, write_grades
 from retrieval_eval.exam.grades import Graded
 from retrieval_eval.exam.items import Bank
@@ -64,7 +63,7 @@ def grade(
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
 ) -> GradedExam:
-    """Grade every passage of every answer against every item, as far as that is not done yet.
+    """Grade every passage of every answer, or of every document, against every item, as far as it is not done yet.
 
     Raises:
         InputError: the configuration has no section ``exam``, or data, bank, prompts or judges cannot be used.
@@ -72,20 +71,13 @@ def grade(
     """
     if config.exam is None:
         raise ConfigError("exam: the configuration has no such section")
-    summary = tournament.run(config, progress, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
+    data = tournament.load_data(config)
+    unit = config.exam.passages
+    if not (data.retrieved if unit == "documents" else data.answers):
+        raise ConfigError(f"exam.passages: {unit!r} are to be graded, and 'data' has none")
+    summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
-
-
-def save_bank(path: Path, bank: Bank) -> None:
-    """Write a bank, its secret items too; never in place of one that may have been edited.
-
-    Raises:
-        InputError: there is a file already, or it cannot be written.
-    """
-    if path.exists():
-        raise InputError(f"{path}: exists and may have been edited; name a new file")
-    write_bank(path, bank, secret=True)
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
@@ -105,11 +97,11 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     hidden = {item.item_id for item in study.bank.items if item.secret and not secret} if study.bank else set()
     shown = {
         grader: [entry for entry in entries if entry.item_id not in hidden]
-        for grader, entries in study.graded.grades.items()
+        for grader, entries in study.source.grades.items()
     }
-    graded: Graded = replace(study.graded, grades=shown)
+    graded: Graded = replace(study.source, grades=shown)
     if path.name.endswith(".jsonl.gz"):
         write_workbench(path, to_workbench(graded, tau=study.usual_level))
     else:
         write_grades(path, graded)
-    return sum(map(len, study.graded.grades.values())) - sum(map(len, shown.values()))
+    return sum(map(len, study.source.grades.values())) - sum(map(len, shown.values()))

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from judges.errors import DataError, InputError
 from judges.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.cover import RATED_LEVELS
+from retrieval_eval.exam.documents import by_document
 from retrieval_eval.exam.grade_files import read_graded
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.leaderboards import places
 from retrieval_eval.exam.passages import origin_of
-from retrieval_eval.exam.trec_edge import read_labels, read_rankings
+from retrieval_eval.trec_files import read_qrels, read_rankings
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
+
+
+Unit: TypeAlias = Literal["answers", "documents"]
 
 
 @dataclass(frozen=True)
@@ -27,18 +33,21 @@ class Study:
     """What scores and oversight start from.
 
     Attributes:
-        graded: the whole file of grades.
+        source: all grades as they were given, passage by passage.
+        graded: the same by document, where documents were graded and cut.
         grader: whose grades count.
         grades: those grades.
         bank: the test bank, ``None`` where none was given; then the graded items stand for it.
-        rankings: passages of each agent's response.
+        rankings: of each agent's response the passages, or the documents.
         grids: the grades by query.
         labels: relevance by people, empty where nobody gave any.
         levels: every lowest grade at which an item can count as covered.
+        unit: what was graded: passages of ``answers``, or retrieved ``documents``.
         min_grade: which of them is looked at first, where somebody said so.
         bank_version: of the whole bank, where ``bank`` has not all of its texts.
     """
 
+    source: Graded
     graded: Graded
     grader: Grader
     grades: Sequence[Grade]
@@ -47,6 +56,7 @@ class Study:
     grids: Grids
     labels: Labels
     levels: tuple[int, ...]
+    unit: Unit
     min_grade: int | None = None
     bank_version: str | None = None
 
@@ -68,8 +78,27 @@ class Study:
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def text_of(self, item_id: str) -> str:
-        """The question or nugget; its id where the bank is not known."""
-        return self.bank.by_id[item_id].text if self.bank is not None and item_id in self.bank.by_id else item_id
+        """The question or nugget; its id where the bank is not known. Of a secret item neither is shown."""
+        return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
+
+    def open_id(self, item_id: str) -> str:
+        """The item's id; of a secret item, whose id may give it away, a number among the secret ones of its query."""
+        if item_id not in self.secret:
+            return item_id
+        query_id = self.secret[item_id]
+        own = [secret for secret, query in self.secret.items() if query == query_id]
+        return f"(secret {own.index(item_id) + 1})"
+
+    def open_answers(self) -> dict[tuple[str, str, str], str]:
+        """Extracted answers by query, passage and item, without those to secret items, which may repeat them."""
+        answers = self.graded.answers(self.grader)
+        return {key: answer for key, answer in answers.items() if key[2] not in self.secret}
+
+    @cached_property
+    def secret(self) -> Mapping[str, str]:
+        """The query of every secret item, by its id."""
+        items = self.bank.items if self.bank is not None else ()
+        return {item.item_id: item.query_id for item in items if item.secret}
 
 
 def load_study(
@@ -97,7 +126,8 @@ def load_study(
     Raises:
         InputError: a file is wrong, no grader or no item fits, or several graders do.
     """
-    graded = read_graded(file)
+    source = read_graded(file)
+    graded = by_document(source)
     grader = graded.chosen(llm, prompt)
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
@@ -105,13 +135,15 @@ def load_study(
     known = read_bank(bank) if bank is not None else None
     if known is not None and items is not None:
         known = replace(known, items=tuple(item for item in known.items if fnmatchcase(item.item_id, items)))
-    rankings = read_rankings(runs) if runs else graded.rankings or _rankings_of_ids(grades)
+    of_answers = _rankings_of_ids(grades)
+    rankings = read_rankings(runs) if runs else graded.rankings or of_answers
     grids = make_grids(grades, known, rankings)
     if known is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
-    labels = read_labels(qrels) if qrels is not None else graded.labels
+    labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
-    return Study(graded, grader, grades, known, rankings, grids, labels, levels)
+    unit: Unit = "answers" if of_answers else "documents"
+    return Study(source, graded, grader, grades, known, rankings, grids, labels, levels, unit)
 
 
 def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:

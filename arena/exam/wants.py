@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from arena.config import ExamSection
 from arena.dataset import Dataset
 from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
+from arena.exam.passages import Material, material
+from arena.runtime.releases import Release
 from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt
@@ -18,7 +20,6 @@ from judges.prompts import PromptTemplate, load_prompt
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.exam.items import Item
-from retrieval_eval.exam.passages import Passage, passages_of
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _TOKENS_OF_A_RATING = 8
@@ -27,15 +28,13 @@ _TOKENS_OF_A_RATING = 8
 
 def item_ids(want: Wanted) -> tuple[str, ...]:
     """The items that a want of grading, extraction or checking is about."""
-    return tuple(json.loads(want.other))
+    return _ids(want.other)
 
 
-def passages(data: Dataset, section: ExamSection) -> dict[tuple[str, str], tuple[Passage, ...]]:
-    """By query and agent the passages of the answer that are graded, in order; none of an empty answer."""
-    return {
-        key: passages_of(answer, most_words=section.passage_words)[: section.depth]
-        for key, answer in data.answers.items()
-    }
+@lru_cache(maxsize=4096)
+def _ids(written: str) -> tuple[str, ...]:
+    """All passages of a query have the same ones."""
+    return tuple(json.loads(written))
 
 
 def grouped(
@@ -65,7 +64,7 @@ class ExamWants:
 
     Attributes:
         section: of the configuration.
-        data: whose answers are graded.
+        data: whose answers or documents are graded.
         assume: count what is not known yet: items that nobody wrote, answers that nobody extracted.
         earlier: by query the groups of items that were graded together before.
         bank: the file's, ``None`` where a judge writes the items.
@@ -141,10 +140,12 @@ class ExamWants:
             for query_id, own in by_query.items():
                 yield from self._of_query(task, judge, query_id, own)
 
-    def released(self, want: Wanted, result: Result) -> list[Wanted]:
+    def released(self, want: Wanted, result: Result) -> Release:
         """What can be asked for now that a want is settled."""
-        if not isinstance(result, Judgment):
-            return []
+        wants = self._after(want, result) if isinstance(result, Judgment) else []
+        return Release(wants, wants)
+
+    def _after(self, want: Wanted, result: Judgment) -> list[Wanted]:
         if want.task is Task.QUESTIONS:
             assert isinstance(result.outcome, tuple)
             items = self._write(want.query_id, want.item or None, result.outcome)
@@ -163,9 +164,10 @@ class ExamWants:
     def _of_query(self, task: Task, judge: str, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
         """Every passage of the query with every group of items."""
         groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self._items)
-        for passage in self._passages_of_query.get(query_id, ()):
-            for group in groups:
-                yield Wanted(task, judge, query_id, passage.passage_id, json.dumps(group))
+        written = [json.dumps(group) for group in groups]
+        for passage in self._material.passages.get(query_id, ()):
+            for ids in written:
+                yield Wanted(task, judge, query_id, passage.doc_id, ids)
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
@@ -174,7 +176,7 @@ class ExamWants:
         if want.task is Task.QUESTIONS:
             return questions_prompt(template, query, self._per_query, self._facets[want.query_id, want.item or None])
         items = [self._items[item_id] for item_id in item_ids(want)]
-        passage = Document(want.item, self._passages[want.item].text)
+        passage = self._passages[want.query_id, want.item]
         if want.task is Task.GRADING:
             return grading_prompt(template, query, passage, [item.text for item in items])
         (item,) = items
@@ -221,16 +223,16 @@ class ExamWants:
         return found
 
     @cached_property
-    def _passages(self) -> dict[str, Passage]:
-        of_answers = passages(self.data, self.section).values()
-        return {passage.passage_id: passage for of_answer in of_answers for passage in of_answer}
+    def _material(self) -> Material:
+        return material(self.data, self.section)
 
     @cached_property
-    def _passages_of_query(self) -> dict[str, list[Passage]]:
-        found: dict[str, list[Passage]] = {}
-        for passage in self._passages.values():
-            found.setdefault(passage.query_id, []).append(passage)
-        return found
+    def _passages(self) -> dict[tuple[str, str], Document]:
+        return {
+            (query_id, passage.doc_id): passage
+            for query_id, passages in self._material.passages.items()
+            for passage in passages
+        }
 
 
 def exam_settings(wants: ExamWants) -> dict[str, Any]:
@@ -240,5 +242,6 @@ def exam_settings(wants: ExamWants) -> dict[str, Any]:
         exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
     )
     kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
-    kept["bank"] = kept_bank(wants.bank) if wants.bank is not None else None
+    gold = wants.section.grading == "extraction_words"
+    kept["bank"] = kept_bank(wants.bank, gold=gold) if wants.bank is not None else None
     return kept

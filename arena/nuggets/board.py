@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.run_scores import RunScores, score_runs
 from retrieval_eval.nuggets.scores import ScoreTable, score_table
+from retrieval_eval.nuggets.types import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Scores of what agents answered or retrieved.
+
+    Attributes:
+        runs: by agent, best Vital strict first; none where these are not held against nuggets.
+        table: the counts behind them.
+    """
+
+    runs: Sequence[RunScores]
+    table: ScoreTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +29,15 @@ class NuggetBoard:
     """Scores over the queries that have nuggets.
 
     Attributes:
-        scored: by agent, best Vital strict first.
-        table: the counts behind them.
+        answers: scores of what agents answered.
+        documents: scores of what they retrieved, all of a ranking's first documents taken together: nugget recall.
+        depth: how many documents these are.
         without: why each other query has no nuggets; these are in nobody's mean.
     """
 
-    scored: Sequence[RunScores]
-    table: ScoreTable
+    answers: Scored
+    documents: Scored
+    depth: int
     without: Mapping[str, str]
 
 
@@ -33,5 +49,9 @@ def nugget_board(results: NuggetResults, samples: int, seed: int) -> NuggetBoard
         samples: bootstrap samples over queries.
         seed: of the samples.
     """
-    table = score_table(results.assignments, list(results.banks))
-    return NuggetBoard(score_runs(table, samples, seed), table, results.without)
+
+    def scored(assignments: Sequence[Assignment]) -> Scored:
+        table = score_table(assignments, list(results.banks))
+        return Scored(score_runs(table, samples, seed), table)
+
+    return NuggetBoard(scored(results.assignments), scored(results.retrieved), results.depth, results.without)

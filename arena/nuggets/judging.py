@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena.config import Config, NuggetsSection
-from arena.dataset import ALIASES, Dataset
+from arena.dataset import Dataset, read_answers
 from judges.errors import ConfigError, InputError
-from judges.tables import Row, read_rows, table_format
 from judges.types import Answer, Query
 from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.trec_answers import read_trec_answers
 from retrieval_eval.nuggets.types import NuggetBank
 
 _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
@@ -46,7 +44,8 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     if not data.answers:
         raise InputError(f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; are the ids the same?")
     name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
-    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=section.assign)
+    to_answers = section.assign.model_copy(update={"to": ["answers"], "depth": None, "passage_prompt": None})
+    chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
     own = {"name": name, "retrieval": None, "pairwise": None, "criteria": None, "nuggets": chosen}
     return config.model_copy(update=own), data
 
@@ -54,21 +53,10 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:
     answers: dict[tuple[str, str], Answer] = {}
     for path in paths:
-        for answer in _answers(path):
+        for _, answer in read_answers(path):
             key = answer.query_id, answer.agent
             if key in answers:
                 raise InputError(f"{path}: {answer.agent!r} has answered query {answer.query_id!r} before")
             if answer.query_id in banks:
                 answers[key] = answer
     return Dataset({query_id: Query(query_id, bank.query) for query_id, bank in banks.items()}, answers=answers)
-
-
-def _answers(path: Path) -> list[Answer]:
-    if table_format(path) == "jsonl" and _is_trec(next(read_rows(path))):
-        return read_trec_answers([path])
-    rows = read_rows(path, ("qid", "agent", "answer"), ALIASES)
-    return [Answer(row.identifier("qid"), row.identifier("agent"), row.text("answer")) for row in rows]
-
-
-def _is_trec(row: Row) -> bool:
-    return "references" in row.values and isinstance(row.values.get("answer"), list)

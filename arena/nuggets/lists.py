@@ -18,7 +18,7 @@ from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
 
 def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
     """The names of the prompts that the configuration asks for."""
-    named = {Task.ASSIGNMENT: section.assign.prompt_name}
+    named = section.assign.prompts()
     if section.create is not None:
         named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
     return named
@@ -41,7 +41,8 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
 def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dict[str, Any]:
     """What of the section goes into the store: prompts by name and version, a bank by its content."""
     settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
-    settings["assign"]["prompt"] = prompts[Task.ASSIGNMENT]
+    settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)
+    settings["assign"]["passage_prompt"] = prompts.get(Task.PASSAGE_ASSIGNMENT)
     if section.create is not None:
         settings["create"] |= {"prompt": prompts[Task.NUGGETS], "importance_prompt": prompts[Task.IMPORTANCE]}
     if section.bank is not None:

@@ -40,7 +40,7 @@ def walk_nuggets(
                 (want, free.get(ident or "") or _result(want, prompt, known, stages.most))
                 for want, ident, prompt, known in count(ready)
             ]
-            ready = [further for want, result in results for further in stages.take(want, result).ready]
+            ready = [further for want, result in results for further in stages.released(want, result).ready]
 
 
 def _result(want: Wanted, prompt: Prompt | None, known: Result | None, most: int) -> Result:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena.config import NuggetsSection
+from arena.nuggets.documents import depth_of, recalled, retrieved_documents
 from arena.nuggets.lists import first_of, importances_of, listed, listed_nuggets, settled_bank, to_be_asked
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
@@ -26,12 +27,19 @@ class NuggetResults:
     Attributes:
         banks: by query, of the queries whose nuggets are settled, in the order of the data.
         without: why each other query has none, by query.
-        assignments: of every answer to a query with a bank; a label that failed or is not there yet is ``None``.
+        assignments: of every answer to a query with a bank, where answers are held against nuggets; a label that failed
+            or is not there yet is ``None``.
+        passages: likewise, by query and document, where documents are.
+        retrieved: what each agent's documents state together, see ``documents.recalled``.
+        depth: how many of them count.
     """
 
     banks: Mapping[str, NuggetBank]
     without: Mapping[str, str]
     assignments: Sequence[Assignment]
+    passages: Mapping[tuple[str, str], Assignment]
+    retrieved: Sequence[Assignment]
+    depth: int
 
     @property
     def finished(self) -> bool:
@@ -73,16 +81,34 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
             without[query.query_id] = why
         else:
             banks[query.query_id] = _bank(query, *own, section)
-    said = _labels_by_answer(store.outcomes(tournament, Task.ASSIGNMENT))
-    assignments = []
-    for (query_id, agent), answer in data.answers.items():
+    answers = {key: answer.text for key, answer in data.answers.items()} if "answers" in section.assign.to else {}
+    passages = {}
+    if "documents" in section.assign.to:
+        held = retrieved_documents(data, section.assign).items()
+        texts = {(query_id, doc_id): data.documents[doc_id].text for query_id, own in held for doc_id in own}
+        passages = _assignments(texts, banks, store.outcomes(tournament, Task.PASSAGE_ASSIGNMENT))
+    return NuggetResults(
+        banks,
+        without,
+        list(_assignments(answers, banks, store.outcomes(tournament, Task.ASSIGNMENT)).values()),
+        passages,
+        recalled(data, section.assign, banks, passages) if passages else [],
+        depth_of(section.assign),
+    )
+
+
+def _assignments(
+    texts: Mapping[tuple[str, str], str], banks: Mapping[str, NuggetBank], outcomes: Outcomes
+) -> dict[tuple[str, str], Assignment]:
+    """What each text states, by query and the name of agent or document; of the queries with a bank."""
+    said, found = _labels_by_text(outcomes), {}
+    for (query_id, name), text in texts.items():
         if query_id in banks:
-            nuggets = banks[query_id].nuggets
-            labels_of = said.get((query_id, agent), {})
-            given = tuple(labels_of.get(place) for place in range(1, len(nuggets) + 1))
-            words, query_text = count_words(answer.text), banks[query_id].query
-            assignments.append(Assignment(query_id, agent, nuggets, given, words, answer.text, query_text))
-    return NuggetResults(banks, without, assignments)
+            bank, own = banks[query_id], said.get((query_id, name), {})
+            labels = tuple(own.get(place) for place in range(1, len(bank.nuggets) + 1))
+            words = count_words(text)
+            found[query_id, name] = Assignment(query_id, name, bank.nuggets, labels, words, text, bank.query)
+    return found
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
@@ -97,6 +123,16 @@ def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dic
         texts = _texts(turns.of(query.query_id), section)
         banks.append(NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, [None] * len(texts))))
     return banks, without
+
+
+def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
+    """By query, what its turns left out since it repeats another nugget of the same list."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    if nuggets_section(store.settings(tournament)).create is not None:
+        for want, result in store.outcomes(tournament, Task.NUGGETS):
+            if isinstance(result, Judgment) and result.reason:
+                found[want.query_id].append(result.reason)
+    return dict(found)
 
 
 def nuggets_of_game(assignments: Iterable[Assignment], query_id: str, agent_a: str, agent_b: str) -> list[GameNugget]:
@@ -172,8 +208,8 @@ def _bank(query: Query, turns: Outcomes, labels: Outcomes, section: NuggetsSecti
     return settled_bank(query.query_id, query.text, _texts(turns, section), importances_of(said), section)
 
 
-def _labels_by_answer(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
-    """By query and agent, the label of each nugget by its place, counted from 1."""
+def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
+    """By query and agent or document, the label of each nugget by its place, counted from 1."""
     found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
     for want, result in outcomes:
         if isinstance(result, Judgment):

@@ -9,28 +9,17 @@ from dataclasses import dataclass, field
 
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
+from arena.nuggets.documents import retrieved_documents
 from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
+from arena.runtime.releases import Release
 from arena.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
+from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
 from judges.prompts import PromptTemplate
 from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.creation import BATCH, windows
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What one settled want leads to.
-
-    Attributes:
-        wanted: wants that are known to be needed now.
-        ready: those, of all that are needed, whose prompts can be rendered now.
-    """
-
-    wanted: Sequence[Wanted] = ()
-    ready: Sequence[Wanted] = ()
 
 
 @dataclass(slots=True)
@@ -45,7 +34,7 @@ class _Growing:
 
 
 class NuggetStages:
-    """Turn by turn a list of nuggets, then their importance in tens, then every answer against them in tens.
+    """Turn by turn a list of nuggets, then their importance in tens, then answers and documents against them in tens.
 
     A want that fails ends its query: nuggets of half the documents, or without their importance, are not what was asked
     for. A bank that is given takes the place of the turns: its nuggets are judgments that need no call.
@@ -65,18 +54,32 @@ class NuggetStages:
         banks: Mapping[str, NuggetBank] | None = None,
     ) -> None:
         self._section, self._data, self._templates, self._banks = section, data, templates, banks
-        self._agents = answering(data)
+        self._held = self._held_against_nuggets()
         self._check_grades()
         self._queries: dict[str, _Growing] = {}
 
+    def _held_against_nuggets(self) -> dict[Task, Mapping[str, Sequence[str]]]:
+        """By task and query the agents whose answers, and the documents that, are held against the query's nuggets."""
+        assign, held = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
+        if "answers" in assign.to:
+            held[Task.ASSIGNMENT] = answering(self._data)
+        if "documents" in assign.to:
+            held[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self._data, assign)
+        return held
+
     def _check_grades(self) -> None:
-        template = self._templates[Task.ASSIGNMENT]
-        (words,) = template.reply.choices.values()
-        if len(set(words.values())) != self._section.assign.grades:
-            raise ConfigError(
-                f"nuggets.assign.grades: {self._section.assign.grades}, but the prompt {template.name!r} has "
-                f"{len(set(words.values()))}"
-            )
+        for task in self._held:
+            template = self._templates[task]
+            (words,) = template.reply.choices.values()
+            if len(set(words.values())) != self._section.assign.grades:
+                raise ConfigError(
+                    f"nuggets.assign.grades: {self._section.assign.grades}, but the prompt {template.name!r} has "
+                    f"{len(set(words.values()))}"
+                )
+
+    def tasks(self) -> list[Task]:
+        """In the order they are done."""
+        return [Task.NUGGETS, Task.IMPORTANCE, *self._held]
 
     @property
     def reads_documents(self) -> bool:
@@ -93,18 +96,16 @@ class NuggetStages:
         """Nuggets that a list has at most."""
         return 0 if self._section.create is None else self._section.create.most
 
-    def has_begun(self, query_id: str) -> bool:
-        """Whether ``begin`` was called for a query."""
-        return query_id in self._queries
-
     def begin(self, query_id: str, ranked: Sequence[str], labels: Mapping[str, int]) -> Release:
-        """Begin with a query.
+        """Begin with a query, unless it has begun.
 
         Args:
             query_id: the query.
             ranked: its documents, best first; where banks are given, none is read.
             labels: relevance of documents; those that failed have none and are not read.
         """
+        if query_id in self._queries:
+            return Release()
         if self._banks is not None:
             read: Sequence[Sequence[str]] = [()] if query_id in self._banks else []
         else:
@@ -115,9 +116,13 @@ class NuggetStages:
         turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in range(1, len(read) + 1)]
         return Release(turns, turns[:1])
 
-    def take(self, want: Wanted, result: Result) -> Release:
-        """Take what became of a want; a failure leads to nothing more."""
-        if not isinstance(result, Judgment) or want.task is Task.ASSIGNMENT:
+    def releases(self, task: Task) -> bool:
+        """Whether a settled want of the task may release others."""
+        return task in {Task.NUGGETS, Task.IMPORTANCE}
+
+    def released(self, want: Wanted, result: Result) -> Release:
+        """What can be asked for now that a want is settled; a failure leads to nothing more."""
+        if not isinstance(result, Judgment) or not self.releases(want.task):
             return Release()
         growing, said = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
@@ -128,8 +133,9 @@ class NuggetStages:
         labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
         growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
         wants = [
-            self._want(Task.ASSIGNMENT, want.query_id, agent, span)
-            for agent in self._agents.get(want.query_id, ())
+            self._want(task, want.query_id, name, span)
+            for task, held in self._held.items()
+            for name in held.get(want.query_id, ())
             for span in spans(len(growing.nuggets), self._section.assign.batch)
         ]
         return Release(wants, wants)
@@ -164,11 +170,15 @@ class NuggetStages:
             return creation_prompt(template, query, window, growing.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
             return importance_prompt(template, query, part(growing.texts, want.item))
-        answer = self._data.answers[want.query_id, want.item]
-        return assignment_prompt(template, query, answer, part(growing.nuggets, want.other))
+        nuggets = part(growing.nuggets, want.other)
+        if want.task is Task.PASSAGE_ASSIGNMENT:
+            return passage_assignment_prompt(template, query, self._data.documents[want.item], nuggets)
+        return assignment_prompt(template, query, self._data.answers[want.query_id, want.item], nuggets)
 
     def without_call(self, want: Wanted) -> str | None:
         """The id of the judgment of what a given bank says, and of an empty answer, which states nothing."""
+        if want.task is Task.PASSAGE_ASSIGNMENT:
+            return None
         if want.task is Task.ASSIGNMENT:
             empty = not self._data.answers[want.query_id, want.item].text.strip()
             return _empty_answer_id(span_length(want.other)) if empty else None
@@ -187,7 +197,10 @@ class NuggetStages:
             for so_far in ((), ("a fact",)):
                 creation_prompt(self._templates[Task.NUGGETS], query, documents, so_far, create.most)
             importance_prompt(self._templates[Task.IMPORTANCE], query, ["a fact"])
-        assignment_prompt(self._templates[Task.ASSIGNMENT], query, answer, ["a fact"])
+        if (template := self._templates.get(Task.ASSIGNMENT)) is not None:
+            assignment_prompt(template, query, answer, ["a fact"])
+        if (template := self._templates.get(Task.PASSAGE_ASSIGNMENT)) is not None:
+            passage_assignment_prompt(template, query, next(iter(self._data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
         """The judgments that need no call, as the store keeps them."""

@@ -109,6 +109,7 @@ class Ledger:
     def __init__(self, progress: Progress, settled: Callable[[Wanted, Result], None]) -> None:
         self.stages: dict[Task, StageSummary] = {}
         self._progress = progress
+        self._expected: dict[Task, int] = {}
         self._settled = settled
         self._waiting: dict[str, list[Wanted]] = {}
         self._recent: OrderedDict[str, Result] = OrderedDict()
@@ -116,16 +117,15 @@ class Ledger:
     def begin(self, task: Task, shown: int) -> None:
         """A stage begins; its wants are added as they become known, ``shown`` of them are expected."""
         self.stages[task] = StageSummary(0)
+        self._expected[task] = shown
         self._progress.begin(task, shown)
 
     def want(self, task: Task, number: int) -> None:
-        """So many wants more."""
+        """So many wants more, maybe more than were expected."""
         self.stages[task].wanted += number
-
-    def add(self, task: Task, number: int) -> None:
-        """So many wants more that nobody expected."""
-        self.want(task, number)
-        self._progress.more(task, number)
+        if (more := self.stages[task].wanted - self._expected[task]) > 0:
+            self._expected[task] += more
+            self._progress.more(task, more)
 
     def count(self, want: Wanted, kind: Kind, result: Result, cost_usd: float | None = None) -> None:
         """A want is settled."""

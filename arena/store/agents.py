@@ -97,10 +97,13 @@ class AgentReplies:
         with self._store._write() as connection:
             known = _outcomes(connection, asked)
             wanted = [each for each in asked if to_be_asked(known.get(each))]
-            held = runners.held(connection, runner, [each.reply_id for each in wanted])
-            free = [each for each in wanted if each.reply_id not in held]
-            runners.lease(connection, runner, [each.reply_id for each in free])
-            return free, [each for each in wanted if each.reply_id in held]
+            mine = runners.lease(connection, runner, sorted(each.reply_id for each in wanted))
+            held = [each for each in wanted if each.reply_id not in mine]
+            # Another runner may have saved one between the look and the lease, and given it back with that.
+            known = _outcomes(connection, wanted)
+            free = [each for each in wanted if each.reply_id in mine and to_be_asked(known.get(each))]
+            runners.release(connection, sorted(mine - {each.reply_id for each in free}))
+            return free, held
 
     def save(self, replies: Sequence[tuple[Asked, Reply]]) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more."""

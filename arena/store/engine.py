@@ -1,4 +1,4 @@
-"""Opening the database behind a store."""
+"""Opening the database behind a store: a file of SQLite, or a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import os
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import URL, Connection, Engine, event
+from sqlalchemy import URL, Connection, Engine, event, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError
 from sqlmodel import create_engine
 
+from arena.store.problems import told
 from judges.errors import InputError
 
 _PATIENCE_S = 30.0
 """How long a locked store is waited for."""
 _PAUSE_S = 0.05
 _TRIES = int(_PATIENCE_S / _PAUSE_S)
+_LOCK: Final = 0x7261676172656E61
+"""The advisory lock by which PostgreSQL's writers keep out of each other's way: "ragarena" in ASCII."""
 
 
 def sqlite_path(location: str) -> Path | None:
@@ -26,11 +30,39 @@ def sqlite_path(location: str) -> Path | None:
     return None if "://" in location else Path(location)
 
 
+def missing(location: str) -> bool:
+    """Whether there is nothing yet: no file, or a database without tables. A run would make a store of it.
+
+    Raises:
+        InputError: the location is none of a store.
+        StoreError: the database does not answer.
+    """
+    path = sqlite_path(location)
+    if path is not None:
+        return not path.is_file()
+    engine = open_engine(location)
+    try:
+        with told(shown(location)), engine.connect() as connection:
+            return not inspect(connection).get_table_names()
+    finally:
+        engine.dispose()
+
+
+def shown(location: str) -> str:
+    """The location as it may be printed, without the password of a database."""
+    if sqlite_path(location) is not None:
+        return location
+    try:
+        return make_url(location).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return location.partition("://")[0] + "://..."
+
+
 def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
     """The engine for a path or URL; nothing is read or written yet.
 
     Args:
-        location: a path, or a database URL.
+        location: a path, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
         write_ahead: turn the file to write-ahead logging, for good: readers never wait, and a killed process loses no
             committed transaction.
 
@@ -38,8 +70,51 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         InputError: the location names no folder that exists, or a kind of database that is not supported.
     """
     path = sqlite_path(location)
-    if path is None:
-        raise InputError(f"{location}: only SQLite stores are supported: give a path or sqlite:///PATH")
+    return _postgres(location) if path is None else _sqlite(location, path, write_ahead=write_ahead)
+
+
+def writing(engine: Engine) -> Engine:
+    """The engine for transactions that write: each sees what others have just written."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(writes=True)
+    return engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def wait_for_others(connection: Connection, *, alone: bool) -> None:
+    """Wait until a transaction may write: alone, or beside others that touch other rows.
+
+    SQLite has one writer at a time anyway. On PostgreSQL whoever changes what others build on writes alone: two runners
+    that begin the same tournament would each make it.
+    """
+    if connection.dialect.name != "sqlite":
+        kind = "" if alone else "_shared"
+        connection.execute(text(f"SELECT pg_advisory_xact_lock{kind}(:lock)"), {"lock": _LOCK})
+
+
+def _postgres(location: str) -> Engine:
+    try:
+        url = make_url(location)
+    except (ArgumentError, ValueError) as error:
+        raise InputError(f"{shown(location)}: not the address of a database") from error
+    if url.drivername not in {"postgresql", "postgresql+psycopg"}:
+        raise InputError(
+            f"{shown(location)}: only SQLite and PostgreSQL stores are supported: give a path or postgresql://..."
+        )
+    try:
+        import psycopg  # noqa: F401 - SQLAlchemy would import it, with an error that does not say what to do
+    except ImportError as error:
+        raise InputError(
+            f"{shown(location)}: PostgreSQL needs a driver: install the extra 'postgres' (ragarena[postgres])"
+        ) from error
+    # A reader of several tables sees all of them at one moment.
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="REPEATABLE READ",
+        connect_args={"connect_timeout": int(_PATIENCE_S)},
+    )
+
+
+def _sqlite(location: str, path: Path, *, write_ahead: bool) -> Engine:
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
     # A path is not pasted into a URL as it is, where a question mark begins its options.

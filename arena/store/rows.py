@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlmodel import Field, SQLModel
+from sqlalchemy import Connection
+from sqlmodel import Field, SQLModel, select
 
+from judges.errors import InputError
 from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 Result = Judgment | JudgeFailure
+
+_UNKNOWN_USAGE = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,18 @@ def table(row: type[SQLModel]) -> Any:
     return row.__table__  # type: ignore[attr-defined]
 
 
+def tournament_number(connection: Connection, name: str) -> int:
+    """The key of a tournament's rows.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    number = connection.execute(select(TournamentRow.tournament_id).where(TournamentRow.name == name)).scalar()
+    if number is None:
+        raise InputError(f"no tournament named {name!r} in this store")
+    return int(number)
+
+
 def encoded(value: Mapping[str, Any]) -> str:
     """A mapping as JSON, the same bytes for equal mappings."""
     return json.dumps(dict(value), sort_keys=True, ensure_ascii=True)
@@ -224,19 +241,23 @@ def _plain(outcome: Any) -> Any:
     return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
 
 
-def result_of(row: Any) -> Result:
-    """The judgment or failure of a row."""
-    used = (
-        row.model,
-        Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens),
-        row.calls,
-        row.latency_s,
-        row.cost_usd,
-        tuple(json.loads(row.rejected)),
-    )
-    if row.outcome is None:
-        return JudgeFailure(row.judgment_id, row.cause, row.reason, row.reply, *used)
-    outcome = json.loads(row.outcome)
-    if isinstance(outcome, list):
-        outcome = tuple(outcome)
-    return Judgment(row.judgment_id, outcome, row.reason, row.reply or "", *used)
+def result_of(columns: Iterable[Any]) -> Result:
+    """The judgment or failure of a row, its columns in the table's order."""
+    judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd = columns
+    usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
+    used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
+    if outcome is None:
+        return JudgeFailure(judgment_id, cause, reason, reply, *used)
+    return Judgment(judgment_id, _read_outcome(outcome), reason, reply or "", *used)
+
+
+def _read_outcome(text: str) -> Any:
+    if text[:1] == "{":
+        return json.loads(text)
+    return tuple(json.loads(text)) if text[:1] == "[" else _read_choice(text)
+
+
+@lru_cache(maxsize=1024)
+def _read_choice(text: str) -> Any:
+    """A label, verdict or grade: one of a few, and read by the hundred thousand."""
+    return json.loads(text)

@@ -42,7 +42,7 @@ class Runner:
 def beat(connection: Connection, runner: Runner) -> None:
     """Say that the runner is there; what dead ones were about to ask is free again."""
     runners, leases = table(RunnerRow), table(LeaseRow)
-    now = time.time()
+    now = _now(connection)
     there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=now)
     if not connection.execute(there).rowcount:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": now}
@@ -68,20 +68,31 @@ def held(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) ->
     return set(connection.execute(taken, {"asked": list(judgment_ids)}).scalars())
 
 
-def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> None:
-    """Take these judgments, which nobody else holds, for the runner."""
-    if judgment_ids:
-        statement = (
-            "INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"
-        )
-        rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
-        connection.execute(text(statement), rows)
+def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
+    """Take these judgments for the runner, but for those that somebody else holds; returns what it then has."""
+    if not judgment_ids:
+        return set()
+    statement = "INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"
+    rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
+    connection.execute(text(statement), rows)
+    leases = table(LeaseRow)
+    asked = leases.c.judgment_id.in_(bindparam("asked", expanding=True))
+    mine = select(leases.c.judgment_id).where(asked, leases.c.runner_id == runner.runner_id)
+    return set(connection.execute(mine, {"asked": list(judgment_ids)}).scalars())
 
 
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """Nobody is about to ask for these judgments any more."""
-    statement = delete(LeaseRow).where(table(LeaseRow).c.judgment_id == bindparam("done"))
-    connection.execute(statement, [{"done": ident} for ident in judgment_ids])
+    if judgment_ids:
+        statement = delete(LeaseRow).where(table(LeaseRow).c.judgment_id == bindparam("done"))
+        connection.execute(statement, [{"done": ident} for ident in judgment_ids])
+
+
+def _now(connection: Connection) -> float:
+    """Seconds since 1970 by the clock that all runners share: this machine's, or the server's."""
+    if connection.dialect.name == "sqlite":
+        return time.time()
+    return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
 def _alive(row: Any, here: Runner, now: float) -> bool:

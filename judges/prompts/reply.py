@@ -25,6 +25,7 @@ _SPEAKING = (Task.EXTRACTION, Task.ANSWERING)
 _LABELLING: Mapping[Task, tuple[set[str], set[str]]] = {
     Task.IMPORTANCE: ({"vital", "okay"}, set()),
     Task.ASSIGNMENT: ({"support", "not_support"}, {"partial_support"}),
+    Task.PASSAGE_ASSIGNMENT: ({"support", "not_support"}, {"partial_support"}),
 }
 """Tasks whose replies are lists of labels: those that a prompt must have, and those that it may have."""
 

@@ -44,8 +44,8 @@ class LexicalProvider:
       needs k / (m - 1) of ``FULL_SHARE``. A passage and items of a test bank: likewise, the item in place of the query.
     - Two answers: the better ``AnswerScores.overall``, a tie within ``TIE_MARGIN``. Each answer is scored by itself
       against the documents shown, which all count alike.
-    - Items and an answer, one label for each: share of the item's words in the answer (``item_share``). Of m labels,
-      from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
+    - Items and an answer or document, one label for each: share of the item's words in it (``item_share``). Of m
+      labels, from "not at all" to "wholly", the k-th above the lowest needs k / (m - 1) of ``FULL_ITEM``.
     - Queries about a passage: its own sentences by templates (``template_questions``). Whether a passage answers a
       query: if it has ``FULL_ITEM`` of the query's words.
     - One answer on criteria: ``relevance`` is the query's share, ``completeness`` recall, ``accuracy`` and
@@ -98,13 +98,13 @@ def _answerable(inputs: Inputs, contract: ReplyContract) -> str:
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
-    """One label per item, by the item's words in the answer; the contract lists labels from the highest down."""
-    if len(inputs.answers) != 1:
-        raise RejectedError("bad_request", "the lexical judge labels items by an answer, and there is none")
+    """One label per item, by its words in the answer or document; the contract lists labels from the highest down."""
+    texts = [answer.text for answer in inputs.answers] or [entry.document.text for entry in inputs.documents]
+    if len(texts) != 1:
+        raise RejectedError("bad_request", "the lexical judge labels items by one answer or document")
     ((name, words),) = contract.choices.items()
     scale = word_per_value(words)[::-1]
-    (answer,) = inputs.answers
-    shares = [min(1.0, item_share(item, answer.text) / FULL_ITEM) for item in inputs.items]
+    shares = [min(1.0, item_share(item, texts[0]) / FULL_ITEM) for item in inputs.items]
     return json.dumps({name: [scale[int(share * (len(scale) - 1))] for share in shares]})
 
 

@@ -7,6 +7,7 @@ by words finds easier than what people ask. Good for trying a set-up; a test set
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
@@ -17,14 +18,28 @@ _THING = re.compile(
 _PURPOSE = re.compile(r"^To (?P<purpose>[a-z][\w' -]{5,80}), ")
 _CAUSE = re.compile(r"^(?P<fact>[\w', -]{5,80}? (?:is|are|has|have|can|must|was|were) [\w', -]{3,60}?),? because ")
 _HEADING = re.compile(r"^(?P<heading>[A-Z][\w'&/ -]{2,60})$")
+_PAIR = re.compile(r"(?=\b([^\W\d_]{5,} [^\W\d_]{5,})\b)")
+_NOT_LETTERS = re.compile(r"[\W_]+")
 _POINTING = frozenset("if when this that these those it they there here he she we you i what which who how".split())  # noqa: SIM905
 _BEGINNING = frozenset("a all an any both each every few fewer in many more most no on one only some the with".split())  # noqa: SIM905
 
 
 def template_questions(text: str, most: int) -> list[str]:
     """At most so many questions, spread over the text; none where no template fits."""
-    found = list({question.casefold(): question for question in _questions(text)}.values())
-    return _spread(found, most)
+    found = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
+    if len(found) >= most:
+        return _spread(list(found.values()), most)
+    for phrase in _phrases(text):
+        found.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
+    return list(found.values())[:most]
+
+
+def _phrases(text: str) -> Iterator[str]:
+    """Pairs of long words that stand together more than once, the most frequent ones first."""
+    counts = Counter(match[1].lower() for match in _PAIR.finditer(text))
+    for phrase, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        if count > 1:
+            yield phrase
 
 
 def _questions(text: str) -> Iterator[str]:

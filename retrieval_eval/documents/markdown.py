@@ -11,6 +11,9 @@ from retrieval_eval.documents.types import Part
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
 
+_DEEPEST = 200
+"""Levels of quotes and lists that are read; the preset's 20 would lose text of long outlines without a word."""
+
 
 def markdown_parts(text: str) -> tuple[str, tuple[Part, ...]]:
     """The title and the parts; a list, a table or a block of code is one paragraph."""
@@ -21,7 +24,7 @@ def _blocks(text: str) -> Iterator[Block]:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
-    for node in SyntaxTreeNode(MarkdownIt("commonmark").enable("table").parse(text)).children:
+    for node in SyntaxTreeNode(MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").parse(text)).children:
         plain = "\n".join(line for line in _lines(node) if line)
         if plain:
             yield Block(int(node.tag[1]) if node.type == "heading" else 0, plain)

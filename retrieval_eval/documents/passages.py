@@ -116,7 +116,7 @@ def _document(document: SourceDocument, place: str, text: str, parts: Sequence[P
 
 
 class _Whole:
-    """A document as one text that remembers which part each place is of."""
+    """A document as one text that remembers which part each place is of; a heading is of the paragraph behind it."""
 
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
         self._document = document
@@ -126,8 +126,8 @@ class _Whole:
         at = 0
         for part in document.parts:
             self._starts.append(at)
-            headed = with_headings and part.heading
-            for paragraph in (part.heading, *part.paragraphs) if headed else part.paragraphs:
+            heading = f"{part.heading}{_BETWEEN}" if with_headings and part.heading else ""
+            for paragraph in (heading + part.paragraphs[0], *part.paragraphs[1:]):
                 self.paragraphs.append((part, (at, at + len(paragraph))))
                 pieces.append(paragraph)
                 at += len(paragraph) + len(_BETWEEN)

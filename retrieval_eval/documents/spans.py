@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
 """Characters of a text, from the first to behind the last."""
 
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"\S{1,100}")
 _CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W{_CJK}]{{1,8}}|[^\w\s]")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
@@ -17,7 +18,7 @@ _SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f][\"'\u201d\u2019)\\]]*$")
 
 
 def words(text: str) -> list[Span]:
-    """Whatever stands between white space."""
+    """Whatever stands between white space; of what is no word by its length, a hundred characters at a time."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
@@ -46,11 +47,15 @@ def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterat
 
 
 def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap: int) -> int:
-    """Number of the span's last unit: the rest, or the last place to cut that leaves at most ``most``."""
+    """Number of the span's last unit: the rest, or the last place to cut that leaves at most ``most``.
+
+    Best between paragraphs, else behind a sentence, else between words.
+    """
     full = first + most - 1
     if full >= len(units) - 1:
         return len(units) - 1
     window = range(full, first + overlap - 1, -1)
     between = (place for place in window if _PARAGRAPH.search(text, units[place][1], units[place + 1][0]))
     behind = (place for place in window if _SENTENCE_END.search(text, *units[place]))
-    return next(between, next(behind, full))
+    apart = (place for place in window if units[place][1] < units[place + 1][0])
+    return next(chain(between, behind, apart), full)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
@@ -18,6 +18,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 TRUE_WORDS = frozenset({"true", "yes", "correct"})
 FALSE_WORDS = frozenset({"false", "no", "incorrect", "wrong"})
+
+SECRET_TEXT = "(secret)"  # noqa: S105 - what is shown and kept in place of a secret item's text
 
 _HASHED_ID = re.compile(r"(?:.*/)?[0-9a-f]{32}", re.DOTALL)
 
@@ -64,6 +66,11 @@ class Item:
         if not self.item_id:
             object.__setattr__(self, "item_id", item_id_of(self.query_id, self.text, self.facet_id))
         _require_fitting_answers(self)
+
+    @property
+    def open_text(self) -> str:
+        """The text where anybody may look."""
+        return SECRET_TEXT if self.secret else self.text
 
 
 def item_id_of(query_id: str, text: str, facet_id: str | None = None) -> str:
@@ -142,16 +149,23 @@ class Bank:
     def edited(self, item_id: str, text: str) -> Bank:
         """The next version with a new text in the item's place. The old item stays, retired, with its grades.
 
+        A text that a retired item has brings that item back in its own place.
+
         Raises:
             KeyError: no item has this id.
             ValueError: the new text is empty or that of another item.
         """
         old = self.by_id[item_id]
         new = replace(old, text=text, item_id="", replaces=item_id)
-        places: Iterable[tuple[Item, ...]] = (
-            (replace(item, retired=True), new) if item is old else (item,) for item in self.items
-        )
-        return Bank(tuple(item for place in places for item in place), self.queries)
+        there = self.by_id.get(new.item_id)
+        if there is not None and not there.retired:
+            raise ValueError("another item of the query has this text")
+        gone = replace(old, retired=True)
+        placed: dict[str, tuple[Item, ...]] = {item_id: (gone, new)}
+        if there is not None:
+            placed = {item_id: (gone,), there.item_id: (replace(new, replaces=there.replaces),)}
+        items = (own for item in self.items for own in placed.get(item.item_id, (item,)))
+        return Bank(tuple(items), self.queries)
 
 
 @dataclass(frozen=True, slots=True)

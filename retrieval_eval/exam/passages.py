@@ -1,23 +1,24 @@
-"""Responses cut into paragraph-sized passages whose ids lead back to the response (000, 4.2; 001, section 6)."""
+"""Responses and documents cut into paragraph-sized passages whose ids lead back (000, 4.2; 001, section 6)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from judges.types import Answer
-from retrieval_eval.documents.spans import cut, words
+from judges.types import Answer, Document
+from retrieval_eval.documents.spans import Span, cut, words
 
 MOST_WORDS = 400
+
+_PIECE = re.compile(r"(.*)#(\d+)of(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a response: ``text`` is ``answer.text[start:end]``."""
+    """A piece of a text: ``text`` is ``whole[start:end]``."""
 
     passage_id: str
-    query_id: str
-    agent: str
     text: str
     start: int
     end: int
@@ -32,11 +33,39 @@ def passages_of(answer: Answer, *, most_words: int = MOST_WORDS) -> tuple[Passag
     Raises:
         ValueError: ``most_words`` is less than 1.
     """
-    names = answer.query_id, answer.agent
+    spans = _spans(answer.text, most_words)
+    first_id = passage_id_of(answer.query_id, answer.agent, 1)
     return tuple(
-        Passage(passage_id_of(*names, number), *names, answer.text[start:end], start, end)
-        for number, (start, end) in enumerate(cut(answer.text, words(answer.text), most_words), start=1)
+        Passage(f"{first_id[:-1]}{number}", answer.text[start:end], start, end)
+        for number, (start, end) in enumerate(spans, start=1)
     )
+
+
+def passages_of_document(document: Document, *, most_words: int = MOST_WORDS) -> tuple[Passage, ...]:
+    """Cut a document likewise. One that needs no cut keeps its id, and is the rule.
+
+    Raises:
+        ValueError: ``most_words`` is less than 1.
+    """
+    spans = _spans(document.text, most_words)
+    return tuple(
+        Passage(piece_id_of(document.doc_id, number, len(spans)), document.text[start:end], start, end)
+        for number, (start, end) in enumerate(spans, start=1)
+    )
+
+
+def piece_id_of(doc_id: str, number: int, pieces: int) -> str:
+    """``doc_id#2of5``, or ``doc_id`` where it is whole and does not end like that itself, so that no two collide."""
+    return doc_id if pieces == 1 and not _PIECE.fullmatch(doc_id) else f"{doc_id}#{number}of{pieces}"
+
+
+def document_of(passage_id: str) -> tuple[str, int]:
+    """The doc_id that a passage's id leads back to, and into how many passages the document was cut.
+
+    Every other id is that of a whole document.
+    """
+    piece = _PIECE.fullmatch(passage_id)
+    return (piece[1], int(piece[3])) if piece else (passage_id, 1)
 
 
 def passage_id_of(query_id: str, agent: str, number: int) -> str:
@@ -52,3 +81,8 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
         return None
     origin = unquote(query_id), unquote(agent), int(number)
     return origin if passage_id_of(*origin) == passage_id else None
+
+
+def _spans(text: str, most_words: int) -> list[Span]:
+    """Where the passages of a text start and end."""
+    return list(cut(text, words(text), most_words))

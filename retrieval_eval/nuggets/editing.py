@@ -61,6 +61,7 @@ def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
     old = {nugget.text.strip(): nugget for nugget in before.nuggets}
     origins = [_origin(nugget, old) for nugget in after.nuggets]
     parts = Counter(origin[0] for origin in origins if len(origin) == 1)
+    parts.subtract(Counter(nugget.text.strip() for nugget in before.nuggets))  # a list may hold a text twice
     done = [
         _change(nugget, [old[text] for text in origin], parts)
         for nugget, origin in zip(after.nuggets, origins, strict=True)
@@ -80,15 +81,32 @@ def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> Nugget
         at: when.
 
     Raises:
-        ValueError: see ``changes``.
+        ValueError: see ``changes``; or the old list's history is none.
     """
     done = [change for change in changes(before, after) if change.kind is not Kind.KEPT]
+    moved = is_reordered(before, after)
     nuggets = tuple(replace(nugget, details=_without_origin(nugget.details)) for nugget in after.nuggets)
-    history = [*before.details.get(HISTORY, [])]
-    if done:
-        history.append({"by": by, "at": at, "changes": [_record(change) for change in done]})
+    told = before.details.get(HISTORY, [])
+    if not isinstance(told, list):
+        raise ValueError(f"'{HISTORY}' must be a list of edits")
+    history = [*told]
+    if done or moved:
+        edit = {"by": by, "at": at, "changes": [_record(change) for change in done]}
+        history.append({**edit, "reordered": True} if moved else edit)
     details = {**before.details, **after.details, **({HISTORY: history} if history else {})}
     return NuggetBank(before.query_id, after.query or before.query, nuggets, details)
+
+
+def is_reordered(before: NuggetBank, after: NuggetBank) -> bool:
+    """Whether nuggets stand in another order than those that they were made of.
+
+    Raises:
+        ValueError: see ``changes``.
+    """
+    old = {nugget.text.strip(): nugget for nugget in before.nuggets}
+    texts = list(old)
+    places = [texts.index(origin[0]) for nugget in after.nuggets if (origin := _origin(nugget, old))]
+    return places != sorted(places)
 
 
 def _origin(nugget: Nugget, old: Mapping[str, Nugget]) -> tuple[str, ...]:
@@ -118,7 +136,7 @@ def _kind(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int]) -
         return Kind.ADDED
     if len(made_of) > 1:
         return Kind.MERGED
-    if parts[made_of[0].text.strip()] > 1:
+    if parts[made_of[0].text.strip()] > 0:
         return Kind.SPLIT
     if made_of[0].text.strip() != nugget.text.strip():
         return Kind.REWORDED

@@ -89,6 +89,15 @@ def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> No
     _write(path, (_assignment_record(own) for own in assignments))
 
 
+def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
+    """Write what passages state as nuggetizer does; their runs are document ids.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    _write(path, (_passage_record(own) for own in assignments))
+
+
 class _AssignmentReader:
     """Makes assignments of rows. Runs share their queries' nuggets, so each list of them is made once."""
 
@@ -231,6 +240,13 @@ def _assignment_record(own: Assignment) -> dict[str, Any]:
     answer = {} if own.answer is None else {"answer_text": own.answer}
     record = {"query": own.query, "qid": own.query_id, "nuggets": nuggets, "run_id": own.run}
     return {**record, **answer, "response_length": own.words, **own.details}
+
+
+def _passage_record(own: Assignment) -> dict[str, Any]:
+    record = _assignment_record(own)
+    return {"text": own.query, "qid": own.query_id, "candidate_text": own.answer, "docid": own.run} | {
+        "nuggets": record["nuggets"]
+    }
 
 
 def _write(path: Path | str, records: Iterable[Record]) -> None:

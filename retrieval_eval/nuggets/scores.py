@@ -132,7 +132,7 @@ class ScoreTable:
     def differing_topics(self) -> tuple[str, ...]:
         """Topics whose runs were held against different numbers of nuggets."""
         nuggets = self.counts.sum(axis=-1)
-        differs = self.answered[..., np.newaxis] & (nuggets != nuggets.max(axis=0))
+        differs = self.answered[..., np.newaxis] & (nuggets != nuggets.max(axis=0, initial=0))
         return self._topics_where(differs.any(axis=(0, 2)))
 
     def _topics_where(self, chosen: ArrayLike) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class ScoreTable:
     def _with_missing(self, scores: Floats) -> Floats:
         """Scores with 0 for answers that are missing, but for scores that the topic's nuggets leave undefined."""
         bank = np.zeros((len(self.topics), 3, 4), np.int64)
-        bank[..., 2] = self.counts.sum(axis=-1).max(axis=0)
+        bank[..., 2] = self.counts.sum(axis=-1).max(axis=0, initial=0)
         judged = np.asarray(self.answered.any(axis=0))
         undefined = np.isnan(scores_of_counts(bank)) & judged[:, np.newaxis]
         return np.where(self.answered[..., np.newaxis], scores, np.where(undefined, np.nan, 0.0))

@@ -8,7 +8,7 @@ narrative_id, narrative``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,29 @@ def read_trec_answers(paths: Sequence[Path | str]) -> list[Answer]:
     answers = []
     places: dict[tuple[str, str], str] = {}
     for path in paths:
-        if table_format(path) != "jsonl":
-            raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
-        for row in read_rows(path, ("references", "answer")):
-            answer = _answer(row)
+        for row, answer in trec_answer_rows(path):
             key = (answer.agent, answer.query_id)
             if key in places:
                 raise row.error(f"run {key[0]!r} has its answer to topic {key[1]!r} in {places[key]} already")
             places[key] = row.place
             answers.append(answer)
     return answers
+
+
+def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
+    """The same of one file, each answer with its row; a run may answer a topic twice."""
+    if table_format(path) != "jsonl":
+        raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
+    for row in read_rows(path, ("references", "answer")):
+        yield row, _answer(row)
+
+
+def is_trec_answers(path: Path | str) -> bool:
+    """Whether a file holds answers of the track, by its first line."""
+    if table_format(path) != "jsonl":
+        return False
+    first = next(read_rows(path)).values
+    return "references" in first and isinstance(first.get("answer"), list)
 
 
 def _answer(row: Row) -> Answer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import re
@@ -13,8 +12,9 @@ from typing import Any
 import pytest
 
 from retrieval_eval.nuggets.files import read_assignments, read_banks
+from tests.support.crowd import crowd_judge, sloppy_crowd_judge, stated, write_crowd_data
 from tests.support.llm_server import Call, LLMServer, Reply
-from tests.support.nugget_judge import labels, nugget_judge, shown_nuggets, task_of, user_of
+from tests.support.nugget_judge import nugget_judge, task_of
 from tests.support.tournaments import write_data
 
 FILE = """
@@ -176,40 +176,11 @@ def test_what_cannot_be_done_is_one_line(
     assert "Traceback" not in ended.err
 
 
-def crowd_judge(call: Call) -> Reply:
-    """Makes a nugget of each document's first words, and says what the words of an answer support."""
-    task, user = task_of(call), user_of(call)
-    if task == "relevance":
-        return Reply(json.dumps({"reason": "r", "label": "somewhat relevant"}))
-    if task == "nuggets":
-        documents = re.findall(r"<<<document \w+>>>\n(.*?)\n<<<end", user, re.DOTALL)
-        new = [" ".join(text.split()[:6]) for text in documents]
-        different = {re.sub(r"[\W_]", "", text).casefold(): text for text in [*shown_nuggets(call), *new]}
-        return Reply(json.dumps({"nuggets": list(different.values())[:30]}))
-    if task == "importance":
-        return labels("vital" if len(text) % 2 else "okay" for text in shown_nuggets(call))
-    answer = user.split("<<<answer ")[1].split("<<<end ")[0].casefold()
-    shares = (
-        sum(word in answer for word in text.casefold().split()) / len(text.split()) for text in shown_nuggets(call)
-    )
-    return labels(["not_support", "partial_support", "support"][int(share * 2)] for share in shares)
-
-
 def test_recorded_queries_go_from_documents_to_scores(cli: Any, tmp_path: Path, shared: Path, monkeypatch: Any) -> None:
-    data = shared / "data" / "crowdrag25"
     monkeypatch.chdir(tmp_path)
-    with gzip.open(data / "documents.jsonl.gz", "rt", encoding="utf-8") as file:
-        texts = {row["docid"]: row["text"] for row in map(json.loads, file)}
-    with Path("documents.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["qid", "did", "document", "rank"])
-        for line in (data / "retrieved.run").read_text().splitlines():
-            query_id, _, doc_id, rank, *_ = line.split()
-            writer.writerow([query_id, doc_id, texts[doc_id], rank])
+    write_crowd_data(shared / "data" / "crowdrag25", tmp_path, queries=33)
     with LLMServer(crowd_judge) as server:
         path = configured(tmp_path, server)
-        text = path.read_text().replace("queries.csv", str(data / "queries.tsv"))
-        path.write_text(text.replace("answers.csv", str(data / "answers.jsonl.gz")))
         ended = cli("nuggets", "create", path)
         assert ended.status == 0, ended.err
         ended = cli("nuggets", "assign", path)
@@ -226,3 +197,55 @@ def test_recorded_queries_go_from_documents_to_scores(cli: Any, tmp_path: Path, 
     scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
     assert len(scored) == 6
     assert all(0 < run["a"] < 1 and run["topics"] == 33 for run in scored.values())
+
+
+def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_short_list_is_a_failure(
+    cli: Any, tmp_path: Path, shared: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_crowd_data(shared / "data" / "crowdrag25", tmp_path, queries=6)
+    with Path("answers.csv").open(newline="", encoding="utf-8") as file:
+        answers = {(row["qid"], row["agent"]): row["answer"] for row in csv.DictReader(file)}
+    short = {key for key in answers if key[1] == "human-news"}
+    with LLMServer(sloppy_crowd_judge([answers[key] for key in short])) as server:
+        path = configured(tmp_path, server)
+        assert cli("nuggets", "create", path).status == 0
+        assert cli("nuggets", "assign", path).status == 3
+        spelled = {call.sha256 for call in server.calls if task_of(call) == "assignment"}
+    assert len(spelled) > 2 * len(answers)
+    for own in read_assignments(["assignments.jsonl"]):
+        said = [label and label.value for label in own.labels]
+        right = [stated(nugget.text, own.answer or "") for nugget in own.nuggets]
+        assert said == ([None] * len(right) if (own.query_id, own.run) in short else right)
+    failed = cli("failures", path)
+    assert "must hold exactly 10 labels, not 9" in failed.out
+    assert "somewhat" not in failed.out
+    runs = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
+    assert (runs["human-news"]["v_strict"], runs["human-news"]["coverage"], runs["human-news"]["failed"]) == (
+        None,
+        0,
+        6,
+    )
+    assert all(run["coverage"] == 1 for name, run in runs.items() if name != "human-news")
+    with LLMServer(crowd_judge) as server:
+        mended = configured(tmp_path, server)
+        assert cli("nuggets", "assign", mended, "--retry-failed", "--force").status == 0
+        spans = {
+            len(own.nuggets) // 10 + (len(own.nuggets) % 10 > 0) for own in read_assignments(["assignments.jsonl"])
+        }
+        assert len(server.calls) <= len(short) * max(spans)
+
+
+def test_a_nugget_that_a_reply_repeats_is_left_out_and_said(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    def judge(call: Call) -> Reply:
+        if task_of(call) == "nuggets":
+            return Reply(json.dumps({"nuggets": ["Cats purr", "cats PURR.", "Cats purr loudly"]}))
+        return nugget_judge(call)
+
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path, ["q1"])
+    with LLMServer(judge) as server:
+        made = cli("nuggets", "create", configured(tmp_path, server))
+    assert made.status == 0, made.err
+    assert "- q1: Left out: 'cats PURR.' repeats 'Cats purr'.\n" in made.out
+    assert [own["text"] for own in lines("nuggets.jsonl")[0]["nuggets"]] == ["Cats purr", "Cats purr loudly"]

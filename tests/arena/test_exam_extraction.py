@@ -6,20 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from arena.config import Config
 from arena.plan import plan
 from judges.types import Task
 from tests.support.exams import (
+    ALL,
     LAYERS,
     ORGAN,
-    PASSAGES,
     PIONEERS,
     exam_config,
     graded,
     grades,
     stored,
+    system,
+    user,
     write_bank_csv,
     write_exam,
 )
@@ -29,31 +29,20 @@ from tests.support.tiny_qa import QUESTION, passage
 
 COLUMNS = ("qid", "question", "answers")
 KEYED = (("skin", LAYERS, "epidermis"), ("skin", ORGAN, "yes"), ("rock", PIONEERS, "Elvis Presley|Chuck Berry"))
-ALL = PASSAGES["skin"] * 2 + PASSAGES["rock"]
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY", "sk-dummy")
-
-
-def texts(call: Call) -> tuple[str, str]:
-    system, user = (message["content"] for message in call.body["messages"][:2])
-    return system, user
 
 
 def is_check(call: Call) -> bool:
-    return "yes or no" in texts(call)[0]
+    return "yes or no" in system(call)
 
 
 def examinee(call: Call) -> Reply:
     """Extracts what the tests expect, and takes "the outer one" for the epidermis."""
-    _, user = texts(call)
+    asked = user(call)
     if is_check(call):
-        return Reply("yes" if "the outer one" in user else "no")
-    if LAYERS in user:
-        return Reply("Epidermis." if "epidermis is" in user else "the outer one" if "organ" in user else "no answer")
-    return Reply("unanswerable" if ORGAN in user else "Elvis Presly")
+        return Reply("yes" if "the outer one" in asked else "no")
+    if LAYERS in asked:
+        return Reply("Epidermis." if "epidermis is" in asked else "the outer one" if "organ" in asked else "no answer")
+    return Reply("unanswerable" if ORGAN in asked else "Elvis Presly")
 
 
 def test_answers_are_checked_against_the_key_by_their_words(tmp_path: Path) -> None:
@@ -128,8 +117,7 @@ def test_another_judge_may_check(tmp_path: Path) -> None:
     write_exam(tmp_path, KEYED, COLUMNS)
     with LLMServer(examinee) as server:
         both = {
-            name: {"provider": "openai", "model": name, "base_url": server.openai_url, "api_key_env": "KEY"}
-            for name in ("judge", "checker")
+            name: {"provider": "openai", "model": name, "base_url": server.openai_url} for name in ("judge", "checker")
         }
         section = {"grading": "extraction_llm", "check_judge": "checker"}
         config = exam_config(tmp_path, beside={"judges": both}, **section)

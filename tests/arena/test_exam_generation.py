@@ -11,6 +11,7 @@ import pytest
 
 from arena import tournament
 from arena.exam import run as exam_run
+from arena.exam.edits import save_new_bank
 from arena.plan import plan
 from judges.errors import InputError
 from judges.tables import write_rows
@@ -22,11 +23,6 @@ from tests.support.tournaments import Quiet
 
 WRITTEN = {"per_query": 4}
 ALL = 4 * (PASSAGES["skin"] + PASSAGES["rock"])
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY", "sk-dummy")
 
 
 def is_writing(call: Call) -> bool:
@@ -45,10 +41,10 @@ def test_a_bank_is_written_once_and_says_where_it_comes_from(tmp_path: Path) -> 
     for item in bank.items:
         assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1", "seed": 7}}
     for name in ("bank.jsonl", "bank.yaml", "copy.csv"):
-        exam_run.save_bank(tmp_path / name, bank)
+        save_new_bank(tmp_path / name, bank)
         assert read_bank(tmp_path / name).version == bank.version
     with pytest.raises(InputError, match="exists and may have been edited"):
-        exam_run.save_bank(tmp_path / "bank.jsonl", bank)
+        save_new_bank(tmp_path / "bank.jsonl", bank)
 
 
 def test_subtopics_are_asked_for_one_by_one(tmp_path: Path) -> None:
@@ -111,7 +107,7 @@ def test_grades_by_a_written_bank_are_known_when_it_is_edited_as_a_file(tmp_path
     with LLMServer() as server:
         written = graded(exam_config(tmp_path, server.openai_url, generate=WRITTEN))
         assert written.study.bank is not None
-        exam_run.save_bank(tmp_path / "mine.jsonl", written.study.bank)
+        save_new_bank(tmp_path / "mine.jsonl", written.study.bank)
         lines = (tmp_path / "mine.jsonl").read_text().replace("What is part 1 of", "Which is part 1 of", 1)
         (tmp_path / "mine.jsonl").write_text(lines)
         server.calls.clear()
@@ -170,7 +166,7 @@ def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Pa
 def test_another_judge_may_write(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
-        writer = {"provider": "openai", "model": "gpt-w", "base_url": server.openai_url, "api_key_env": "KEY"}
+        writer = {"provider": "openai", "model": "gpt-w", "base_url": server.openai_url}
         judges = {"writer": writer, "judge": {"provider": "lexical"}}
         config = exam_config(tmp_path, generate={**WRITTEN, "judge": "writer"}, beside={"judges": judges})
         assert graded(config).summary.complete

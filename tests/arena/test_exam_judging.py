@@ -15,6 +15,7 @@ from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.exam.grade_files import read_graded
 from tests.support.exams import (
+    ALL,
     ITEMS,
     LAYERS,
     ORGAN,
@@ -24,24 +25,14 @@ from tests.support.exams import (
     graded,
     grades,
     stored,
+    user,
     write_bank_csv,
     write_exam,
 )
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import Quiet
 
-ALL = PASSAGES["skin"] * 2 + PASSAGES["rock"]
 SECOND_BANK = (*ITEMS, ("rock", "When did it begin?"))
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY", "sk-dummy")
-
-
-def user(call: Call) -> str:
-    text: str = call.body["messages"][1]["content"]
-    return text
 
 
 def rating(grade: dict[str, str]) -> Any:

@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 
 from arena.exam.study import load_study
-from retrieval_eval.exam.label_tables import (
-    binarised_table,
-    graded_table,
-    label_agreement,
-    pair_labels,
-    table_of_counts,
-)
 from retrieval_eval.exam.labels import exam_labels, read_grade_map
-from retrieval_eval.exam.trec_edge import read_labels
+from retrieval_eval.label_agreement import label_agreement
+from retrieval_eval.label_tables import binarised_table, graded_table, table_of_counts
+from retrieval_eval.trec_files import read_qrels
 
 
 @pytest.mark.parametrize(
@@ -39,18 +34,20 @@ def test_kappa_needs_as_many_rows_as_columns() -> None:
 
 
 def test_labels_are_paired_and_the_others_counted() -> None:
-    pairs = pair_labels({"q": {"a": 5, "b": 0, "c": 3}}, {"q": {"a": 2, "b": 0, "x": 1}, "r": {"a": 1}})
-    assert (pairs.predicted, pairs.judged, pairs.only_predicted, pairs.only_judged) == ((5, 0), (2, 0), 1, 2)
-    table = graded_table(pairs)
+    found = label_agreement({"q": {"a": 5, "b": 0, "c": 3}}, {"q": {"a": 2, "b": 0, "x": 1}, "r": {"a": 1}})
+    assert (found.n, found.first_only, found.second_only) == (2, 1, 2)
+    table = graded_table(found)
     assert (table.rows, table.columns, table.counts.tolist()) == (("5", "0"), ("2", "0"), [[1, 0], [0, 1]])
-    binary = binarised_table(pairs, least_predicted=4, least_judged=1)
+    binary = binarised_table(found, least_first=4, least_second=1)
     assert (binary.rows, binary.columns, binary.kappa) == (("5", "0"), ("2", "0"), 1.0)
-    assert label_agreement(pairs).labels == (0, 1, 2, 3, 4, 5)
+    assert found.scale == (0, 1, 2, 3, 4, 5)
 
 
 def test_nothing_in_common_gives_no_coefficient() -> None:
-    found = label_agreement(pair_labels({"q": {"a": 1}}, {"q": {"b": 1}}))
-    assert (found.n, found.kappa, found.alpha) == (0, None, None)
+    found = label_agreement({"q": {"a": 1}}, {"q": {"b": 1}})
+    assert (found.n, found.kappa.value, found.alpha_ordinal.value) == (0, None, None)
+    empty = graded_table(found)
+    assert (empty.rows, empty.counts.size, empty.kappa) == ((), 0, None)
 
 
 def test_recorded_grades_give_the_authors_labels_and_kappa(shared: Path) -> None:
@@ -58,7 +55,7 @@ def test_recorded_grades_give_the_authors_labels_and_kappa(shared: Path) -> None
     study = load_study(folder / "rubric_grades.csv.gz", items="*-Q*")
     made = exam_labels(study.grids, grade_to_label=read_grade_map("0:0,1-3:1,4:2,5:3"))
     assert len(made) == 7263
-    assert made.labels == read_labels(folder / "llm_qrels/flant5-exam-rubric.qrels")
-    found = label_agreement(pair_labels(made.labels, read_labels(folder / "human.qrels")))
-    assert found.kappa == pytest.approx(0.133545, abs=5e-7)
+    assert made.labels == read_qrels(folder / "llm_qrels/flant5-exam-rubric.qrels").labels
+    found = label_agreement(made.labels, read_qrels(folder / "human.qrels").labels)
+    assert found.kappa.value == pytest.approx(0.133545, abs=5e-7)
     assert np.asarray(found.confusion).sum() == found.n == 7263

@@ -39,7 +39,7 @@ print("complete" if run(load_config(Path(sys.argv[1])), Quiet()).complete else "
 
 FILE = """
 name: small
-store: store.db
+store: '{store}'
 data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
 judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
 retrieval: {{judge: judge}}
@@ -49,7 +49,7 @@ criteria: {{judge: judge, documents: {{threshold: 1}}}}
 
 NUGGETS_FILE = """
 name: small
-store: store.db
+store: '{store}'
 data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
 judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
 retrieval: {{judge: judge}}
@@ -58,7 +58,7 @@ nuggets: {{judge: judge, create: {{from_label: 0, window: 2}}}}
 
 EXAM_FILE = """
 name: small
-store: store.db
+store: '{store}'
 data: {{queries: queries.csv, answers: answers.csv}}
 judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
 exam: {{judge: judge, generate: {{per_query: 5}}}}
@@ -73,8 +73,10 @@ def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
     command = [sys.executable, "-m", module, "--delay-ms", str(delay_ms), "--hostile", str(hostile)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        process.terminate()
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
 
 
 def log(url: str) -> dict[str, Any]:
@@ -103,10 +105,17 @@ def started(tmp_path: Path) -> Iterator[Any]:
         child.communicate()
 
 
-def written(folder: Path, url: str, concurrency: int = CONCURRENCY, limits: str = "", file: str = FILE) -> Path:
+def written(
+    folder: Path,
+    url: str,
+    concurrency: int = CONCURRENCY,
+    limits: str = "",
+    file: str = FILE,
+    store: str = "store.db",
+) -> Path:
     write_data(folder, QUERIES)
     config = folder / "tournament.yaml"
-    config.write_text(file.format(url=f"{url}/v1", concurrency=concurrency, limits=limits))
+    config.write_text(file.format(url=f"{url}/v1", concurrency=concurrency, limits=limits, store=store))
     return config
 
 
@@ -225,9 +234,9 @@ def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, sta
         assert run(configured(tmp_path, f"{url}/v1")).complete
 
 
-def test_two_runs_on_one_store_share_the_work(tmp_path: Path, started: Any) -> None:
+def test_two_runs_on_one_store_share_the_work(tmp_path: Path, started: Any, store_location: str) -> None:
     with slow_server(50) as url:
-        config = written(tmp_path, url)
+        config = written(tmp_path, url, store=store_location)
         children = [started(config), started(config)]
         for child in children:
             assert child.communicate(timeout=60) == ("complete\n", "")
@@ -237,9 +246,9 @@ def test_two_runs_on_one_store_share_the_work(tmp_path: Path, started: Any) -> N
     assert len(judged(config)) == ALL
 
 
-def test_a_run_takes_over_what_a_killed_one_was_about_to_ask(tmp_path: Path, started: Any) -> None:
+def test_a_run_takes_over_what_a_killed_one_was_about_to_ask(tmp_path: Path, started: Any, store_location: str) -> None:
     with slow_server(50) as url:
-        config = written(tmp_path, url)
+        config = written(tmp_path, url, store=store_location)
         killed, other = started(config), started(config)
         wait_for(url, ALL // 4, killed)
         killed.send_signal(signal.SIGKILL)

@@ -164,7 +164,7 @@ def test_pythons_and_jsons_lists_in_any_case_are_read(tmp_path: Path, text: str)
     }
 
 
-@pytest.mark.parametrize("reply", [Reply('{"nuggets": "a, b"}'), Reply('{"nuggets": ["a", "a"]}'), Reply("- a\n- b")])
+@pytest.mark.parametrize("reply", [Reply('{"nuggets": "a, b"}'), Reply('{"nuggets": ["a", " "]}'), Reply("- a\n- b")])
 def test_a_malformed_list_is_asked_again_and_then_ends_its_query_alone(tmp_path: Path, reply: Reply) -> None:
     write_data(tmp_path)
     second_turn = lambda call: "What is q2" in json.dumps(call.body) and shown_nuggets(call)

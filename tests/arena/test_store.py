@@ -1,52 +1,30 @@
-"""The store: what goes in comes out, judgments stay, and everything wrong with a file is one line."""
+"""The store on SQLite and on PostgreSQL: what goes in comes out, and judgments stay."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.dataset import Dataset
-from arena.store import SCHEMA_VERSION, Runner, Store, Wanted, chunks
-from judges.errors import InputError, RagarenaError, StoreError
-from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task, Usage
-
-JUDGMENT = Judgment(
-    "id-1", 2, "On the subject.", '{"label": 2}', "gpt-x-2026", Usage(10, 3, 5), 2, 0.25, 0.001, ("first try",)
-)
-FAILURE = JudgeFailure("id-1", "contract", "not a label", "no", "gpt-x", Usage(10, None, 5), 3, 0.5, None, ("a", "b"))
-DATA = Dataset(
-    {"q2": Query("q2", "how?", {"lang": "en"}), "q1": Query("q1", "why?")},
-    {"d1": Document("d1", "one", {"title": "T"}), "d2": Document("d2", "two")},
-    {("q1", "x"): Answer("q1", "x", "because"), ("q1", "y"): Answer("q1", "y", "", {"model": "m"})},
-    {"q1": (Retrieved("q1", "d1", "x", 1, 0.5), Retrieved("q1", "d2", "x", 2), Retrieved("q1", "d1", "y", 1, -1.0))},
-    {"q1": {"d1": 2, "nobody's": 1}, "q2": {"d1": -1}},
-)
-LABEL = Wanted(Task.RELEVANCE, "strong", "q1", "d1")
-GAME = Wanted(Task.PAIRWISE, "strong", "q1", "x", "y", "ab")
+from arena.store import Runner, Store, Wanted, chunks
+from judges.errors import InputError
+from judges.types import Answer, JudgeFailure, Judgment, Task, Usage
+from tests.support.stores import DATA, FAILURE, GAME, JUDGMENT, LABEL, save
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.create(str(tmp_path / "s.db"))
+def store(store_location: str) -> Iterator[Store]:
+    opened = Store.create(store_location)
     yield opened
     opened.close()
-
-
-def save(store: Store, *results: Judgment | JudgeFailure) -> None:
-    store.save([(Task.RELEVANCE, "reasoner@1", result) for result in results])
 
 
 @pytest.mark.parametrize(
@@ -65,17 +43,16 @@ def test_a_result_comes_back_equal(store: Store, result: Judgment | JudgeFailure
     assert store.results([result.judgment_id, "unknown"]) == {result.judgment_id: result}
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text(), st.text())
-def test_any_text_can_be_kept(reason: str, reply: str, rejected: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store.create(f"{folder}/s.db")
-        save(store, replace(JUDGMENT, reason=reason, reply=reply, rejected=(rejected,)))
-        kept = store.results(["id-1"])["id-1"]
-        assert isinstance(kept, Judgment)
-        assert (kept.outcome, kept.rejected) == (2, (rejected,))
-        if "\0" not in reason + reply:
-            assert (kept.reason, kept.reply) == (reason, reply)
-        store.close()
+def test_any_text_can_be_kept(store: Store, reason: str, reply: str, rejected: str) -> None:
+    ident = uuid4().hex
+    save(store, replace(JUDGMENT, judgment_id=ident, reason=reason, reply=reply, rejected=(rejected,)))
+    kept = store.results([ident])[ident]
+    assert isinstance(kept, Judgment)
+    assert (kept.outcome, kept.rejected) == (2, (rejected,))
+    if "\0" not in reason + reply:
+        assert (kept.reason, kept.reply) == (reason, reply)
 
 
 @pytest.mark.parametrize("text", ["half \ud800", "\udfff\ud800", "nul \0 nul"])
@@ -167,8 +144,8 @@ def test_a_beginning_that_fails_leaves_the_earlier_one(store: Store) -> None:
     assert (store.wanted("one"), store.settings("one")) == ([(LABEL, None)], {"k": 1})
 
 
-def test_every_change_shows_to_other_readers(store: Store, tmp_path: Path) -> None:
-    reader = Store.open(str(tmp_path / "s.db"))
+def test_every_change_shows_to_other_readers(store: Store, store_location: str) -> None:
+    reader = Store.open(store_location)
     seen = [reader.changes()]
     for change in (
         lambda: store.begin("one", {}, DATA, [LABEL]),
@@ -183,118 +160,11 @@ def test_every_change_shows_to_other_readers(store: Store, tmp_path: Path) -> No
     reader.close()
 
 
-def test_a_store_is_the_same_by_path_and_by_address(store: Store, tmp_path: Path) -> None:
+def test_creating_again_opens_what_is_there(store: Store, store_location: str) -> None:
     save(store, JUDGMENT)
-    by_address = Store.open(f"sqlite:///{tmp_path / 's.db'}")
-    assert by_address.results(["id-1"]) == {"id-1": JUDGMENT}
-    by_address.close()
-
-
-def test_a_store_lies_where_its_path_says(tmp_path: Path) -> None:
-    folder = tmp_path / "which? 100%20 #1"
-    folder.mkdir()
-    Store.create(str(folder / "s.db")).close()
-    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    Store.open(str(folder / "s.db")).close()
-
-
-def test_creating_again_opens_what_is_there(store: Store, tmp_path: Path) -> None:
-    save(store, JUDGMENT)
-    again = Store.create(str(tmp_path / "s.db"))
+    again = Store.create(store_location)
     assert again.results(["id-1"]) == {"id-1": JUDGMENT}
     again.close()
-
-
-def one_line(error: RagarenaError, path: Path) -> str:
-    assert str(error).startswith(str(path))
-    assert "\n" not in str(error)
-    return str(error)
-
-
-def refused(path: Path) -> set[str]:
-    """What opening and creating a store at ``path`` say; both must refuse."""
-    told = set()
-    for opening in (Store.open, Store.create):
-        with pytest.raises(RagarenaError) as caught:
-            opening(str(path))
-        told.add(one_line(caught.value, path))
-    return told
-
-
-def foreign(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE state (song TEXT)")
-        connection.execute("CREATE TABLE album (title TEXT)")
-    connection.close()
-
-
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_bytes(b"these are my notes\n" * 500)
-    assert refused(path) == {f"{path}: not a ragarena store, or damaged"}
-    assert path.read_bytes() == b"these are my notes\n" * 500
-
-
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    for number, statement in enumerate(("CREATE TABLE album (title TEXT)", "CREATE TABLE state (song TEXT)")):
-        path = tmp_path / f"music{number}.db"
-        with sqlite3.connect(path) as connection:
-            connection.execute(statement)
-        connection.close()
-        before = path.read_bytes()
-        assert refused(path) == {f"{path}: not a ragarena store"}
-        assert path.read_bytes() == before
-        assert sorted(file.name for file in tmp_path.glob(f"music{number}*")) == [path.name]
-
-
-def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    store.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE state SET schema_version = 99")
-        connection.execute("DROP TABLE answer")
-    connection.close()
-    before = path.read_bytes()
-    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not {SCHEMA_VERSION})"}
-    assert path.read_bytes() == before
-
-
-def test_a_damaged_store_is_one_line(store: Store, tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    store.begin("one", {}, DATA, [LABEL])
-    save(store, *(replace(JUDGMENT, judgment_id=f"id-{number}", reply="x" * 500) for number in range(500)))
-    store.close()
-    content = bytearray(path.read_bytes())
-    content[4096:] = b"\xff" * (len(content) - 4096)
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match="damaged") as caught:
-        Store.open(str(path)).results([f"id-{number}" for number in range(500)])
-    one_line(caught.value, path)
-    path.write_bytes(bytes(content[:100]))
-    refused(path)
-
-
-def test_an_empty_file_becomes_a_store_and_is_none_before(tmp_path: Path) -> None:
-    path = tmp_path / "empty.db"
-    path.touch()
-    with pytest.raises(StoreError, match="not a ragarena store"):
-        Store.open(str(path))
-    Store.create(str(path)).close()
-    Store.open(str(path)).close()
-
-
-def test_a_missing_store_or_folder_is_the_users_mistake(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no store there") as caught:
-        Store.open(str(tmp_path / "gone.db"))
-    one_line(caught.value, tmp_path / "gone.db")
-    for opening in (Store.open, Store.create):
-        with pytest.raises(RagarenaError) as told:
-            opening(str(tmp_path / "gone" / "s.db"))
-        one_line(told.value, tmp_path / "gone" / "s.db")
-    assert list(tmp_path.iterdir()) == []
-    refused(tmp_path)
-    with pytest.raises(InputError, match="only SQLite stores are supported"):
-        Store.create("postgresql://server/docs")
 
 
 def test_an_unknown_tournament_is_the_users_mistake(store: Store) -> None:
@@ -305,46 +175,6 @@ def test_an_unknown_tournament_is_the_users_mistake(store: Store) -> None:
         store.wanted("two")
     with pytest.raises(InputError, match="no tournament named 'two'"):
         store.dataset("two")
-
-
-@pytest.fixture
-def nobodys_folder() -> Iterator[Path]:
-    """A folder with a store, in which this process may not write: as root it becomes another user for the while."""
-    folder = Path(tempfile.mkdtemp())
-    store = Store.create(str(folder / "s.db"))
-    save(store, JUDGMENT)
-    store.close()
-    folder.chmod(0o555)
-    (folder / "s.db").chmod(0o444)
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    yield folder
-    os.seteuid(user)
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
-
-
-def test_a_store_that_cannot_be_written_is_one_line(nobodys_folder: Path) -> None:
-    path = nobodys_folder / "s.db"
-    with pytest.raises(StoreError) as caught:
-        Store.create(str(path))
-    one_line(caught.value, path)
-    with pytest.raises(StoreError) as caught:
-        Store.create(str(nobodys_folder / "new.db"))
-    one_line(caught.value, nobodys_folder / "new.db")
-
-
-def test_a_store_that_others_hold_for_long_is_one_line(store: Store, tmp_path: Path) -> None:
-    """A writer waits half a minute; here the waiting is cut short."""
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        with store._engine.connect() as held:
-            held.exec_driver_sql("PRAGMA busy_timeout = 50")
-        with pytest.raises(StoreError, match="another program keeps it locked"):
-            save(store, JUDGMENT)
-    connection.close()
-    save(store, JUDGMENT)
 
 
 WRITER = """
@@ -368,17 +198,18 @@ for _ in range(5):
 """
 
 
-def test_two_processes_write_one_store_at_once(tmp_path: Path) -> None:
+def test_two_processes_write_one_store_at_once(store_location: str) -> None:
     """Both make it, begin the same tournament and judge the same things; nothing fails and no judgment is lost."""
-    path = tmp_path / "s.db"
     running = [
-        subprocess.Popen([sys.executable, "-c", WRITER, path, who], stderr=subprocess.PIPE, text=True, cwd=Path.cwd())
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, store_location, who], stderr=subprocess.PIPE, text=True, cwd=Path.cwd()
+        )
         for who in "ab"
     ]
     for process in running:
         _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "")
-    store = Store.open(str(path))
+    store = Store.open(store_location)
     kept = store.results([f"{who}-{number}" for who in ("id", "a", "b") for number in range(20)])
     assert len(kept) == 60
     assert all(isinstance(result, Judgment) for result in kept.values())
@@ -386,15 +217,15 @@ def test_two_processes_write_one_store_at_once(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_crowd_of_processes_can_make_one_store(tmp_path: Path) -> None:
-    """Turning a new file to write-ahead logging while others do the same must not fail."""
+def test_a_crowd_of_processes_can_make_one_store(store_location: str) -> None:
+    """Making tables, or turning a new file to write-ahead logging, while others do the same must not fail."""
     code = "import sys; from arena.store import Store; Store.create(sys.argv[1]).close()"
     running = [
-        subprocess.Popen([sys.executable, "-c", code, tmp_path / "s.db"], stderr=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", code, store_location], stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
     assert [process.communicate(timeout=60)[1] for process in running] == [""] * 4
-    Store.open(str(tmp_path / "s.db")).close()
+    Store.open(store_location).close()
 
 
 def test_chunks_hold_everything_in_order() -> None:
@@ -446,10 +277,10 @@ def test_what_a_dead_runner_was_about_to_ask_is_free(
         gone.wait()
     dead, here = Runner(host=host, pid=gone.pid), Runner(host="here")
     now = time.time()
-    monkeypatch.setattr("arena.store.runners.time.time", lambda: now - silent_s)
+    monkeypatch.setattr("arena.store.runners._now", lambda _: now - silent_s)
     store.beat(dead)
     store.claim("t", [(want, "1")], dead, lambda known: True)
-    monkeypatch.setattr("arena.store.runners.time.time", lambda: now)
+    monkeypatch.setattr("arena.store.runners._now", lambda _: now)
     store.beat(here)
     assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
 
@@ -460,35 +291,3 @@ def test_containers_of_one_name_are_not_one_machine(monkeypatch: pytest.MonkeyPa
     assert Runner().host == here.host
     monkeypatch.setattr(Path, "readlink", lambda _: Path("pid:[1]"))
     assert Runner().host != here.host
-
-
-def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(store: Store, tmp_path: Path) -> None:
-    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
-    store.begin("t", {}, DATA, [want])
-    store.assign("t", [(want, "1")])
-    store.close()
-    (path,) = tmp_path.glob("*.db")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            """
-            CREATE TABLE first AS SELECT * FROM wanted;
-            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner; DROP TABLE label;
-            CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
-                query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
-                position INTEGER NOT NULL, judgment_id VARCHAR,
-                PRIMARY KEY (tournament_id, task, judge, query_id, item, other, "order"),
-                FOREIGN KEY(tournament_id) REFERENCES tournament (tournament_id));
-            CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id);
-            INSERT INTO wanted SELECT tournament_id, task, judge, query_id, item, other, "order", position, judgment_id
-                FROM first;
-            DROP TABLE first;
-            UPDATE state SET schema_version = 1;
-            """
-        )
-    with pytest.raises(StoreError, match="earlier version of ragarena; 'ragarena run' brings it up to date"):
-        Store.open(str(path))
-    Store.create(str(path)).close()
-    brought = Store.open(str(path))
-    assert brought.wanted("t") == [(want, "1")]
-    assert brought.dataset("t") == replace(DATA, qrels={})
-    brought.close()

@@ -13,6 +13,7 @@ from judges.parse import json_schema, parse_reply
 from judges.prompts import load_prompt
 from judges.providers.lexical import LexicalProvider
 from judges.types import Document, Outcome, Prompt, Query, Task
+from tests.support.prompts import own_prompt
 
 QUERY = Query("skin", "The integumentary system")
 PASSAGE = Document("p", "The epidermis is the outer layer of the skin.")
@@ -102,9 +103,6 @@ async def test_the_offline_judge_rates_items_by_their_words() -> None:
     assert grades_of(both, 2) == (int((await judge.complete(rating(LAYER))).text), 0)
 
 
-PROMPT = 'name: mine\nversion: "1"\ntask: grading\nsystem: s\nuser: u\nreply: {reply}\n'
-
-
 @pytest.mark.parametrize(
     ("task", "reply", "problem"),
     [
@@ -116,15 +114,13 @@ PROMPT = 'name: mine\nversion: "1"\ntask: grading\nsystem: s\nuser: u\nreply: {r
     ],
 )
 def test_a_grading_prompt_of_ones_own_keeps_to_the_scale(tmp_path: Path, task: str, reply: str, problem: str) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(PROMPT.replace("{reply}", reply).replace("task: grading", f"task: {task}"), encoding="utf-8")
+    path = own_prompt(tmp_path, task, reply)
     with pytest.raises(PromptError, match=problem):
         load_prompt(path, Task(task))
 
 
 def test_a_grading_prompt_of_ones_own_may_ask_for_a_reason(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(PROMPT.replace("{reply}", "{choices: {grade: {min: 0, max: 5}}}"), encoding="utf-8")
+    path = own_prompt(tmp_path, "grading", "{choices: {grade: {min: 0, max: 5}}}")
     template = load_prompt(path, Task.GRADING)
     one = grading_prompt(template, QUERY, PASSAGE, [LAYER])
     assert outcome(one, '{"reason": "it says so", "grade": 5}') == 5

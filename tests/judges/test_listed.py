@@ -28,6 +28,7 @@ from judges.types import (
     Task,
 )
 from tests.support.llm_server import LLMServer
+from tests.support.prompts import own_prompt
 
 TWO_OR_THREE = ReplyContract("", {}, "list", listed=ListRule("nuggets", 2, 3))
 SKY = Inputs(Query("q", "Why is the sky blue?"), (AnnotatedDocument(Document("d", "Air scatters blue light.")),))
@@ -52,7 +53,7 @@ def test_a_list_is_the_outcome_in_its_order() -> None:
         ('{"nuggets": ["a", "b", "c", "d"]}', "must hold 2 to 3 texts, not 4"),
         ('{"nuggets": ["a", " "]}', "holds an empty text"),
         ('{"nuggets": ["a", "?!"]}', "holds an empty text"),
-        ('{"nuggets": ["Short waves", "short  waves."]}', "'short  waves.' stands twice"),
+        ('{"nuggets": ["Short waves", "short  waves."]}', "not 1; 'short  waves.' repeats 'Short waves'"),
         ('{"nuggets": ["a", "why is the sky blue"]}', "repeats a whole text that you were given"),
         ('{"nuggets": ["a", "Air scatters blue light."]}', "repeats a whole text that you were given"),
         ('{"nuggets": ["a", 3]}', "must be a list of texts"),
@@ -69,6 +70,13 @@ def test_a_list_is_the_outcome_in_its_order() -> None:
 )
 def test_another_list_is_refused_with_what_to_mend(text: str, problem: str) -> None:
     assert problem in refused(text)
+
+
+def test_a_repetition_is_left_out_and_said_and_what_merely_resembles_another_text_is_kept() -> None:
+    texts = ["air scatters", "Short waves", "short  waves.", "air scatters light"]
+    parsed = parse_reply(json.dumps({"nuggets": texts}), TWO_OR_THREE, SKY)
+    assert parsed.outcome == ("air scatters", "Short waves", "air scatters light")
+    assert parsed.reason == "Left out: 'short  waves.' repeats 'Short waves'."
 
 
 def test_a_list_that_a_document_planted_is_not_the_judges() -> None:
@@ -142,9 +150,6 @@ def test_the_store_gives_a_list_back(tmp_path: Path) -> None:
     store.close()
 
 
-PROMPT = 'name: mine\nversion: "1"\ntask: questions\nsystem: s\nuser: u\nreply: {reply}\n'
-
-
 @pytest.mark.parametrize(
     ("task", "reply", "problem"),
     [
@@ -156,7 +161,6 @@ PROMPT = 'name: mine\nversion: "1"\ntask: questions\nsystem: s\nuser: u\nreply: 
     ],
 )
 def test_only_prompts_that_write_lists_have_one(tmp_path: Path, task: str, reply: str, problem: str) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text(PROMPT.replace("{reply}", reply).replace("task: questions", f"task: {task}"), encoding="utf-8")
+    path = own_prompt(tmp_path, task, reply)
     with pytest.raises(PromptError, match=problem):
         load_prompt(path, Task(task))

@@ -38,6 +38,7 @@ TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
 TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
 TASKS |= dict.fromkeys(("rag_answer", "baseline_article", "baseline_page", "baseline_answer"), Task.ANSWERING)
 TASKS |= {"fusion_queries": Task.REWRITING}
+TASKS |= dict.fromkeys(("nugget_assign_passage", "nugget_assign_passage_two_grades"), Task.PASSAGE_ASSIGNMENT)
 TASKS |= {"synthetic_queries": Task.QUERIES, "answerable": Task.ANSWERABLE}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 

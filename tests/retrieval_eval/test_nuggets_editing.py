@@ -96,3 +96,8 @@ def test_the_command_shows_before_and_after_and_keeps_the_history(cli: Any, tmp_
     refused = cli("nuggets", "edit", before, wrong, "--out", tmp_path / "new.jsonl")
     assert refused.status == 2
     assert "wrong.jsonl: query '1': 'from' of 'x' names 'y'" in refused.err
+
+
+def test_a_history_that_is_none_is_not_written_over() -> None:
+    with pytest.raises(ValueError, match="'history' must be a list of edits"):
+        edited(bank(("a", V), history=None), bank(("b", V)), by="ann", at="now")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from judges.errors import DataError
 from retrieval_eval.nuggets.files import read_assignments, read_banks, write_assignments, write_banks
-from retrieval_eval.nuggets.topics import read_topic_ids
 from retrieval_eval.nuggets.types import Importance, Support
 
 PER_EXAMPLE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -189,32 +188,3 @@ def test_a_bank_twice_and_a_table_that_is_no_json_are_refused(tmp_path: Path) ->
         read_banks(written(tmp_path / "a.jsonl", GIVEN, GIVEN))
     with pytest.raises(DataError, match=r"the name must end in .jsonl, .ndjson, .jl"):
         read_assignments([tmp_path / "a.csv"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("topics.tsv", "7\twhy\n\n8\thow\n"),
-        ("topics.txt", "qid\tquery\n7\twhy\n8\thow\n"),
-        ("topics.csv", "qid,query\n7,why\n8,how\n"),
-        ("topics.jsonl", '{"id": 7, "narrative": "why"}\n{"id": 8, "narrative": "how"}\n'),
-    ],
-)
-def test_topic_sets_of_every_form_are_read(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content)
-    assert read_topic_ids(tmp_path / name) == ["7", "8"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("t.tsv", "7 why\n", r"t.tsv:1: a topic is its id, a tab and its text \('7 why'\)"),
-        ("t.tsv", "7\twhy\n7\thow\n", r"this topic stands in .*t.tsv:1 already \('7'\)"),
-        ("t.tsv", "\n", "the file names no topic"),
-        ("t.csv", "number\n7\n", "column 'qid' is missing"),
-    ],
-)
-def test_a_topic_set_that_is_none_is_refused(tmp_path: Path, name: str, content: str, said: str) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(DataError, match=said):
-        read_topic_ids(tmp_path / name)

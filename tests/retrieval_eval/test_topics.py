@@ -72,6 +72,10 @@ def test_lines_without_a_header_are_an_id_a_tab_and_the_text(tmp_path: Path, nam
     assert read_topics(path) == {"2024-1": Query("2024-1", '"quoted" and not'), "7": Query("7", "second")}
 
 
+def test_a_header_over_lines_in_a_file_of_another_name_is_no_topic(tmp_path: Path) -> None:
+    assert read_topics(put(tmp_path, "topics.txt", "qid\tquery\n7\twhy\n")) == {"7": Query("7", "why")}
+
+
 @pytest.mark.parametrize("name", ["topics.301-350", "topics.txt", "topics.sgml.gz"])
 def test_sgml_topics_need_no_ends_of_fields(tmp_path: Path, name: str) -> None:
     text = SGML.replace(" </num>", "").replace(" </title>", "")

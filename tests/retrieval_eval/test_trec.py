@@ -15,7 +15,7 @@ from judges.errors import DataError
 from judges.tables import write_rows
 from judges.types import Retrieved
 from retrieval_eval.trec import FaultyLine, Qrels, Ranking, Run, runs_of
-from retrieval_eval.trec_files import read_qrels, read_run, read_runs, write_qrels, write_run
+from retrieval_eval.trec_files import read_qrels, read_rankings, read_run, read_runs, write_qrels, write_run
 
 names = st.text(
     st.characters(min_codepoint=33, exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6
@@ -124,6 +124,19 @@ def test_two_runs_in_one_file_are_said(tmp_path: Path) -> None:
     run = read_run(put(tmp_path, "1 Q0 a 1 2 x\n2 Q0 b 1 1 y\n", "mixed.run"))
     assert run.name == "mixed"
     assert kinds(run) == {"tags": 2}
+
+
+def test_systems_in_one_file_are_told_apart_by_their_tags_where_that_is_asked_for(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("1.run", "2.run", "3.run"))
+    first.write_text("q Q0 a 1 1 one\nq Q0 b 2 2 one\nq Q0 a 1 1 two\n")
+    second.write_text("r Q0 a 1 1 one\n")
+    assert read_rankings([first, second]) == {("q", "one"): ("b", "a"), ("q", "two"): ("a",), ("r", "one"): ("a",)}
+    third.write_text("r Q0 b 1 1 one\n")
+    with pytest.raises(DataError, match=r"3\.run:1: an earlier file has what 'one' retrieved for query 'r' already"):
+        read_rankings([first, second, third])
+    third.write_text("r Q0 b 1 1 one\nr Q0 b 2 0 one\n")
+    with pytest.raises(DataError, match=r"3\.run:2: 'one' has this document twice for query 'r'"):
+        read_rankings([third])
 
 
 def test_a_run_is_called_by_its_tag(tmp_path: Path) -> None:

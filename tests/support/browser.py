@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,10 +25,24 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str) -> Iterator[str]:
-    """The address of a server on a store; the server ends with the block."""
-    command = [sys.executable, "-m", "ui.serve", str(store), "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+def served(store: Path | str, config: Path | None = None) -> Iterator[str]:
+    """The address of a server on a store, or on a configuration with its store; the server ends with the block."""
+    with _started(["-m", "ui.serve", str(store), "--no-browser", *(["--config", str(config)] if config else [])]) as at:
+        yield at
+
+
+@contextmanager
+def opened_with(config: Path) -> Iterator[str]:
+    """The same as ``ragarena ui CONFIG`` opens it, on a machine without a display."""
+    with _started(["-c", "from arena.cli.main import main; main()", "ui", str(config)]) as address:
+        yield address
+
+
+@contextmanager
+def _started(arguments: list[str]) -> Iterator[str]:
+    headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    command = [sys.executable, *arguments, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=headless, start_new_session=True) as server:
         try:
             assert server.stdout is not None
             line = server.stdout.readline()
@@ -34,7 +50,7 @@ def served(store: Path | str) -> Iterator[str]:
                 raise RuntimeError(f"the server did not start: {line or 'see its errors above'}")
             yield next(word for word in line.split() if word.startswith("http://"))
         finally:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGTERM)  # the server may be a child of the command
             server.communicate()
 
 
@@ -59,3 +75,19 @@ def settle(page: Page) -> None:
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_selector('[data-testid="stText"], [data-testid="stAlert"]')
     page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-stale=true]')")
+
+
+@contextmanager
+def watched(browser: Browser, address: str) -> Iterator[Page]:
+    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
+    asked: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    yield page
+    assert page.evaluate("typeof window.__pwned") == "undefined"
+    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
+    own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
+    assert [url for url in asked if not url.startswith(own)] == []
+    page.close()

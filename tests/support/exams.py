@@ -10,6 +10,7 @@ from arena.exam import run as exam_run
 from arena.store import Result, Store, Wanted
 from judges.tables import write_rows
 from judges.types import Task
+from tests.support.llm_server import Call
 from tests.support.tournaments import Quiet
 
 LAYERS, ORGAN, PIONEERS = "Which layer is outside?", "Is skin an organ?", "Who were pioneers?"
@@ -22,6 +23,8 @@ ANSWERS = {
 }
 PASSAGES = {"skin": 3, "rock": 1}
 """Of all agents, at five words each: one paragraph of the first answer is one passage, the empty one has none."""
+ALL = PASSAGES["skin"] * 2 + PASSAGES["rock"]
+"""Pairs of passage and item."""
 
 
 def write_exam(folder: Path, items: Any = ITEMS, columns: tuple[str, ...] = ("qid", "question")) -> None:
@@ -44,7 +47,7 @@ def exam_config(
     """A tournament with an exam, ``section``, that names a bank where it has no ``generate``; ``beside`` are others."""
     declared: dict[str, Any] = {"provider": "lexical"}
     if url is not None:
-        declared = {"provider": "openai", "model": "gpt-x", "base_url": url, "api_key_env": "KEY", "timeout_s": 10}
+        declared = {"provider": "openai", "model": "gpt-x", "base_url": url, "timeout_s": 10}
     exam = {"judge": "judge", "passage_words": 7} | section
     if "generate" not in exam:
         exam.setdefault("bank", folder / "bank.csv")
@@ -69,7 +72,7 @@ def graded(config: Config, **options: Any) -> exam_run.GradedExam:
 
 
 def grades(config: Config) -> dict[tuple[str, str], int | None]:
-    """By passage and text of the item, as the store has them."""
+    """By passage, or document, and text of the item, as the store has them."""
     from contextlib import closing
 
     from arena.exam.board import exam_study
@@ -85,3 +88,15 @@ def stored(config: Config, task: Task) -> dict[Wanted, Result | None]:
     found = dict(store.outcomes(config.name, task))
     store.close()
     return found
+
+
+def system(call: Call) -> str:
+    """The instructions of a request."""
+    text: str = call.body["messages"][0]["content"]
+    return text
+
+
+def user(call: Call) -> str:
+    """What a request is about."""
+    text: str = call.body["messages"][1]["content"]
+    return text

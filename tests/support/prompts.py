@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from judges.criteria import criteria_prompt
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
+from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
 from judges.pairwise import pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import load_prompt
@@ -55,6 +57,10 @@ def nugget_prompts() -> list[Prompt]:
             assignment_prompt(load_prompt(name, Task.ASSIGNMENT), QUERY, GOOD, nuggets)
             for name in ("nugget_assign", "nugget_assign_two_grades")
         ),
+        *(
+            passage_assignment_prompt(load_prompt(name, Task.PASSAGE_ASSIGNMENT), QUERY, VACUUM, nuggets)
+            for name in ("nugget_assign_passage", "nugget_assign_passage_two_grades")
+        ),
     ]
 
 
@@ -63,3 +69,10 @@ def bracketed(first: Answer = GOOD, second: Answer = BAD) -> Prompt:
     contract = ReplyContract("reason", {"verdict": {"A": "A", "B": "B", "C": "TIE"}}, "brackets")
     system, user = "End with [[A]], [[B]] or [[C]] for a tie.", f"{QUERY.text}\n{first.text}\n{second.text}"
     return Prompt(Task.PAIRWISE, "bracketed", "1", system, user, contract, Inputs(QUERY, (), (first, second)))
+
+
+def own_prompt(folder: Path, task: str, reply: str) -> Path:
+    """A prompt file of one's own with this ``reply`` section."""
+    path = folder / "mine.yaml"
+    path.write_text(f'name: mine\nversion: "1"\ntask: {task}\nsystem: s\nuser: u\nreply: {reply}\n', encoding="utf-8")
+    return path

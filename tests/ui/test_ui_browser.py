@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import chromium, served, settle
+from tests.support.browser import chromium, served, settle, watched
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -28,7 +28,7 @@ AGENTS = (
     ":smile: $x$ [l](javascript:window.__pwned=4)",
     '<img src=x onerror="window.__pwned=5">',
 )
-PAGES = ("", "matrix", "retrieval", "games")
+PAGES = ("", "matrix", "retrieval", "nuggets", "games", "assess")
 HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 
@@ -59,18 +59,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
-    asked: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page.set_default_timeout(20_000)
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    yield page
-    assert page.evaluate("typeof window.__pwned") == "undefined"
-    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
-    own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
-    assert [url for url in asked if not url.startswith(own)] == []
-    page.close()
+    with watched(browser, address) as page:
+        yield page
 
 
 def visit(page: Page, url: str) -> None:
@@ -229,8 +219,19 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
 
 
-@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", "101"), ("evil.example", "403")])
-def test_the_server_answers_no_foreign_host_name(address: str, host: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1", None, "101"),
+        ("127.0.0.1", "own", "101"),
+        ("evil.example", None, "403"),
+        ("127.0.0.1", "http://evil.example", "403"),
+        ("127.0.0.1", "null", "403"),
+    ],
+)
+def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
+    address: str, host: str, origin: str | None, status: str
+) -> None:
     port = int(address.rsplit(":", 1)[1])
     lines = (
         "GET /_stcore/stream HTTP/1.1",
@@ -239,6 +240,7 @@ def test_the_server_answers_no_foreign_host_name(address: str, host: str, status
         "Upgrade: websocket",
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        *([f"Origin: {address if origin == 'own' else origin}"] if origin else []),
     )
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall("\r\n".join((*lines, "", "")).encode())

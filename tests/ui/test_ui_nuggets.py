@@ -43,9 +43,9 @@ def test_a_game_lists_the_nuggets_of_its_query(tmp_path: Path, monkeypatch: pyte
     captions = "\n".join(caption.value for caption in page.caption)
     words = "\n".join(element.value for element in page.text)
     if assigned:
-        assert "4 in all. The two answers differ on 1 of them" in captions
-        assert words.index("fact of y") < words.index("fact of all")
-        assert "vital · x: not_support · y: partial_support" in words
+        assert "4 in all. The two answers differ on 1." in captions
+        assert "fact of y" in words
+        assert "x: no support · y: partial support" in words
     else:
         assert "No nuggets for this query: no document with a label that counts" not in captions
         assert "No nuggets for this query: its nuggets are not made yet." in captions

@@ -24,7 +24,7 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     if not query_ids:
         return
     st.subheader("Documents of a query", anchor=False)
-    named = {query_id: f"{query_id}: {text.clipped(dataset.queries[query_id].text, 60)}" for query_id in query_ids}
+    named = {query_id: text.query_label(query_id, dataset.queries[query_id].text) for query_id in query_ids}
     labels = sorted({label for own in board.judges.values() for label in own.distribution.counts})
     columns = st.columns(3)
     with columns[0]:

@@ -8,11 +8,12 @@ from typing import Final
 import streamlit as st
 
 from arena.dataset import SHARED, Dataset
-from arena.nuggets.results import NuggetResults, nuggets_of_game
+from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
+from ui.nuggets import support_words
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
 
 _DOCUMENTS: Final = 10
@@ -100,26 +101,36 @@ def _tokens(result: Judgment | JudgeFailure) -> str:
 
 
 def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
-    """Which facts each answer states: those that one states and the other does not come first."""
+    """Which facts each answer states: those on which the two differ, the others on a click."""
     st.subheader("Nuggets", anchor=False)
     found = nuggets_of_game(results.assignments, game.query_id, game.agent_a, game.agent_b)
     if not found:
         st.caption(f"No nuggets for this query: {results.without.get(game.query_id, 'the bank has none')}.")
         return
-    apart = sum(entry.decides for entry in found)
+    apart, alike = ([entry for entry in found if entry.decides is decides] for decides in (True, False))
     st.caption(
-        f"Facts that an answer to this query may state, {len(found):,} in all. The two answers differ on {apart:,} of "
-        "them, which come first."
+        f"Facts that an answer to the query may state, {len(found):,} in all. The two answers differ on {len(apart):,}."
     )
-    for number, entry in enumerate(found):
-        with st.container(border=entry.decides, key=f"nugget-{number}-{game.game_id}"):
-            text.strong(entry.nugget.text, f"fact-{number}-{game.game_id}")
-            said = ((game.agent_a, entry.label_a), (game.agent_b, entry.label_b))
-            labels = [f"{agent}: {label or 'not known'}" for agent, label in said]
-            text.quiet(
-                " · ".join([entry.nugget.importance or "importance not known", *labels]),
-                f"said-{number}-{game.game_id}",
-            )
+    for number, entry in enumerate(apart):
+        _show_nugget(entry, game, f"apart-{number}")
+    if alike:
+        with st.expander(
+            f"{len(alike):,} on which they do not differ", key=f"alike-{game.game_id}", on_change="rerun"
+        ) as e:
+            if e.open:
+                for number, entry in enumerate(alike):
+                    _show_nugget(entry, game, f"alike-{number}")
+
+
+def _show_nugget(entry: GameNugget, game: GameRecord, key: str) -> None:
+    key = f"{key}-{game.game_id}"
+    with st.container(border=True, gap="xsmall", key=f"nugget-{key}"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            importance = entry.nugget.importance
+            st.badge(importance or "importance not known", color="blue" if importance == "vital" else "gray")
+            text.strong(entry.nugget.text, f"fact-{key}")
+        labels = ((game.agent_a, entry.label_a), (game.agent_b, entry.label_b))
+        text.quiet(" · ".join(f"{agent}: {support_words(label)}" for agent, label in labels), f"said-{key}")
 
 
 def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) -> None:

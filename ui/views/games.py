@@ -53,7 +53,7 @@ def games_frame(games: Sequence[GameRecord], dataset: Dataset) -> pd.DataFrame:
 
 def _filter(games: Sequence[GameRecord], dataset: Dataset) -> GameFilter:
     agents = sorted({name for game in games for name in (game.agent_a, game.agent_b)})
-    named = {query_id: f"{query_id}: {text.clipped(query.text, 60)}" for query_id, query in dataset.queries.items()}
+    named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
     columns = st.columns(4)
     with columns[0]:
         agent = st.selectbox("Agent", agents, index=None, placeholder="any", key="agent", bind="query-params")

@@ -32,6 +32,7 @@ STAGES: Mapping[Task, str] = {
     Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
     Task.ANSWERING: "Answers written",
     Task.REWRITING: "Search queries written",
+    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
     Task.QUERIES: "Queries written, by passage",
     Task.ANSWERABLE: "Queries held against their passage",
 }
@@ -220,9 +221,10 @@ def _show_exam(exam: ExamBoard) -> None:
             "Graded": st.column_config.NumberColumn(format="%.0f %%"),
         },
     )
+    what = "passages of an answer" if exam.study.unit == "answers" else "documents of an agent"
     st.caption(
-        f"Share of the test bank's items that the first {exam.report.scores.k} passages of an answer cover, mean over "
-        f"{len(exam.report.scores.queries)} queries; a pair of passage and item without a grade covers nothing here."
+        f"Share of the test bank's items that the first {exam.report.scores.k} {what} cover, mean over "
+        f"{len(exam.report.scores.queries)} queries; a pair without a grade covers nothing here."
     )
 
 

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 from judges.errors import ReplyError
 from judges.self_rating import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
-from judges.types import Answer
+from judges.types import Answer, Document
+from retrieval_eval.exam.documents import document_grades
+from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.items import Item
-from retrieval_eval.exam.passages import origin_of, passage_id_of, passages_of
+from retrieval_eval.exam.passages import (
+    document_of,
+    origin_of,
+    passage_id_of,
+    passages_of,
+    passages_of_document,
+    piece_id_of,
+)
 from retrieval_eval.exam.word_check import checked_grade, normalised, same_words
 
 
@@ -143,3 +152,46 @@ def test_ids_of_passages_never_collide(query: str, agent: str, other_query: str,
 @pytest.mark.parametrize("passage_id", ["msmarco_1", "q/a", "q/a#x", "q/a#", "q/a b#1", "q/a#01"])
 def test_an_id_of_another_kind_leads_nowhere(passage_id: str) -> None:
     assert origin_of(passage_id) is None
+
+
+def test_a_document_keeps_its_id_unless_it_is_cut() -> None:
+    document = Document("msmarco#3", "one two three.\n\nfour five six.\n\nseven")
+    (whole,) = passages_of_document(document, most_words=7)
+    assert whole.passage_id == "msmarco#3"
+    cut = passages_of_document(document, most_words=4)
+    assert [(passage.passage_id, passage.text) for passage in cut] == [
+        ("msmarco#3#1of2", "one two three."),
+        ("msmarco#3#2of2", "four five six.\n\nseven"),
+    ]
+    assert [document_of(passage.passage_id) for passage in cut] == [("msmarco#3", 2)] * 2
+    assert passages_of_document(Document("d", " "), most_words=4) == ()
+
+
+@given(st.text(), st.integers(1, 3))
+def test_ids_of_documents_passages_lead_back(doc_id: str, pieces: int) -> None:
+    for of_document in (doc_id, piece_id_of(doc_id, 1, 2)):
+        ids = [piece_id_of(of_document, number, pieces) for number in range(1, pieces + 1)]
+        assert len(set(ids)) == pieces
+        assert {document_of(passage_id) for passage_id in ids} == {(of_document, pieces)}
+
+
+@pytest.mark.parametrize(
+    ("grades", "expected"),
+    [
+        ((0, 4), (4, "second")),
+        ((5, None), (5, "first")),
+        ((4, None), (None, "first")),
+        ((None, None), (None, "")),
+    ],
+)
+def test_a_document_has_the_highest_grade_once_nothing_can_be_higher(
+    grades: tuple[int | None, int | None], expected: tuple[int | None, str]
+) -> None:
+    answers = ("first" if grades[0] is not None else "", "second" if grades[1] else "")
+    entries = [
+        Grade("q", f"d#{number}of2", "i", grade, answer)
+        for number, (grade, answer) in enumerate(zip(grades, answers, strict=True), start=1)
+    ]
+    cut = {entry.passage_id: document_of(entry.passage_id) for entry in entries}
+    (found,) = document_grades(entries, cut, highest=5)
+    assert (found.passage_id, (found.grade, found.answer)) == ("d", expected)

@@ -1,0 +1,108 @@
+"""Several judges held against the same people: who agrees most, and where each of them does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arena.calibration.consensus import majority
+from arena.calibration.estimates import Estimates, Wish, estimates
+from arena.calibration.judge_people import (
+    Disagreement,
+    JudgeAgainstPeople,
+    People,
+    Settings,
+    disagreements,
+    judge_against_people,
+    people,
+)
+from arena.calibration.opinions import Level, Opinion
+from arena.calibration.orders import OrderHealth, order_health, settled, values_of
+from arena.calibration.panel_gain import PanelGain, panel_gain
+
+PANEL = "panel (majority)"
+"""The name of all judges together, each with one vote."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """One judge.
+
+    Attributes:
+        against: it and people.
+        orders: what its verdicts say about places; ``None`` where it gave none, and for a panel.
+        disagreements: things that it sees differently, the furthest apart first.
+        estimates: its figures corrected by people, where they are asked for.
+    """
+
+    against: JudgeAgainstPeople
+    orders: OrderHealth | None
+    disagreements: tuple[Disagreement, ...]
+    estimates: Estimates | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All judges of one kind of things.
+
+    Attributes:
+        group: what was compared, where a table holds several things such as dimensions; else empty.
+        people: without a judge.
+        orders: what people's votes say about places, ``None`` for anything but verdicts.
+        judges: by name, and with several all together as ``PANEL``.
+        gain: the panel against its best member, ``None`` for one judge.
+    """
+
+    group: str
+    people: People
+    orders: OrderHealth | None
+    judges: Mapping[str, JudgeReport]
+    gain: PanelGain | None
+
+
+def compare(
+    level: Level,
+    judges: Mapping[str, Sequence[Opinion]],
+    said_by_people: Sequence[Opinion],
+    settings: Settings | None = None,
+    *,
+    group: str = "",
+    most: int = 0,
+    wish: Wish | None = None,
+) -> Comparison:
+    """Hold judges against people.
+
+    Args:
+        level: what was judged.
+        judges: everything each judge said.
+        said_by_people: everything people said.
+        settings: the defaults if absent.
+        group: a name for what is compared.
+        most: disagreements listed of each judge.
+        wish: what is asked of corrected estimates, ``None`` for none.
+    """
+    verdicts = level == "verdicts"
+    against = people(level, settled(said_by_people, verdicts=verdicts), settings)
+    of_judge = {name: settled(said, verdicts=verdicts) for name, said in judges.items() if said}
+    members = {name: values_of(own) for name, own in of_judge.items()}
+    values, said, gain = dict(members), dict(judges), None
+    if len(of_judge) > 1:
+        values[PANEL] = majority([one for own in of_judge.values() for one in own], mirrored=verdicts).values
+        said[PANEL] = [
+            Opinion(query_id, item, PANEL, value)
+            for query_id, things in values[PANEL].items()
+            for item, value in things.items()
+        ]
+        gain = panel_gain(members, values[PANEL], against.consensus.values)
+    reports = {
+        name: JudgeReport(
+            judge_against_people(name, own, said[name], against, settings),
+            order_health(said[name]) if verdicts and name != PANEL else None,
+            tuple(disagreements(own, against, most)),
+            None if wish is None else estimates(level, own, against.consensus.values, wish),
+        )
+        for name, own in values.items()
+    }
+    return Comparison(
+        group, against, order_health(said_by_people) if verdicts and said_by_people else None, reports, gain
+    )

@@ -1,0 +1,241 @@
+"""Bradley-Terry ratings from all games of a judge, corrected by the few that people judged too.
+
+Prediction-powered estimation of a convex loss (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 2): with the loss
+of a game of score s between agents whose strengths differ by d, log(1 + exp(d)) - s d, a tie being half a win,
+
+    lambda mean_all(loss with f) + mean_L(loss with y) - lambda mean_L(loss with f)
+
+is least at the corrected strengths. Its expectation is that of people's games for every lambda, so the judge's bias
+leaves no trace. The covariance is the sandwich of sums by query, divided as in ``prediction_powered``, and lambda is
+tuned to the sum of its variances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+from scipy.sparse.csgraph import connected_components
+
+from arena.calibration.prediction_powered import inflated, numbered, tuned
+from arena.ratings.games import Floats
+from judges.errors import InputError
+from retrieval_eval.resampling import Estimate
+
+_STEPS = 100
+_TOLERANCE = 1e-9
+_FURTHEST = 10.0
+"""Log-odds from the mean beyond which strengths have run away."""
+_TUNED = 3
+"""Rounds of fitting strengths and lambda in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredGame:
+    """One game: what the judge makes of it, and people where they judged it; 1 if ``a`` wins, 0.5, or 0."""
+
+    query_id: str
+    a: str
+    b: str
+    judge: float
+    people: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRatings:
+    """Ratings three ways.
+
+    Attributes:
+        agents: names, in the order of the estimates.
+        corrected, people, judge: in points, with intervals at 95 %; those of people alone are ``None`` where their
+            games do not connect all agents by wins and losses both ways.
+        weight: lambda.
+        games, labelled, queries: of the judge; those that people judged; queries of these.
+        converged: whether all fits ended.
+    """
+
+    agents: tuple[str, ...]
+    corrected: tuple[Estimate, ...]
+    people: tuple[Estimate, ...] | None
+    judge: tuple[Estimate, ...]
+    weight: float
+    games: int
+    labelled: int
+    queries: int
+    converged: bool
+
+
+def corrected_ratings(
+    games: Sequence[ScoredGame], *, centre: float = 1000.0, scale: float = 400.0, level: float = 0.95
+) -> CorrectedRatings:
+    """Rate agents.
+
+    Args:
+        games: every game that the judge judged, orders reconciled.
+        centre: the mean rating.
+        scale: points per factor of ten in odds.
+        level: of the intervals.
+
+    Raises:
+        InputError: there are no labels, or the judge's own games give no ratings: an agent never wins or never loses
+            against the others, or nobody links it to them.
+    """
+    data = _Data.of(games)
+    if not data.labelled.any():
+        raise InputError("people judged none of the judge's games: there is nothing to correct by")
+    if not data.settled(data.f, np.ones(data.f.size, np.bool_)):
+        raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
+    points = scale / math.log(10)
+    judged, all_converged = data.fit(1.0, judge_alone=True)
+    alone = None
+    if data.settled(data.y, data.labelled):
+        strengths, converged = data.fit(0.0)
+        all_converged &= converged
+        alone = _estimates(data, strengths, 0.0, (centre, points, level))
+    strengths, weight = judged, 1.0
+    for _ in range(_TUNED):
+        weight = data.tuned(strengths)
+        if weight == 0.0 and alone is None:
+            weight = 1.0  # without the judge there are no ratings
+        strengths, converged = data.fit(weight)
+        if np.abs(strengths).max() > _FURTHEST:
+            raise InputError("corrected by people's labels, some agents only win or only lose: label more games")
+    return CorrectedRatings(
+        agents=data.agents,
+        corrected=_estimates(data, strengths, weight, (centre, points, level)),
+        people=alone,
+        judge=_judge_estimates(data, judged, (centre, points, level)),
+        weight=weight,
+        games=data.f.size,
+        labelled=int(data.labelled.sum()),
+        queries=data.groups,
+        converged=all_converged and converged,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """Games as arrays; ``x`` has a row per game, 1 for ``a`` and -1 for ``b``, ``f`` and ``y`` are scores."""
+
+    agents: tuple[str, ...]
+    x: Floats
+    f: Floats
+    y: Floats
+    labelled: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, games: Sequence[ScoredGame]) -> _Data:
+        agents = tuple(sorted({name for game in games for name in (game.a, game.b)}))
+        place = {name: at for at, name in enumerate(agents)}
+        x = np.zeros((len(games), len(agents)))
+        for row, game in zip(x, games, strict=True):
+            row[place[game.a]] += 1
+            row[place[game.b]] -= 1
+        return cls(
+            agents,
+            x,
+            np.array([game.judge for game in games]),
+            np.array([0.0 if game.people is None else game.people for game in games]),
+            np.array([game.people is not None for game in games], np.bool_),
+            numbered([game.query_id for game in games]),
+        )
+
+    @property
+    def groups(self) -> int:
+        return int(np.unique(self.unit[self.labelled]).size)
+
+    def settled(self, scores: Floats, rows: np.ndarray) -> bool:
+        """Whether a maximum exists: from every agent a chain of wins or ties leads to every other (Ford 1957)."""
+        beats = np.zeros((len(self.agents), len(self.agents)))
+        for row, score in zip(self.x[rows], scores[rows], strict=True):
+            first, second = int(row.argmax()), int(row.argmin())
+            beats[first, second] += score > 0
+            beats[second, first] += score < 1
+        parts, _ = connected_components(beats, directed=True, connection="strong")
+        return bool(parts == 1)
+
+    def fit(self, weight: float, *, judge_alone: bool = False) -> tuple[Floats, bool]:
+        """Strengths that sum to 0 where the loss is least, and whether Newton's method got there."""
+        theta = np.zeros(len(self.agents))
+        for _ in range(_STEPS):
+            slope = self.slopes(theta, weight, judge_alone=judge_alone).sum(axis=0)
+            step = np.linalg.solve(self.curvature(theta, weight, judge_alone=judge_alone), slope)
+            theta = theta - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
+            if np.abs(step).max() < _TOLERANCE:
+                return theta, True
+            if np.abs(theta).max() > _FURTHEST:
+                break
+        return theta, False
+
+    def slopes(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
+        """Gradient of the loss by query, shape (queries, agents)."""
+        of_people, of_judge = self.parts(theta)
+        if judge_alone:
+            return self.by_query((special.expit(self.x @ theta) - self.f) / self.f.size)
+        moved: Floats = of_people - weight * of_judge
+        return moved
+
+    def parts(self, theta: Floats) -> tuple[Floats, Floats]:
+        """The gradient's two parts: without the judge, and what lambda takes off."""
+        p, m = special.expit(self.x @ theta), int(self.labelled.sum())
+        of_people = self.by_query(self.labelled * (p - self.y) / m)
+        of_judge = self.by_query(self.labelled * (p - self.f) / m - (p - self.f) / p.size)
+        return of_people, of_judge
+
+    def by_query(self, residuals: Floats) -> Floats:
+        sums = np.zeros((int(self.unit.max()) + 1, len(self.agents)))
+        np.add.at(sums, self.unit, residuals[:, np.newaxis] * self.x)
+        return sums
+
+    def curvature(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
+        """Of the loss; a square of the mean strength is added, which holds it at 0 and changes nothing else."""
+        p = special.expit(self.x @ theta)
+        shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
+        if not judge_alone:
+            shares += (1 - weight) * self.labelled / self.labelled.sum()
+        return self.weighed(shares * p * (1 - p))
+
+    def weighed(self, shares: Floats) -> Floats:
+        curved: Floats = self.x.T @ (self.x * shares[:, np.newaxis]) + 1 / len(self.agents)
+        return curved
+
+    def tuned(self, theta: Floats) -> float:
+        """The lambda in [0, 1] with the least sum of variances at these strengths."""
+        p = special.expit(self.x @ theta)
+        inverse = np.linalg.inv(self.weighed(p * (1 - p) / p.size))
+        of_people, of_judge = (part @ inverse for part in self.parts(theta))
+        return tuned(of_people, of_judge)
+
+
+def _estimates(data: _Data, theta: Floats, weight: float, shown: tuple[float, float, float]) -> tuple[Estimate, ...]:
+    spent = 2 if weight else 1
+    held = np.bincount(data.unit, data.labelled) / data.labelled.sum()
+    slopes = data.slopes(theta, weight) / np.maximum(1 - held, 1 / data.labelled.sum())[:, np.newaxis]
+    moved = slopes @ np.linalg.inv(data.curvature(theta, weight))
+    return _shown(theta, moved, data.groups, spent, shown)
+
+
+def _judge_estimates(data: _Data, theta: Floats, shown: tuple[float, float, float]) -> tuple[Estimate, ...]:
+    inverse = np.linalg.inv(data.curvature(theta, 1.0, judge_alone=True))
+    moved = data.slopes(theta, 1.0, judge_alone=True) @ inverse
+    return _shown(theta, moved, int(data.unit.max()) + 1, 1, shown)
+
+
+def _shown(
+    theta: Floats, moved: Floats, units: int, spent: int, shown: tuple[float, float, float]
+) -> tuple[Estimate, ...]:
+    centre, points, level = shown
+    found = []
+    for strength, column in zip(theta.tolist(), moved.T, strict=True):
+        value = centre + points * strength
+        variance = inflated(float((column**2).sum()), units, spent)
+        if not variance > 0 or units <= spent:
+            found.append(Estimate(value))
+            continue
+        half = points * float(special.stdtrit(units - spent, (1 + level) / 2)) * math.sqrt(variance)
+        found.append(Estimate(value, value - half, value + half))
+    return tuple(found)

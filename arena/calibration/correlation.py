@@ -1,0 +1,117 @@
+"""Pearson, Spearman and Kendall of a judge's values with people's, where things of one query depend on each other.
+
+Standard errors leave out one query at a time (the jackknife of clusters). Intervals and p-values come from one and the
+same error on Fisher's z scale, with Student's t and one degree of freedom less than there are queries, so that an
+interval leaves out 0 exactly where p is below 0.05. A test that takes each thing as independent would find agreement
+in noise that a query's things share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from arena.ratings.clustered import student
+from arena.ratings.games import Floats
+from retrieval_eval.rank_correlation import Coefficient, pair_sums, weighted_taus
+
+_CELLS_IN_MEMORY = 4_000_000
+_CERTAIN = 1 - 1e-12
+_NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Correlations:
+    """Correlation of two values of the same things.
+
+    Attributes:
+        n: things.
+        queries: that they belong to.
+        pearson, spearman: product moments of values, of mid-ranks.
+        kendall: tau-b over all pairs of things.
+    """
+
+    n: int
+    queries: int
+    pearson: Coefficient
+    spearman: Coefficient
+    kendall: Coefficient
+
+
+def correlations(
+    first: Sequence[float], second: Sequence[float], queries: Sequence[Hashable], *, mirrored: bool = False
+) -> Correlations:
+    """Correlate two values of each thing.
+
+    Args:
+        first: one value of each thing, shape (n,).
+        second: the other.
+        queries: the query of each.
+        mirrored: values are verdicts, 1 for one side and -1 for the other; each counts both ways round.
+    """
+    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    number = {query: at for at, query in enumerate(dict.fromkeys(queries))}
+    unit: NDArray[np.int64] = np.array([number[query] for query in queries], np.int64)
+    n, units = x.size, len(number)
+    if not n:
+        return Correlations(0, 0, Coefficient(None), Coefficient(None), Coefficient(None))
+    if mirrored:
+        x, y, unit = np.concatenate([x, -x]), np.concatenate([y, -y]), np.concatenate([unit, unit])
+    weights = np.vstack([np.ones((1, units)), 1.0 - np.eye(units)])
+    sums = pair_sums(x, y, unit, units)
+    return Correlations(
+        n,
+        units,
+        _coefficient(_chunked(lambda drawn: _moments(x[np.newaxis], y[np.newaxis], drawn[:, unit]), weights, x.size)),
+        _coefficient(_chunked(lambda drawn: _spearmans(x, y, unit, drawn), weights, x.size)),
+        _coefficient(weighted_taus(sums, weights)),
+    )
+
+
+def _chunked(statistic: Callable[[Floats], Floats], weights: Floats, n: int) -> Floats:
+    step = max(1, _CELLS_IN_MEMORY // max(1, n))
+    return np.concatenate([statistic(weights[start : start + step]) for start in range(0, len(weights), step)])
+
+
+def _moments(x: Floats, y: Floats, weights: Floats) -> Floats:
+    """Product-moment correlation with each row of weights, shapes (1 or samples, n) and (samples, n) to (samples,)."""
+    total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    dx = x - (weights * x).sum(axis=1, keepdims=True) / total
+    dy = y - (weights * y).sum(axis=1, keepdims=True) / total
+    xx, yy, xy = ((weights * part).sum(axis=1) for part in (dx * dx, dy * dy, dx * dy))
+    spread = np.sqrt(xx * yy)
+    return np.where(spread > _NO_SPREAD, xy / np.where(spread > _NO_SPREAD, spread, 1.0), np.nan)
+
+
+def _spearmans(x: Floats, y: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
+    return _moments(_mid_ranks(x, unit, weights), _mid_ranks(y, unit, weights), weights[:, unit])
+
+
+def _mid_ranks(values: Floats, unit: NDArray[np.int64], weights: Floats) -> Floats:
+    """Mid-ranks of values that stand there as often as their weight says, shape (samples, n)."""
+    distinct, place = np.unique(values, return_inverse=True)
+    counts = np.zeros((weights.shape[1], distinct.size))
+    np.add.at(counts, (unit, place), 1)
+    there = weights @ counts
+    ranks: Floats = (there.cumsum(axis=1) - there / 2)[:, place]
+    return ranks
+
+
+def _coefficient(values: Floats) -> Coefficient:
+    """The first value, with the interval that the others, each without one query, give it."""
+    value, without = float(values[0]), values[1:]
+    if np.isnan(value):
+        return Coefficient(None)
+    units = without.size
+    if units < 2 or np.isnan(without).any() or abs(value) > _CERTAIN:
+        return Coefficient(value)
+    error = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum())) / (1 - value**2)
+    if error < _NO_SPREAD:
+        return Coefficient(value)
+    z, half = float(np.arctanh(value)), student(0.95, units) * error
+    p_value = 2 * float(special.stdtr(units - 1, -abs(z) / error))
+    return Coefficient(value, float(np.tanh(z - half)), float(np.tanh(z + half)), p_value)

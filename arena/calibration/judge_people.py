@@ -1,0 +1,175 @@
+"""One judge held against people, on whatever both judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arena.calibration.annotators import Annotator, annotators
+from arena.calibration.bland_altman import BlandAltman, bland_altman
+from arena.calibration.consensus import Consensus, Method, consensus
+from arena.calibration.correlation import Correlations, correlations
+from arena.calibration.opinions import Item, Level, Opinion, Values, by_rater, paired, size, whole_numbers
+from arena.calibration.votes import VoteAgreement, agreement_between, agreement_within, decided
+from retrieval_eval.label_agreement import LabelAgreement, label_agreement
+from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How people become one, and how intervals are drawn."""
+
+    method: Method = "majority"
+    samples: int = 1000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What people say, before any judge is looked at.
+
+    Attributes:
+        level: what they judged.
+        opinions: their votes, one of each person on each thing.
+        things: that they judged.
+        repeated: those that two people or more judged.
+        within: how often two people agree.
+        within_decided: the same of votes that are no tie; verdicts alone have ties.
+        alpha: Krippendorff's, of all people; ``None`` for one person, or values that are no labels.
+        annotators: each person against the others.
+        consensus: one value for each thing.
+    """
+
+    level: Level
+    opinions: tuple[Opinion, ...]
+    things: int
+    repeated: int
+    within: VoteAgreement
+    within_decided: VoteAgreement | None
+    alpha: RaterAgreement | None
+    annotators: tuple[Annotator, ...]
+    consensus: Consensus
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgainstPeople:
+    """A judge and people on the things that both judged.
+
+    Attributes:
+        judge: its name.
+        n, queries: things that both judged, and their queries.
+        judge_only, people_only: things that only one of them judged.
+        votes: how often a verdict of the judge and a vote of a person agree.
+        votes_decided: the same of verdicts and votes that are no tie.
+        labels: kappa, alpha and confusion against the people's consensus; ``None`` where a value is no label.
+        correlations: with the consensus.
+        differences: of judge and consensus; verdicts have none, since their sides are arbitrary.
+    """
+
+    judge: str
+    n: int
+    queries: int
+    judge_only: int
+    people_only: int
+    votes: VoteAgreement
+    votes_decided: VoteAgreement | None
+    labels: LabelAgreement | None
+    correlations: Correlations
+    differences: BlandAltman | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A thing that judge and people see differently; ``votes`` are the people's, by name."""
+
+    query_id: str
+    item: Item
+    judge: float
+    people: float
+    votes: Mapping[str, float]
+
+
+def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None = None) -> People:
+    """Look at people alone.
+
+    Args:
+        level: what they judged.
+        opinions: one vote of each person on each thing.
+        settings: the defaults if absent.
+    """
+    how, mirrored = settings or Settings(), level == "verdicts"
+    counts: dict[tuple[str, Item], int] = {}
+    for one in opinions:
+        counts[one.query_id, one.item] = counts.get((one.query_id, one.item), 0) + 1
+    raters = [whole_numbers(values) for values in by_rater(opinions).values()]
+    labels = [own for own in raters if own is not None]
+    comparable = len(labels) == len(raters) and max(counts.values(), default=0) > 1
+    return People(
+        level=level,
+        opinions=tuple(opinions),
+        things=len(counts),
+        repeated=sum(times > 1 for times in counts.values()),
+        within=agreement_within(opinions),
+        within_decided=agreement_within(decided(opinions)) if mirrored else None,
+        alpha=rater_agreement(labels, mirrored=mirrored, samples=how.samples, seed=how.seed) if comparable else None,
+        annotators=annotators(opinions, mirrored=mirrored),
+        consensus=consensus(opinions, how.method, mirrored=mirrored),
+    )
+
+
+def judge_against_people(
+    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings | None = None
+) -> JudgeAgainstPeople:
+    """Hold a judge against people.
+
+    Args:
+        judge: its name.
+        values: its value of each thing, the two orders of a game reconciled.
+        said: what it said each time, which is held against single votes.
+        against: the people.
+        settings: the defaults if absent.
+    """
+    how, mirrored = settings or Settings(), against.level == "verdicts"
+    both = paired(against.consensus.values, values)
+    queries = [query_id for query_id, *_ in both]
+    x, y = [human for _, _, human, _ in both], [judged for *_, judged in both]
+    reference, other = whole_numbers(against.consensus.values), whole_numbers(values)
+    labels = None
+    if reference is not None and other is not None:
+        labels = label_agreement(reference, other, mirrored=mirrored, samples=how.samples, seed=how.seed)
+    return JudgeAgainstPeople(
+        judge=judge,
+        n=len(both),
+        queries=len(set(queries)),
+        judge_only=size(values) - len(both),
+        people_only=size(against.consensus.values) - len(both),
+        votes=agreement_between(said, against.opinions),
+        votes_decided=agreement_between(decided(said), decided(against.opinions)) if mirrored else None,
+        labels=labels,
+        correlations=correlations(x, y, queries, mirrored=mirrored),
+        differences=None if mirrored else bland_altman(x, y, queries),
+    )
+
+
+def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
+    """What judge and people see differently: the furthest apart first, then where most people share the consensus.
+
+    Args:
+        values: the judge's.
+        against: the people.
+        most: how many.
+    """
+    votes: dict[tuple[str, Item], dict[str, float]] = {}
+    for one in against.opinions:
+        votes.setdefault((one.query_id, one.item), {})[one.rater] = one.value
+    found = [
+        Disagreement(query_id, item, judged, human, votes[query_id, item])
+        for query_id, item, human, judged in paired(against.consensus.values, values)
+        if human != judged
+    ]
+    return sorted(found, key=_clarity)[:most]
+
+
+def _clarity(one: Disagreement) -> tuple[float, int, str, Item]:
+    sharing = sum(vote == one.people for vote in one.votes.values()) - sum(v != one.people for v in one.votes.values())
+    return -abs(one.judge - one.people), -sharing, one.query_id, one.item

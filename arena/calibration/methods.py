@@ -1,0 +1,211 @@
+"""Ways of scoring the same agents held against each other: do ratings, grades, exams and nuggets tell one story?
+
+Rank correlations are over agents, with intervals by resampling queries: all methods are scored anew on the same drawn
+queries, so that what they share in a query stays shared. p-values are those of so many agents taken as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.elo import elo
+from arena.ratings.games import Floats, Games
+from arena.ratings.ranks import competition_ranks
+from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans, weighted_means
+from retrieval_eval.resampling import query_weights
+
+_DECIMALS = 9
+_FEWEST_AGENTS = 3
+_MOST_PERMUTED = 7
+_ORDERS = 500
+_ORDERS_OF_SAMPLE = 10
+"""Random orders that Elo is averaged over, of all games and in a bootstrap sample."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Means:
+    """A method that averages over queries.
+
+    Attributes:
+        name: of the method.
+        agents, queries: of the rows and columns.
+        values: shape (agents, queries), NaN where there is none.
+    """
+
+    name: str
+    agents: tuple[str, ...]
+    queries: tuple[str, ...]
+    values: Floats
+
+    def scores(self, weights: Floats, queries: Mapping[str, int]) -> Floats:
+        """Means with each row of weights over all queries, shape (samples, agents)."""
+        return weighted_means(self.values, weights[:, [queries[name] for name in self.queries]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """A method that rates games: Elo, or Bradley-Terry with the given ties; ``queries`` names the games' clusters."""
+
+    name: str
+    kind: Literal["elo", "bradley_terry"]
+    games: Games
+    queries: tuple[str, ...]
+    settings: BradleyTerrySettings | None = None
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names, in the order of scores."""
+        return self.games.agents
+
+    def scores(self, weights: Floats, queries: Mapping[str, int]) -> Floats:
+        """Ratings with each row of weights over all queries, shape (samples, agents)."""
+        cluster = self.games.cluster
+        assert cluster is not None
+        columns = np.array([queries[name] for name in self.queries])[cluster]
+        orders = _ORDERS if len(weights) == 1 else _ORDERS_OF_SAMPLE
+        return np.array([self._rated(replace(self.games, weight=row[columns]), orders) for row in weights])
+
+    def _rated(self, games: Games, orders: int) -> Floats:
+        if self.kind == "elo":
+            return elo(games, tournaments=orders).ratings
+        return bradley_terry(games, self.settings).ratings
+
+
+Method: TypeAlias = Means | Played
+
+
+@dataclass(frozen=True, slots=True)
+class MethodScores:
+    """One method's scores and places (1 is best, equals share a place), by agent."""
+
+    method: str
+    scores: Mapping[str, float]
+    ranks: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodPair:
+    """How alike two methods order the agents that both score."""
+
+    first: str
+    second: str
+    agents: int
+    kendall: Coefficient
+    spearman: Coefficient
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceGap:
+    """An agent's best and worst place over methods."""
+
+    agent: str
+    best: int
+    best_by: tuple[str, ...]
+    worst: int
+    worst_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodComparison:
+    """All methods.
+
+    Attributes:
+        methods: in the order given.
+        pairs: every two methods that score three agents or more in common.
+        places: by how far places lie apart, the farthest first, among agents that every method scores.
+        queries: resampled.
+    """
+
+    methods: tuple[MethodScores, ...]
+    pairs: tuple[MethodPair, ...]
+    places: tuple[PlaceGap, ...]
+    queries: int
+
+
+def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0) -> MethodComparison:
+    """Compare methods.
+
+    Args:
+        methods: with names of their own.
+        samples: bootstrap samples over queries.
+        seed: of the samples.
+    """
+    names = sorted({query for method in methods for query in method.queries})
+    number = {name: at for at, name in enumerate(names)}
+    once = np.ones((1, len(names)))
+    weights = query_weights(len(names), samples if len(names) > 1 else 0, seed)
+    points = [method.scores(once, number)[0] for method in methods]
+    drawn = [
+        method.scores(weights, number) if len(weights) else np.empty((0, len(method.agents))) for method in methods
+    ]
+    scored = tuple(_scored(method, own) for method, own in zip(methods, points, strict=True))
+    pairs = []
+    for i, j in combinations(range(len(methods)), 2):
+        common = [agent for agent in scored[i].scores if agent in scored[j].scores]
+        if len(common) >= _FEWEST_AGENTS:
+            sides = [[methods[k].agents.index(agent) for agent in common] for k in (i, j)]
+            pairs.append(
+                _pair(
+                    (methods[i].name, methods[j].name),
+                    (points[i][sides[0]], points[j][sides[1]]),
+                    (drawn[i][:, sides[0]], drawn[j][:, sides[1]]),
+                )
+            )
+    return MethodComparison(scored, tuple(pairs), _places(scored), len(names))
+
+
+def _scored(method: Method, points: Floats) -> MethodScores:
+    scores = {agent: float(score) for agent, score in zip(method.agents, points, strict=True) if not np.isnan(score)}
+    ranks = competition_ranks(np.round(np.array(list(scores.values())), _DECIMALS))
+    return MethodScores(method.name, scores, dict(zip(scores, ranks.tolist(), strict=True)))
+
+
+def _pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> MethodPair:
+    whole = ~(np.isnan(drawn[0]) | np.isnan(drawn[1])).any(axis=1)
+    x, y = (part[whole] for part in drawn)
+    a, b = (np.round(part, _DECIMALS) for part in points)
+    untied = np.ptp(a) > 0 and np.ptp(b) > 0
+    p_tau = float(stats.kendalltau(a, b).pvalue) if untied else np.nan
+    p_rho = _spearman_p(a, b) if untied else np.nan
+    return MethodPair(
+        *names,
+        a.size,
+        coefficient(kendall_taus(a, b), kendall_taus(x, y) if len(x) else np.empty(0), p_tau),
+        coefficient(spearmans(a, b), spearmans(x, y) if len(x) else np.empty(0), p_rho),
+    )
+
+
+def _spearman_p(a: Floats, b: Floats) -> float:
+    """Two-sided, of all orders of few agents: the usual approximation calls one full agreement of five certain."""
+    if a.size > _MOST_PERMUTED:
+        return float(stats.spearmanr(a, b).pvalue)
+    observed = np.abs(spearmans(a, b)) - 10.0**-_DECIMALS
+    orders = np.array(list(permutations(range(b.size))))
+    return float((np.abs(spearmans(np.tile(a, (len(orders), 1)), b[orders])) >= observed).mean())
+
+
+def _places(scored: Sequence[MethodScores]) -> tuple[PlaceGap, ...]:
+    if not scored:
+        return ()
+    found = []
+    for agent in scored[0].scores:
+        if all(agent in own.ranks for own in scored):
+            places = {own.method: own.ranks[agent] for own in scored}
+            best, worst = min(places.values()), max(places.values())
+            found.append(
+                PlaceGap(
+                    agent,
+                    best,
+                    tuple(name for name, place in places.items() if place == best),
+                    worst,
+                    tuple(name for name, place in places.items() if place == worst),
+                )
+            )
+    return tuple(sorted(found, key=lambda gap: (gap.best - gap.worst, gap.agent)))

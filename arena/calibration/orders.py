@@ -1,0 +1,140 @@
+"""Verdicts in two orders: one outcome of each game, and whether the place of an answer sways the judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.calibration.opinions import Opinion, Values, by_item, by_rater
+from arena.ratings.clustered import share_interval
+from arena.ratings.games import Games, GameVerdict, tabulate
+from arena.ratings.judges import JudgedGames, judged_games
+from judges.types import Verdict
+from retrieval_eval.resampling import Estimate
+
+_VERDICT = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}
+
+
+@dataclass(frozen=True, slots=True)
+class OrderHealth:
+    """What one rater's verdicts say about places.
+
+    Attributes:
+        verdicts: how many.
+        tie_rate: share of ties.
+        both_orders: games judged in both orders.
+        order_agreement: share of them with the same outcome in both; interval clustered by query, as all here.
+        first_share: share of decided verdicts won by the answer shown first; 0.5 without a liking for places, where
+            each agent is shown first as often as second.
+    """
+
+    verdicts: int
+    tie_rate: float
+    both_orders: int
+    order_agreement: Estimate
+    first_share: Estimate
+
+
+def settled(said: Sequence[Opinion], *, verdicts: bool) -> list[Opinion]:
+    """One opinion of each rater on each thing: orders reconciled as for ratings; of other repeats the last one."""
+    if not said:
+        return []
+    if not verdicts:
+        return [
+            Opinion(query_id, item, rater, value)
+            for rater, values in by_rater(said).items()
+            for query_id, things in values.items()
+            for item, value in things.items()
+        ]
+    games, names, raters, agents = _games(said)
+    return [
+        Opinion(query_id, (*further, agents[a], agents[b]), raters[rater], float(outcome))
+        for (query_id, further), rater, a, b, outcome in zip(
+            (names[query] for query in games.query), games.judge, games.a, games.b, games.outcome, strict=True
+        )
+    ]
+
+
+def games_of(opinions: Sequence[Opinion]) -> tuple[Games, tuple[str, ...]]:
+    """Verdicts, one of each rater on each game, as games; and the queries that their clusters number."""
+    agents = tuple(sorted({name for one in opinions for name in one.item[-2:]}))
+    place = {name: at for at, name in enumerate(agents)}
+    queries = tuple(sorted({one.query_id for one in opinions}))
+    number = {name: at for at, name in enumerate(queries)}
+    games = Games(
+        agents,
+        np.array([place[one.item[-2]] for one in opinions], np.int32),
+        np.array([place[one.item[-1]] for one in opinions], np.int32),
+        np.array([(1 + one.value) / 2 for one in opinions]),
+        np.array([number[one.query_id] for one in opinions], np.int32),
+    )
+    return games, queries
+
+
+def values_of(settled_opinions: Sequence[Opinion]) -> Values:
+    """One rater's opinions as values."""
+    return {
+        query_id: {item: own[0].value for item, own in things.items()}
+        for query_id, things in by_item(settled_opinions).items()
+    }
+
+
+def order_health(said: Sequence[Opinion]) -> OrderHealth:
+    """Places in the verdicts of one rater, at least one."""
+    queries = {one.query_id: at for at, one in enumerate(said)}
+    value = np.array([one.value for one in said])
+    swapped = np.array([one.swapped for one in said])
+    unit: NDArray[np.int64] = np.array([queries[one.query_id] for one in said], np.int64)
+    decided = value != 0
+    agree, of_query = _both_orders(said)
+    agreeing = np.array([queries[query_id] for query_id in of_query], np.int64)
+    return OrderHealth(
+        verdicts=len(said),
+        tie_rate=1 - int(decided.sum()) / len(said),
+        both_orders=len(agree),
+        order_agreement=_share(np.array(agree, np.bool_), agreeing),
+        first_share=_share((value > 0)[decided] != swapped[decided], unit[decided]),
+    )
+
+
+def _both_orders(said: Sequence[Opinion]) -> tuple[list[bool], list[str]]:
+    """Of every game judged in both orders, whether they agree, and its query."""
+    outcomes = []
+    for order in (False, True):
+        own = [replace(one, swapped=False, rater="") for one in said if one.swapped == order]
+        outcomes.append({(one.query_id, one.item): one.value for one in settled(own, verdicts=True)})
+    forward, backward = outcomes
+    both = [key for key in forward if key in backward]
+    return [forward[key] == backward[key] for key in both], [query_id for query_id, _ in both]
+
+
+def _share(part: NDArray[np.bool_], unit: NDArray[np.int64]) -> Estimate:
+    if not part.size:
+        return Estimate(None)
+    parts, wholes = np.bincount(unit, part), np.bincount(unit)
+    bounds = share_interval(parts.astype(np.float64), wholes.astype(np.float64)) or (None, None)
+    return Estimate(float(part.mean()), *bounds)
+
+
+def _games(
+    said: Sequence[Opinion],
+) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
+    """Reconciled games, with the query and further columns, the rater and the agent behind each number."""
+    table = tabulate(_verdict(one) for one in said)
+    names = []
+    for name in table.queries or ():
+        query_id, *further = json.loads(name)
+        names.append((query_id, tuple(further)))
+    return judged_games(table), names, table.judges, table.agents
+
+
+def _verdict(one: Opinion) -> GameVerdict:
+    *further, a, b = one.item
+    game = json.dumps([one.query_id, *further])
+    if one.swapped:
+        return GameVerdict(game, b, a, _VERDICT[-one.value], one.rater)
+    return GameVerdict(game, a, b, _VERDICT[one.value], one.rater)

@@ -1,0 +1,200 @@
+"""Means and ratings by few labels of people and many of a judge, right whatever the judge is like.
+
+Angelopoulos et al. (2023, Science 382, "Prediction-powered inference") take the judge's figure over all things and
+correct it by the judge's error on those that people labelled. How far the judge is listened to, lambda, is tuned to
+the data (Angelopoulos, Duchi and Zrnic 2023, "PPI++", section 6): 0 for noise, which leaves the labels alone. A mean is
+
+    theta = mean_L(y) + lambda (mean_all(f) - mean_L(f))
+
+with people's values y and the judge's f, over all things and over the labelled ones L. Things of one query depend on
+each other, and labelled things are among all, so the variance is that of sums by query: query g moves theta by
+
+    (a_g - lambda b_g),   a_g = sum_L,g (y - mean_L y) / m,   b_g = sum_L,g (f - mean_L f) / m - sum_g (f - mean f) / n
+
+and lambda = sum a_g b_g / sum b_g^2 makes the sum of their squares least. As in a jackknife, what a query moves is
+divided by the share of labels that the others hold. Intervals are Student's, with one degree of freedom less than
+queries with labels, and one less for lambda.
+
+What is labelled must be a random sample of all things; see ``next_labels``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from arena.ratings.games import Floats
+from retrieval_eval.resampling import Estimate
+
+_FEWEST = 3
+"""Queries with labels that an interval needs: a mean, lambda, and one to see variation by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """One figure three ways, each with its interval at the level asked for.
+
+    Attributes:
+        corrected: judge and people together.
+        people: the labels alone.
+        judge: the judge alone, whose interval knows nothing of its bias.
+        weight: lambda, how far the judge is listened to.
+        n: things that the judge has a value of.
+        labelled: those that people labelled.
+        queries: queries with labels.
+        people_variance, fixed_variance: of the corrected figure, the part that falls with further labels and the part
+            that does not.
+    """
+
+    corrected: Estimate
+    people: Estimate
+    judge: Estimate
+    weight: float
+    n: int
+    labelled: int
+    queries: int
+    people_variance: float
+    fixed_variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsNeeded:
+    """Labels for an interval of a given width; ``None`` where not even labels of all things would do.
+
+    Attributes:
+        width: wanted, from end to end.
+        corrected: labels in all, with the judge.
+        people: labels in all, without.
+    """
+
+    width: float
+    corrected: int | None
+    people: int | None
+
+
+def corrected_mean(
+    judge: Sequence[float],
+    people: Sequence[float | None],
+    queries: Sequence[Hashable],
+    level: float = 0.95,
+) -> Corrected:
+    """Mean of people's values over all things, had they labelled them all.
+
+    Args:
+        judge: the judge's value of each thing, shape (n,).
+        people: people's, ``None`` where there is none.
+        queries: the query of each.
+        level: of the intervals.
+
+    Raises:
+        ValueError: nobody labelled anything.
+    """
+    f = np.asarray(judge, np.float64)
+    labelled = np.array([value is not None for value in people], np.bool_)
+    if not labelled.any():
+        raise ValueError("a correction needs labels of people")
+    y = np.array([0.0 if value is None else value for value in people])
+    unit = numbered(queries)
+    units, n, m = int(unit.max()) + 1, f.size, int(labelled.sum())
+    means = float(y[labelled].mean()), float(f[labelled].mean()), float(f.mean())
+
+    def by_query(values: Floats) -> Floats:
+        return np.bincount(unit, values, units).astype(np.float64)
+
+    a = by_query(labelled * (y - means[0])) / m
+    of_all = by_query(f - means[2]) / n
+    b = by_query(labelled * (f - means[1])) / m - of_all
+    weight = tuned(a, b)
+    groups = np.unique(unit[labelled]).size
+    others = 1 - by_query(labelled.astype(np.float64)) / m
+    moved, rectified, alone = (
+        part / np.maximum(others, 1 / m) for part in (a - weight * b, a - weight * (b + of_all), a)
+    )
+    variance = inflated(float((moved**2).sum()), groups, spent=2 if weight else 1)
+    falling = inflated(float((rectified**2).sum()), groups, spent=2 if weight else 1)
+    return Corrected(
+        corrected=_estimate(means[0] + weight * (means[2] - means[1]), variance, groups - (2 if weight else 1), level),
+        people=_estimate(means[0], inflated(float((alone**2).sum()), groups), groups - 1, level),
+        judge=_estimate(means[2], inflated(float((of_all**2).sum()), units), units - 1, level),
+        weight=weight,
+        n=n,
+        labelled=m,
+        queries=groups,
+        people_variance=falling,
+        fixed_variance=variance - falling,
+    )
+
+
+def labels_needed(own: Corrected, width: float, level: float = 0.95) -> LabelsNeeded:
+    """How many labels an interval of this width needs, were further ones like those there are.
+
+    With k times the labels the part of the variance that labels bring is divided by k. Where people label everything
+    the judge is of no use: then the labels alone say what can be had.
+    """
+    if own.people.low is None or own.people.high is None or own.corrected.low is None:
+        return LabelsNeeded(width, None, None)
+    alone = own.labelled * ((own.people.high - own.people.low) / width) ** 2
+    target = (width / 2 / _quantile(level, max(own.queries - 2, 1))) ** 2 - own.fixed_variance
+    together = own.labelled * own.people_variance / target if target > 0 else math.inf
+    return LabelsNeeded(width, _count(min(together, alone), own.n), _count(alone, own.n))
+
+
+def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: int, seed: int = 0) -> list[int]:
+    """Things to label next, by their places.
+
+    A systematic sample of those without a label: queries in random order and the things of each in random order, of
+    which every k-th is taken from a random start. Every thing has the same chance, so that all labels stay a random
+    sample, and the labels spread over queries, where a second label says less than a first. What judge and people
+    disagree on, or what the judge is unsure of, is no such sample: labels chosen so would bend the correction.
+    """
+    rng = np.random.default_rng(seed)
+    place = {query: at for at, query in enumerate(rng.permutation(len(set(queries))))}
+    number = dict(zip(dict.fromkeys(queries), place.values(), strict=True))
+    open_places = [at for at, known in enumerate(labelled) if not known]
+    order = sorted(rng.permutation(open_places).tolist(), key=lambda at: number[queries[at]])
+    if count >= len(order):
+        return order
+    step = len(order) / count
+    start = float(rng.uniform(0, step))
+    return [order[int(start + at * step)] for at in range(count)]
+
+
+def tuned(a: Floats, b: Floats) -> float:
+    """The weight in [0, 1] that makes the sum of squares of ``a - weight * b`` least; 0 where ``b`` says nothing.
+
+    Beyond these ends it is mostly noise: a judge that goes against people, or labels of nearly everything, where ``b``
+    vanishes and any weight will do.
+    """
+    scale = float((b**2).sum())
+    return min(1.0, max(0.0, float((a * b).sum()) / scale)) if scale > 0 else 0.0
+
+
+def inflated(squares: float, units: int, spent: int = 1) -> float:
+    """A jackknife's sum of squares by query as a variance, where so many figures were fitted to the queries."""
+    return squares * (units - 1) / (units - spent) if units > spent else math.nan
+
+
+def numbered(names: Sequence[Hashable]) -> NDArray[np.int64]:
+    """Names as numbers from 0."""
+    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
+    return np.array([number[name] for name in names], np.int64)
+
+
+def _estimate(value: float, variance: float, freedom: int, level: float) -> Estimate:
+    if not variance > 0 or freedom < 1:
+        return Estimate(value)
+    half = _quantile(level, freedom) * math.sqrt(variance)
+    return Estimate(value, value - half, value + half)
+
+
+def _quantile(level: float, freedom: int) -> float:
+    return float(special.stdtrit(freedom, (1 + level) / 2))
+
+
+def _count(labels: float, n: int) -> int | None:
+    return math.ceil(labels) if labels <= n else None

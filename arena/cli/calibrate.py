@@ -1,0 +1,120 @@
+"""``calibrate``: whether a judge can be trusted, by what people say of the same things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.options import ManyValues
+from judges.errors import InputError
+
+
+class Format(StrEnum):
+    """How calibration is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Consensus(StrEnum):
+    """How several people become one."""
+
+    MAJORITY = "majority"
+    DAWID_SKENE = "dawid-skene"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("calibrate", cls=ManyValues)(calibrate)
+
+
+def calibrate(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="CONFIG|STORE|TABLE...", help="a tournament, or tables of what judges said")
+    ],
+    people: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="tables of what people said")] = None,
+    item: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="a further column that tells things of one query apart")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="compare each value of this column by itself")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the judges' files' name for a column")
+    ] = None,
+    people_column: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the people's files' name for a column")
+    ] = None,
+    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="leave out and count rows without a value")] = False,
+    consensus: Annotated[Consensus, typer.Option(help="how several people become one")] = Consensus.MAJORITY,
+    disagreements: Annotated[int, typer.Option(min=0, help="things listed that a judge and people see differently")] = (
+        0
+    ),
+    queries: Annotated[Path | None, typer.Option(metavar="FILE", help="texts of queries, for disagreements")] = None,
+    answers: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="texts of answers")] = None,
+    documents: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="texts of documents")] = None,
+    estimates: Annotated[
+        bool, typer.Option("--estimates", help="means, win rates and ratings corrected by people's labels")
+    ] = False,
+    width: Annotated[
+        float | None, typer.Option(help="say how many labels an estimate's interval of this width needs")
+    ] = None,
+    label_next: Annotated[int, typer.Option("--next", min=0, help="list this many things to label next")] = 0,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg or .html",
+        ),
+    ] = None,
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    method_samples: Annotated[
+        int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
+    ] = 200,
+    samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+) -> None:
+    """Hold judges against people, and a tournament's ways of scoring agents against each other.
+
+    Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
+    the judges' opinions are in its store; people's come from --people, from the
+    pages, and from the data's qrels.
+    """
+    from arena.calibration.estimates import Wish
+    from arena.calibration.judge_people import Settings
+    from arena.cli.calibrate_runs import Request, calibrate_store, calibrate_tables
+    from arena.opinions.files import Reading
+    from arena.opinions.tables import Tables
+    from arena.rated_tables import column_names
+    from judges.tables import known_format
+
+    if width is not None and not width > 0:
+        raise InputError(f"--width: more than 0, not {width:g}")
+    reading = Reading(tuple(item or ()), by, column_names(column or ()), skip_empty)
+    human = replace(reading, columns=column_names(people_column or (), "--people-column"))
+    request = Request(
+        people=Tables(people or [], human),
+        settings=Settings(consensus.value, samples, seed),
+        wish=Wish(width, label_next, seed) if estimates or width is not None or label_next else None,
+        disagreements=disagreements,
+        plot=plot,
+        form="json" if as_json else form.value,
+    )
+    if all(known_format(source) for source in sources):
+        texts = (queries, documents or (), answers or ())
+        calibrate_tables(Tables([Path(source) for source in sources], reading), request, texts)
+        return
+    if len(sources) > 1:
+        raise InputError(f"{sources[0]}, {sources[1]}: one tournament, or tables only")
+    given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
+    for option, value in {**given, "--documents": documents}.items():
+        if value:
+            raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, which has its own")
+    calibrate_store(sources[0], tournament, request, method_samples)

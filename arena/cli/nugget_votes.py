@@ -1,0 +1,85 @@
+"""Nuggets that people assigned, as files of assignments: out for ``nuggets score``, and in."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from arena.cli.console import output, print_json, printable
+from arena.cli.nugget_runs import require_free
+from arena.cli.sources import open_tournament
+from arena.cli.vote_counts import the_annotator
+from arena.nuggets.people import Taken, assignments_by, said_by, taken
+from arena.nuggets.results import NuggetResults, nugget_results
+from arena.store import Annotations, Store
+from arena.store.annotations import Kind, annotator_name
+from judges.errors import InputError
+from retrieval_eval.nuggets.files import read_assignments, write_assignments
+
+
+def export_nuggets(
+    source: str, tournament: str | None, out: Path, annotator: str | None, *, force: bool, as_json: bool
+) -> None:
+    """Write one person's assignments of the nuggets as they are now."""
+    require_free(out, force)
+    store, name = open_tournament(source, tournament)
+    with closing(store):
+        results, data = _nuggets(store, name), store.dataset(name)
+        latest = Annotations(store, name).latest(Kind.NUGGET)
+    who = the_annotator(latest, annotator, name)
+    assignments = assignments_by(results.banks, data.answers.values(), said_by(latest, who))
+    if not assignments:
+        raise InputError(f"{source}: {who!r} has assigned nothing to the answers and nuggets as they are now")
+    write_assignments(out, assignments)
+    labels = [label for own in assignments for label in own.labels]
+    given, expected = sum(label is not None for label in labels), len(labels)
+    left_out = sum(key[0] in results.banks for key in data.answers) - len(assignments)
+    told = {"file": str(out), "annotator": who, "answers": len(assignments), "labels": expected, "assigned": given}
+    if as_json:
+        print_json(told | {"not_assessed": left_out})
+        return
+    output.print(printable(f"wrote {out}: {given} of {expected} labels by {who}, answers: {len(assignments)}"))
+    if left_out:
+        output.print(f"- answers that are not assessed yet, left out: {left_out}")
+    if given < expected:
+        output.print("- labels that are missing are written as failed")
+
+
+def import_nuggets(source: str, tournament: str | None, file: Path, annotator: str, *, as_json: bool) -> None:
+    """Take a file of assignments as one person's."""
+    who = annotator_name(annotator)
+    assignments = read_assignments([file])
+    store, name = open_tournament(source, tournament)
+    with closing(store):
+        found = taken(assignments, _nuggets(store, name).banks, store.dataset(name).answers, who)
+        if not found.annotations:
+            raise InputError(f"{file}: no label of an answer and a nugget of {name!r}{_why_none(found)}")
+        kept = Annotations(store, name).add(found.annotations)
+    told = {"annotator": who, "labels": len(found.annotations), "answers": found.answers, "new": kept}
+    left_out = {words: number for words, number in _left_out(found).items() if number}
+    if as_json:
+        print_json(told | {"left_out": left_out})
+        return
+    output.print(printable(f"{len(found.annotations)} labels by {who}, {kept} of them new, answers: {found.answers}"))
+    for words, number in left_out.items():
+        output.print(f"- {words}, left out: {number}")
+
+
+def _left_out(found: Taken) -> dict[str, int]:
+    return {
+        "answers that the tournament does not have": found.unknown_answers,
+        "answers with another text than the tournament's": found.changed_answers,
+        "labels of nuggets that the tournament does not have": found.unknown_nuggets,
+        "labels that failed": found.failed,
+    }
+
+
+def _why_none(found: Taken) -> str:
+    return "".join(f"; {words}: {number}" for words, number in _left_out(found).items() if number)
+
+
+def _nuggets(store: Store, name: str) -> NuggetResults:
+    results = nugget_results(store, name)
+    if results is None or not results.banks:
+        raise InputError(f"the tournament {name!r} has no nuggets yet; 'ragarena run' makes or reads them")
+    return results

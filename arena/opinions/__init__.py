@@ -1,0 +1,1 @@
+"""Opinions of judges and people from files and stores, for calibration."""

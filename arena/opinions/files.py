@@ -1,0 +1,166 @@
+"""Tables of what judges or people said: verdicts, relevance labels, grades by criterion, nuggets in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from arena.calibration.opinions import Item, Level, Opinion
+from arena.verdicts import read_verdicts
+from judges.tables import Row, missing_column, read_columns, read_rows
+from judges.types import Verdict
+from retrieval_eval.nuggets.types import Support, make_nuggets
+
+ALIASES: Final[Mapping[str, Sequence[str]]] = {
+    "qid": ("query_id", "question_id", "topic_id"),
+    "did": ("docid", "doc_id"),
+    "agent": ("run", "model", "system"),
+    "annotator": ("judge", "worker", "rater"),
+    "label": ("relevance",),
+    "score": ("grade",),
+}
+"""Other spellings of the columns of labels, grades and nuggets; those of verdicts are ``arena.verdicts.ALIASES``."""
+
+OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
+SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
+_THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
+    "labels": ("did",),
+    "criteria": ("agent", "criterion"),
+    "nuggets": ("agent", "nugget"),
+}
+_VALUE: Final[Mapping[Level, str]] = {"labels": "label", "criteria": "score", "nuggets": "assignment"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a table is read.
+
+    Attributes:
+        item: further columns that tell things of one query apart, such as the turn of a conversation.
+        by: a column whose values are compared one by one, such as the dimension that was judged.
+        columns: the file's name for one of ours.
+        skip_empty: leave out and count rows without a value.
+    """
+
+    item: tuple[str, ...] = ()
+    by: str | None = None
+    columns: Mapping[str, str] | None = None
+    skip_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpinionTable:
+    """What a file says.
+
+    Attributes:
+        level: what was judged.
+        groups: opinions by the value of ``Reading.by``; under ``""`` without one.
+        notes: what is odd about it, for people to read.
+    """
+
+    level: Level
+    groups: Mapping[str, Sequence[Opinion]]
+    notes: tuple[str, ...]
+
+
+def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
+    """Read a table; its columns say what was judged.
+
+    - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
+    - ``did, label``: relevance labels, whole numbers;
+    - ``agent, criterion, score``: grades;
+    - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0.
+
+    Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands.
+
+    Raises:
+        DataError: the file cannot be read, is none of these, lacks a column, or holds a value that is none.
+    """
+    how = reading or Reading()
+    columns = read_columns(path)
+    renamed = {own: name for name, own in (how.columns or {}).items()}
+    names = {renamed.get(column, column) for column in columns}
+    for level, things in _THINGS.items():
+        needed = (*things, _VALUE[level])
+        if all(names & {name, *ALIASES.get(name, ())} for name in needed):
+            return _graded(path, level, how)
+    return _verdicts(path, how)
+
+
+def rater_of_file(path: Path) -> str:
+    """The name of a rater that only its file names."""
+    return path.name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def _verdicts(path: Path, how: Reading) -> OpinionTable:
+    read = read_verdicts(path, columns=how.columns, skip_empty=how.skip_empty)
+    wanted = [*how.item, *([how.by] if how.by else [])]
+    for column in wanted:
+        if column not in read.extras:
+            raise missing_column(path, column, read.extras)
+    further = zip(*(read.extras[column] for column in how.item), strict=True) if how.item else None
+    groups = read.extras[how.by] if how.by else [""] * len(read.verdicts)
+    found: dict[str, list[Opinion]] = {}
+    for place, (verdict, group) in enumerate(zip(read.verdicts, groups, strict=True)):
+        if verdict.query_id is None:
+            raise missing_column(path, "qid", read_columns(path))
+        a, b = sorted((verdict.agent_a, verdict.agent_b))
+        swapped = verdict.agent_a != a
+        value = OUTCOME[verdict.verdict]
+        item: Item = (*(next(further) if further is not None else ()), a, b)
+        rater = verdict.judge.strip() or rater_of_file(path)
+        if how.by and not group.strip():
+            raise Row(path, read.lines[place], {}).error(f"{how.by!r} is empty")
+        found.setdefault(group, []).append(
+            Opinion(verdict.query_id, item, rater, -value if swapped else value, swapped)
+        )
+    notes = {
+        "without a verdict left out": read.skipped,
+        "repeated": read.duplicates,
+        "games with different verdicts in repeated rows": read.conflicts,
+    }
+    return OpinionTable("verdicts", found, tuple(f"{count:,} {what}" for what, count in notes.items() if count))
+
+
+def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
+    found: dict[str, list[Opinion]] = {}
+    skipped = 0
+    for row in _rows(path, level, how):
+        if not row.text(_VALUE[level]).strip() and how.skip_empty:
+            skipped += 1
+            continue
+        item = (*(row.identifier(name) for name in how.item), *_thing(row, level))
+        rater = row.text("annotator").strip() or rater_of_file(path)
+        group = row.identifier(how.by) if how.by else ""
+        found.setdefault(group, []).append(Opinion(row.identifier("qid"), item, rater, _value(row, level)))
+    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else ())
+
+
+def _rows(path: Path, level: Level, how: Reading) -> Iterator[Row]:
+    given = {name: (own,) for name, own in (how.columns or {}).items()}
+    required = ["qid", *_THINGS[level], _VALUE[level], *how.item, *([how.by] if how.by else [])]
+    return read_rows(path, required, {**ALIASES, **given})
+
+
+def _thing(row: Row, level: Level) -> Item:
+    if level == "nuggets":
+        (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
+        return row.identifier("agent"), nugget.nugget_id
+    return tuple(row.identifier(name) for name in _THINGS[level])
+
+
+def _value(row: Row, level: Level) -> float:
+    text = row.text(_VALUE[level]).strip()
+    if level == "nuggets":
+        if text not in set(Support):
+            raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
+        return SUPPORT[Support(text)]
+    try:
+        value = float(text)
+    except ValueError:
+        raise row.error(f"{_VALUE[level]!r} is no number", text) from None
+    if not abs(value) < float("inf") or (level == "labels" and value != int(value)):
+        raise row.error(f"{_VALUE[level]!r} is no {'whole ' if level == 'labels' else ''}number", text)
+    return value

@@ -1,0 +1,95 @@
+"""What a tournament's store knows of its agents, each way of scoring them as one method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from arena.calibration.methods import Means, Method, Played
+from arena.calibration.opinions import Opinion
+from arena.calibration.orders import games_of
+from arena.config import RatingsSection
+from arena.dataset import Dataset
+from arena.exam.board import exam_board
+from arena.leaderboard import game_verdicts, grades
+from arena.nuggets.results import nugget_results
+from arena.ratings.bradley_terry import BradleyTerrySettings
+from arena.ratings.games import Games, reconcile, tabulate
+from arena.retrieval import retrieval_board
+from arena.samples import outcomes
+from arena.store import Store
+from judges.types import Judgment, Task
+from retrieval_eval.nuggets.scores import COLUMNS, score_table
+
+PEOPLE = "people"
+
+
+def stored_methods(store: Store, tournament: str) -> list[Method]:
+    """Every way in which a tournament scores its agents.
+
+    Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
+    documents retrieved, by judges and by people.
+    """
+    settings, data = store.settings(tournament), store.dataset(tournament)
+    found: list[Method] = [*_played(store, tournament, settings)]
+    if (criteria := _criteria(store, tournament, settings, data)) is not None:
+        found.append(criteria)
+    if (board := exam_board(store, tournament)) is not None:
+        scores, level = board.report.scores, board.study.usual_level
+        found.append(Means("cover", scores.agents, scores.queries, scores.cover[:, :, scores.levels.index(level)]))
+    if (results := nugget_results(store, tournament)) is not None and results.banks:
+        table = score_table(results.assignments, list(results.banks))
+        found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))
+    return found + _retrieval(store, tournament, settings, data)
+
+
+def people_method(opinions: Sequence[Opinion]) -> Played | None:
+    """People's verdicts as Bradley-Terry ratings, half a win each for a tie; ``None`` without a game."""
+    if not opinions:
+        return None
+    games, queries = games_of(opinions)
+    return Played(PEOPLE, "bradley_terry", games, queries, BradleyTerrySettings(ties="half"))
+
+
+def _played(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Played]:
+    verdicts = list(game_verdicts(outcomes(store, tournament, Task.PAIRWISE)))
+    if not verdicts:
+        return
+    table = tabulate(verdicts)
+    games: Games = reconcile(table, win_and_tie=(settings.get("pairwise") or {}).get("win_and_tie", "tie"))
+    queries = table.queries or ()
+    section = RatingsSection.model_validate(settings["ratings"])
+    yield Played("elo", "elo", games, queries)
+    how = BradleyTerrySettings(ties=section.bradley_terry.ties)
+    yield Played("bradley_terry", "bradley_terry", games, queries, how)
+
+
+def _criteria(store: Store, tournament: str, settings: Mapping[str, Any], data: Dataset) -> Means | None:
+    """Mean over criteria of each answer's grades."""
+    graded = {
+        (want.item, want.query_id): float(np.mean(list(grades(result, settings).values())))
+        for want, result in outcomes(store, tournament, Task.CRITERIA)
+        if isinstance(result, Judgment)
+    }
+    if not graded:
+        return None
+    agents, queries = tuple(sorted({agent for agent, _ in graded})), tuple(data.queries)
+    values = [[graded.get((agent, query_id), np.nan) for query_id in queries] for agent in agents]
+    return Means("criteria", agents, queries, np.array(values))
+
+
+def _retrieval(store: Store, tournament: str, settings: Mapping[str, Any], data: Dataset) -> list[Method]:
+    board = retrieval_board(data, store.outcomes(tournament, Task.RELEVANCE), settings)
+    if board is None:
+        return []
+    found: list[Method] = []
+    measure = board.measures[0]
+    for source, own in board.scores.items():
+        name = measure if source == "judge" else f"{measure}, {PEOPLE}"
+        agents = tuple(sorted(own.agents))
+        found.append(
+            Means(name, agents, own.topics, np.array([own.agents[agent].per_query[measure] for agent in agents]))
+        )
+    return found

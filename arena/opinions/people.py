@@ -1,0 +1,92 @@
+"""What people said on the pages, from a tournament's store.
+
+An annotation holds for the texts that its annotator saw. These are, in this order: the query, then the document, the
+answer, the two answers of a game, or the answer and the nugget; see ``texts_digest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arena.calibration.opinions import Level, Opinion
+from arena.dataset import Dataset
+from arena.nuggets.results import nugget_results
+from arena.opinions.files import OUTCOME, SUPPORT
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from judges.types import Verdict
+from retrieval_eval.nuggets.types import Support
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPeople:
+    """People's opinions by level.
+
+    Attributes:
+        opinions: what counts now.
+        outdated: annotations of texts that have changed since, or are gone; they are left out.
+    """
+
+    opinions: dict[tuple[Level, str], list[Opinion]]
+    outdated: int
+
+
+def peoples_opinions(store: Store, tournament: str) -> StoredPeople:
+    """Everything people said; what they skipped is no opinion.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    said = [one for one in Annotations(store, tournament).latest() if one.value is not None]
+    if not said:
+        return StoredPeople({}, 0)
+    data = store.dataset(tournament)
+    nuggets = _nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    found: dict[tuple[Level, str], list[Opinion]] = {}
+    outdated = 0
+    for one in said:
+        if _texts_now(one, data, nuggets) != one.texts:
+            outdated += 1
+            continue
+        for level, opinion in _opinions(one):
+            found.setdefault((level, ""), []).append(opinion)
+    return StoredPeople(found, outdated)
+
+
+def _opinions(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
+    if said.kind is Kind.VERDICT:
+        pair = tuple(sorted((said.item, said.other)))
+        value = OUTCOME[Verdict(said.value)]
+        swapped = said.item != pair[0]
+        yield "verdicts", Opinion(said.query_id, pair, said.annotator, -value if swapped else value, swapped)
+    elif said.kind is Kind.RELEVANCE:
+        yield "labels", Opinion(said.query_id, (said.item,), said.annotator, float(said.value))
+    elif said.kind is Kind.NUGGET:
+        label = SUPPORT[Support(said.value)]
+        yield "nuggets", Opinion(said.query_id, (said.item, said.other), said.annotator, label)
+    else:
+        for criterion, grade in said.value.items():
+            yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
+
+
+def _texts_now(said: Annotation, data: Dataset, nuggets: dict[str, str]) -> str | None:
+    """The digest of the thing's texts as they are now, ``None`` where one is gone."""
+    query = data.queries.get(said.query_id)
+    texts = [None if query is None else query.text]
+    if said.kind is Kind.RELEVANCE:
+        texts.append(data.documents[said.item].text if said.item in data.documents else None)
+    else:
+        agents = [said.item, *([said.other] if said.kind is Kind.VERDICT else [])]
+        found = [data.answers.get((said.query_id, agent)) for agent in agents]
+        texts += [None if answer is None else answer.text for answer in found]
+    if said.kind is Kind.NUGGET:
+        texts.append(nuggets.get(said.other))
+    known = [text for text in texts if text is not None]
+    return texts_digest(*known) if len(known) == len(texts) else None
+
+
+def _nugget_texts(store: Store, tournament: str) -> dict[str, str]:
+    results = nugget_results(store, tournament)
+    banks = {} if results is None else results.banks
+    return {nugget.nugget_id: nugget.text for bank in banks.values() for nugget in bank.nuggets}

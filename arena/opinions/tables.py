@@ -1,0 +1,137 @@
+"""Tables of judges held against tables of people."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from arena.calibration.comparison import Comparison, compare
+from arena.calibration.estimates import Wish
+from arena.calibration.judge_people import Settings
+from arena.calibration.opinions import Level, Opinion
+from arena.dataset import Dataset, load_dataset
+from arena.opinions.files import Reading, read_opinions
+from judges.errors import InputError
+
+Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
+"""What was said, by what was judged and group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Files, and how they are read."""
+
+    paths: Sequence[Path]
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """Comparisons of everything that judges and people both speak of, and what is odd about the files."""
+
+    comparisons: tuple[Comparison, ...]
+    notes: tuple[str, ...]
+
+
+def compare_tables(
+    judges: Tables, people: Tables, settings: Settings, *, most: int = 0, wish: Wish | None = None
+) -> TableComparison:
+    """Read tables and compare them.
+
+    Args:
+        judges: what judges said.
+        people: what people said.
+        settings: of the comparison.
+        most: disagreements listed of each judge.
+        wish: what is asked of corrected estimates, ``None`` for none.
+
+    Raises:
+        InputError: a file cannot be read, or judges and people speak of different things.
+    """
+    said, notes = _read(judges)
+    human, more = _read(people)
+    if not any(key in said for key in human):
+        raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
+    found = compare_opinions(said, human, settings, most=most, wish=wish)
+    sides = [key for key in said if key not in human] + [key for key in human if key not in said]
+    lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+    return TableComparison(found, (*notes, *more, *lonely))
+
+
+def read_people(people: Tables) -> tuple[Opinions, tuple[str, ...]]:
+    """What people said in files, and what is odd about these.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    found, notes = _read(people)
+    return found, tuple(notes)
+
+
+def compare_opinions(
+    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, wish: Wish | None = None
+) -> tuple[Comparison, ...]:
+    """Compare whatever both speak of; arguments as for ``compare_tables``.
+
+    Raises:
+        InputError: they do not speak of the same things.
+    """
+    found = tuple(
+        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, wish=wish)
+        for (level, group), human in people.items()
+        if (level, group) in judges
+    )
+    for one in found:
+        if not any(report.against.n for report in one.judges.values()):
+            what = f"{one.group}: " if one.group else ""
+            raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
+    return found
+
+
+def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
+    """What each rater said."""
+    found: defaultdict[str, list[Opinion]] = defaultdict(list)
+    for one in said:
+        found[one.rater].append(one)
+    return dict(sorted(found.items()))
+
+
+def texts_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> dict[tuple[str, str], str]:
+    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name.
+
+    Raises:
+        InputError: a file cannot be read, or there are answers or documents without queries.
+    """
+    if queries is None:
+        if documents or answers:
+            raise InputError("--answers and --documents need --queries")
+        return {}
+    return dataset_texts(load_dataset(queries, documents, answers))
+
+
+def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
+    """The same of data that are read already."""
+    texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
+    texts |= {key: answer.text for key, answer in data.answers.items()}
+    for query_id, entries in data.retrieved.items():
+        texts |= {(query_id, entry.doc_id): data.documents[entry.doc_id].text for entry in entries}
+    return texts
+
+
+def _read(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str]]:
+    found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
+    notes = []
+    for path in tables.paths:
+        read = read_opinions(path, tables.reading)
+        for group, said in read.groups.items():
+            found[read.level, group] += said
+        notes += [f"{path}: {note}" for note in read.notes]
+    return dict(found), notes
+
+
+def _kinds(paths: Sequence[Path], said: Opinions) -> str:
+    kinds = sorted({" ".join(filter(None, key)) for key in said})
+    return f"{', '.join(map(str, paths))}: {', '.join(kinds)}"

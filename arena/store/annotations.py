@@ -1,0 +1,212 @@
+"""What people say of a tournament's texts: verdicts, labels, grades, nuggets. Everything said is kept, in order.
+
+Each person's word stands by itself. Where somebody says something else of the same thing later, that takes its place in
+``latest`` and the earlier word stays in ``history``. A thing is known by its texts as well as its names, so that a
+changed answer has no label of the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Index, func
+from sqlmodel import Field, SQLModel, insert, select
+
+from arena.store.chunks import CHUNK, chunks
+from arena.store.rows import table, tournament_number
+from judges.errors import InputError
+from judges.providers.texts import storable
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+_LONGEST_NAME = 80
+
+
+class Kind(StrEnum):
+    """What an annotation says."""
+
+    VERDICT = "verdict"
+    RELEVANCE = "relevance"
+    CRITERIA = "criteria"
+    NUGGET = "nugget"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What one person says of one thing.
+
+    Attributes:
+        annotator: who says it, see ``annotator_name``.
+        item: the document labelled, the agent graded, or the first agent of a game (by name).
+        other: the second agent of a game, or the nugget's id.
+        texts: ``texts_digest`` of what the annotator saw.
+        value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
+        seconds: how long it took, where that is known.
+        at: when it was said, in ISO 8601; the store's clock where empty.
+    """
+
+    kind: Kind
+    annotator: str
+    query_id: str
+    item: str
+    other: str
+    texts: str
+    value: Any
+    seconds: float | None = None
+    at: str = ""
+
+
+class AnnotationRow(SQLModel, table=True):
+    """One saying; none is ever changed. ``value`` is JSON."""
+
+    __tablename__ = "annotation"
+    annotation_id: int | None = Field(default=None, primary_key=True)
+    tournament_id: int = Field(foreign_key="tournament.tournament_id")
+    kind: str
+    annotator: str
+    query_id: str
+    item: str
+    other: str
+    texts: str
+    value: str
+    seconds: float | None
+    at: str
+    __table_args__ = (Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),)
+
+
+_THING = ("kind", "annotator", "query_id", "item", "other", "texts")
+
+
+class Annotations:
+    """The annotations of one tournament in an open store.
+
+    Args:
+        store: opened to read or to write.
+        tournament: its name.
+    """
+
+    def __init__(self, store: Store, tournament: str) -> None:
+        self._store, self._tournament = store, tournament
+
+    def add(self, said: Iterable[Annotation]) -> int:
+        """Keep what was said, in one transaction; what the annotator says of the thing already is not kept twice.
+
+        Returns:
+            How many were kept.
+
+        Raises:
+            InputError: no such tournament.
+            StoreError: the store cannot be written.
+        """
+        with self._store._write(alone=True) as connection:
+            number = tournament_number(connection, self._tournament)
+            rows = [_row(one, number) for one in said]
+            last = _last(connection, number, rows)
+            new = []
+            for row in rows:
+                thing = tuple(row[name] for name in _THING)
+                if last.get(thing) != row["value"]:
+                    last[thing] = row["value"]
+                    new.append(row)
+            if new:
+                connection.execute(insert(table(AnnotationRow)), new)
+        return len(new)
+
+    def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+        """What each annotator says of each thing now, skipped things included, oldest first.
+
+        Args:
+            kind: only of this kind.
+            annotator: only by this person.
+        """
+        here = table(AnnotationRow)
+        last = select(func.max(here.c.annotation_id)).where(*self._chosen(kind, annotator))
+        return self._found([here.c.annotation_id.in_(last.group_by(*(here.c[name] for name in _THING)))])
+
+    def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+        """Everything that was ever said, oldest first."""
+        return self._found(self._chosen(kind, annotator))
+
+    def counts(self) -> dict[tuple[Kind, str], int]:
+        """Things of which each annotator says something now, by kind and annotator; skipped things do not count."""
+        found: dict[tuple[Kind, str], int] = {}
+        for said in self.latest():
+            if said.value is not None:
+                found[said.kind, said.annotator] = found.get((said.kind, said.annotator), 0) + 1
+        return dict(sorted(found.items()))
+
+    def _chosen(self, kind: Kind | None, annotator: str | None) -> list[Any]:
+        here = table(AnnotationRow).c
+        of_kind = [] if kind is None else [here.kind == kind.value]
+        return of_kind + ([] if annotator is None else [here.annotator == annotator])
+
+    def _found(self, conditions: Sequence[Any]) -> list[Annotation]:
+        here = table(AnnotationRow)
+        with self._store._read() as connection:
+            number = tournament_number(connection, self._tournament)
+            chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
+            return [_annotation(row) for row in connection.execute(chosen)]
+
+
+def annotator_name(given: str) -> str:
+    """A person's name or initials as they are kept: on one line.
+
+    Raises:
+        InputError: it is empty or very long.
+    """
+    name = storable(" ".join(given.split()))
+    if not name or len(name) > _LONGEST_NAME:
+        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {given[:_LONGEST_NAME]!r}")
+    return name
+
+
+def texts_digest(*texts: str) -> str:
+    """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+
+
+def _last(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], str]:
+    """What these annotators say already on the queries of these rows."""
+    here, found = table(AnnotationRow).c, {}
+    mine = here.tournament_id == number, here.annotator.in_({row["annotator"] for row in rows})
+    for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
+        chosen = select(table(AnnotationRow)).where(*mine, here.query_id.in_(query_ids))
+        for row in connection.execute(chosen.order_by(here.annotation_id)):
+            found[tuple(getattr(row, name) for name in _THING)] = row.value
+    return found
+
+
+def _row(said: Annotation, number: int) -> dict[str, Any]:
+    return {
+        "tournament_id": number,
+        "kind": said.kind.value,
+        "annotator": annotator_name(said.annotator),
+        "query_id": said.query_id,
+        "item": said.item,
+        "other": said.other,
+        "texts": said.texts,
+        "value": json.dumps(said.value, sort_keys=True, allow_nan=False),
+        "seconds": said.seconds,
+        "at": said.at or datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def _annotation(row: Any) -> Annotation:
+    return Annotation(
+        Kind(row.kind),
+        row.annotator,
+        row.query_id,
+        row.item,
+        row.other,
+        row.texts,
+        json.loads(row.value),
+        row.seconds,
+        row.at,
+    )

@@ -1,0 +1,77 @@
+"""The data of a tournament: queries, documents, retrievals, answers and people's labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Any, Final
+
+from sqlalchemy import Connection
+from sqlmodel import SQLModel, delete, insert, select
+
+from arena.dataset import Dataset
+from arena.store.chunks import CHUNK, chunks
+from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, table
+from judges.types import Answer, Document, Query, Retrieved
+
+DATA: Final = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
+
+
+def dataset(connection: Connection, number: int) -> Dataset:
+    """The data that a tournament was last begun with."""
+
+    def rows(kind: type[SQLModel], *order: str) -> list[Any]:
+        found = connection.execute(select(table(kind)).where(table(kind).c.tournament_id == number))
+        return sorted(found, key=attrgetter(*order))  # databases differ in how they order text
+
+    retrieved: dict[str, list[Retrieved]] = {}
+    for row in rows(RetrievedRow, "query_id", "agent", "rank"):
+        entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
+        retrieved.setdefault(row.query_id, []).append(entry)
+    labels: dict[str, dict[str, int]] = {}
+    for row in rows(LabelRow, "query_id", "doc_id"):
+        labels.setdefault(row.query_id, {})[row.doc_id] = row.label
+    return Dataset(
+        {row.query_id: Query(row.query_id, row.text, json.loads(row.extra)) for row in rows(QueryRow, "position")},
+        {row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra)) for row in rows(DocumentRow, "doc_id")},
+        {
+            (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
+            for row in rows(AnswerRow, "query_id", "agent")
+        },
+        {query_id: tuple(entries) for query_id, entries in retrieved.items()},
+        labels,
+    )
+
+
+def replace(connection: Connection, number: int, data: Dataset) -> None:
+    """Put these data in place of those that are there."""
+    for kind in DATA:
+        connection.execute(delete(kind).where(table(kind).c.tournament_id == number))
+    here = {"tournament_id": number}
+    rows: dict[Any, Iterable[dict[str, Any]]] = {
+        QueryRow: (
+            {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.metadata)}
+            for position, q in enumerate(data.queries.values())
+        ),
+        DocumentRow: (
+            {**here, "doc_id": d.doc_id, "text": d.text, "extra": encoded(d.metadata)} for d in data.documents.values()
+        ),
+        RetrievedRow: (
+            {**here, "query_id": r.query_id, "agent": r.agent, "rank": r.rank, "doc_id": r.doc_id, "score": r.score}
+            for entries in data.retrieved.values()
+            for r in entries
+        ),
+        AnswerRow: (
+            {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
+            for a in data.answers.values()
+        ),
+        LabelRow: (
+            {**here, "query_id": query_id, "doc_id": doc_id, "label": label}
+            for query_id, labels in data.qrels.items()
+            for doc_id, label in labels.items()
+        ),
+    }
+    for kind, values in rows.items():
+        for chunk in chunks(values, CHUNK):
+            connection.execute(insert(kind), chunk)

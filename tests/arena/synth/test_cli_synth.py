@@ -1,0 +1,205 @@
+"""The commands ``documents`` and ``synth`` as their user sees them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judges.tables import read_rows
+from retrieval_eval.corpora import fetch_documents
+from tests.conftest import ROOT
+from tests.support.children import command, ended, ragarena, start
+from tests.support.document_files import write_docx, write_pdf
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.query_writers import ten_each, write_documents
+
+FILE = """
+name: t
+store: synth.db
+judges:
+  gpt: {{provider: openai, model: gpt, base_url: '{url}', concurrency: 4}}
+  opus: {{provider: openai, model: opus, base_url: '{url}', concurrency: 4}}
+synth: {{documents: documents, models: [gpt, opus], quotas: {{gpt: 20, opus: 10}}, out: out/queries.csv}}
+"""
+
+
+def test_documents_become_a_corpus_that_runs_are_read_with(tmp_path: Path, cli: Any) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    write_pdf(folder / "guide.pdf", ["First page.", "Second page."], title="Guide")
+    write_docx(folder / "set up.docx")
+    (folder / "bad.html").write_bytes(b"<meta charset=utf-8>\xff")
+    (folder / "logo.svg").write_text("<svg/>")
+    done = cli("documents", folder, "--out", tmp_path / "corpus.jsonl")
+    assert done.status == 3
+    assert done.out == f"2 documents, 6 passages written to {tmp_path}/corpus.jsonl\n"
+    assert done.err.splitlines() == [
+        "files of other formats, not read: 1 .svg",
+        "skipped: bad.html: is not utf-8, the encoding that it declares (byte 20)",
+    ]
+    wanted = {"guide.pdf#p2-1", "set%20up.docx#faults-1"}
+    found = fetch_documents([tmp_path / "corpus.jsonl"], wanted)
+    assert found["guide.pdf#p2-1"].text == "Second page."
+    assert found["guide.pdf#p2-1"].metadata == {"title": "Guide", "source": "guide.pdf", "page": "2"}
+    assert found["set%20up.docx#faults-1"].metadata["title"] == "The Guide: Faults"
+
+
+def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("The same words in every file.")
+    done = cli("documents", tmp_path, "--by", "sentences")
+    assert done.out.splitlines() == [
+        "2 documents, 1 passage",
+        "1 passage left out, nearly the same as an earlier one:",
+        "  b.txt#s1-1 of a.txt#s1-1 (1.00)",
+    ]
+    assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--json").out) == {
+        "documents": 2,
+        "near_duplicates": [],
+        "other_files": {},
+        "passages": 2,
+        "skipped": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "error: nowhere: no such file or folder\n"),
+        ((".", "--overlap", "2"), "error: 'overlap' goes with 'tokens' and 'sentences' only\n"),
+        ((".", "--out", "x.txt"), "error: x.txt: not a table: the name must end in .csv"),
+    ],
+)
+def test_what_documents_cannot_do_is_said_in_a_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    (tmp_path / "a.md").write_text("Text.")
+    done = ragarena(tmp_path, "documents", *arguments)
+    assert (done.status, done.err[: len(said)], done.err.count("\n")) == (2, said, 1)
+
+
+def test_a_quota_that_is_not_filled_is_one_line_and_exit_status_3(tmp_path: Path, cli: Any) -> None:
+    write_documents(tmp_path, 1)
+    with LLMServer(ten_each) as server:
+        (tmp_path / "s.yaml").write_text(FILE.format(url=server.openai_url))
+        done = cli("synth", tmp_path / "s.yaml")
+        assert done.status == 3
+        assert f"20 queries written to {tmp_path}/out/queries.csv" in done.out
+        line = "gpt: 10 queries of the 20 of its quota; sample more passages, or lower the quota"
+        assert done.err.splitlines()[-1] == line
+        shown = json.loads(cli("synth", tmp_path / "s.yaml", "--json").out)
+    assert shown["short"] == {"gpt": {"kept": 10, "quota": 20}}
+    assert (shown["complete"], shown["generated"], shown["kept"]) == (
+        False,
+        {"gpt": 10, "opus": 10},
+        {"gpt": 10, "opus": 10},
+    )
+    assert shown["lengths"] == {"n": 20, "mean": 9.0, "least": 9, "median": 9.0, "greatest": 9}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("quotas: {gpt: 20, opus: 10}", "quotas: {gpt: 20}"), "synth: 'quotas' has none for 'opus', so its queries"),
+        (("gpt: 20,", "gpt4: 20,"), "synth: 'quotas' names 'gpt4', which is none of 'models'; did you mean 'gpt'?"),
+        (("models: [gpt, opus]", "models: [gpt, opsu]"), "synth: 'quotas' names 'opus', which is none of 'models'"),
+        (("documents: documents", "documents: []"), "synth.documents: Value should have at least 1 item"),
+        (("documents: documents", "document: documents"), "synth: unknown key 'document'; did you mean 'documents'?"),
+        (("store: synth.db", "store: synth.db\ndata: {}"), "unknown key 'data'"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_a_line_that_says_where(
+    tmp_path: Path, cli: Any, change: tuple[str, str], said: str
+) -> None:
+    (tmp_path / "s.yaml").write_text(FILE.format(url="http://127.0.0.1:9/v1").replace(*change))
+    done = cli("synth", tmp_path / "s.yaml")
+    assert done.status == 2
+    assert done.err.startswith(f"error: {tmp_path}/s.yaml: {said}"), done.err
+
+
+def test_documents_without_any_text_are_refused_before_anything_is_asked(tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "a.txt").touch()
+    (tmp_path / "s.yaml").write_text(FILE.format(url="http://127.0.0.1:9/v1"))
+    done = cli("synth", tmp_path / "s.yaml")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "no document has any text" in done.err
+
+
+def test_a_run_that_is_killed_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+    write_documents(tmp_path, 30)
+
+    def slowly(call: Call) -> Reply:
+        return Reply(ten_each(call).text, delay_s=0.2)
+
+    with LLMServer(slowly) as server:
+        (tmp_path / "s.yaml").write_text(FILE.format(url=server.openai_url))
+        started = command("synth", "s.yaml")
+        process = start(started, tmp_path, {"OPENAI_API_KEY": "none"})
+        while len(server.calls) < 36:
+            time.sleep(0.02)
+            assert process.poll() is None, process.communicate()
+        process.send_signal(signal.SIGKILL)
+        ended(process)
+        before = len(server.calls)
+        assert before < 60
+        again = ended(start(started, tmp_path, {"OPENAI_API_KEY": "none"}))
+        assert again.status == 0, again.err
+        calls = [call.sha256 for call in server.calls]
+    assert len(set(calls)) == 60
+    assert len(calls) - 60 <= 16, "only what was in flight, or on its way into the store, is asked again"
+    assert len(list(read_rows(tmp_path / "out" / "queries.csv"))) == 30
+
+
+def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "name: handbook\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
+        f"synth:\n  documents: {ROOT}/docs/handbook\n  models: baseline\n  out: q.csv\n"
+        f"  examples: {ROOT}/arena/demo/queries.csv\n"
+        "  passages: {by: pages, size: 600}\n  filters: {answerable: baseline}\n"
+    )
+    done = cli("synth", tmp_path / "s.yaml", "--json")
+    assert done.status == 0, done.err
+    shown = json.loads(done.out)
+    assert shown["documents"] == 17
+    assert shown["kept"]["baseline"] > 60
+    assert shown["similarity"]["n"] == shown["kept"]["baseline"]
+
+
+def test_the_line_runs_on_a_product_documentation(tmp_path: Path, cli: Any, shared: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    texts = {row.text("did"): row.text("document") for row in read_rows(shared / "data/ragelo_qdrant/documents.csv")}
+    for number, text in enumerate(texts.values()):
+        (folder / f"page{number:02}.md").write_text(text)
+    (tmp_path / "s.yaml").write_text(
+        "name: qdrant\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
+        "synth: {documents: documents, models: baseline, out: q.csv, quotas: {baseline: 30}, sample: {seed: 3}, "
+        f"examples: '{shared}/data/ragelo_qdrant/queries.csv'}}\n"
+    )
+    done = cli("synth", tmp_path / "s.yaml", "--json")
+    shown = json.loads(done.out)
+    assert (done.status, shown["documents"], shown["kept"]) == (0, len(texts), {"baseline": 30}), done.err
+    assert shown["example_lengths"]["n"] == 10
+
+
+def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(
+    tmp_path: Path, cli: Any, played_demo: Path
+) -> None:
+    shutil.copytree(played_demo, tmp_path / "demo")
+    (tmp_path / "s.yaml").write_text(
+        "name: rag-handbook\nstore: demo/rag-handbook.db\njudges: {baseline: {provider: lexical}}\n"
+        f"synth: {{documents: '{ROOT}/docs/handbook/nuggets.md', models: baseline, out: q.csv}}\n"
+    )
+    store = tmp_path / "demo" / "rag-handbook.db"
+    before = cli("leaderboard", store).out
+    assert cli("synth", tmp_path / "s.yaml").status == 0
+    assert cli("leaderboard", store).out == before
+    done = cli("leaderboard", store, "--tournament", "rag-handbook synth")
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert "keeps how synthetic queries were made" in done.err
+    assert cli("failures", tmp_path / "s.yaml").out == "0 failed\n"

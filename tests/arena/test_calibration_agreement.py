@@ -1,0 +1,229 @@
+"""Judges against people: laws, golden figures, and what a table may hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from arena.calibration.annotators import annotators
+from arena.calibration.bland_altman import bland_altman
+from arena.calibration.comparison import PANEL, compare
+from arena.calibration.correlation import correlations
+from arena.calibration.judge_people import Settings
+from arena.calibration.opinions import Opinion
+from arena.calibration.orders import order_health, settled
+from arena.calibration.votes import agreement_within
+from arena.ratings.games import GameVerdict
+from arena.ratings.judges import judge_agreement
+from judges.types import Verdict
+
+QUICK = Settings(samples=50)
+
+verdicts = st.lists(
+    st.tuples(
+        st.integers(0, 4), st.sampled_from([("a", "b"), ("a", "c"), ("b", "c")]), st.sampled_from([-1.0, 0.0, 1.0]),
+        st.sampled_from([-1.0, 0.0, 1.0]), st.booleans(),
+    ),
+    min_size=3, max_size=40, unique_by=lambda row: row[:2],
+)  # fmt: skip
+
+
+def judged(rows: Any, names: dict[str, str]) -> Any:
+    """Judge and people on the same games, with agents called as ``names`` says, which decides who is written first."""
+    said: tuple[list[Opinion], list[Opinion]] = ([], [])
+    for query, (first, second), *values, _ in rows:
+        item = (names[first], names[second])
+        turned = item[0] > item[1]
+        for own, rater, value in zip(said, ("judge", "ann"), values, strict=True):
+            own.append(Opinion(f"q{query}", tuple(sorted(item)), rater, -value if turned else value))
+    return compare("verdicts", {"judge": said[0]}, said[1], QUICK).judges["judge"].against
+
+
+@settings(max_examples=60, deadline=None)
+@given(verdicts)
+def test_which_side_an_answer_is_written_on_changes_no_measure(rows: Any) -> None:
+    one = judged(rows, {"a": "a", "b": "b", "c": "c"})
+    other = judged(rows, {"a": "z", "b": "b", "c": "0"})
+    for name in ("agreement", "kappa", "kappa_linear", "kappa_quadratic", "alpha", "alpha_ordinal"):
+        assert getattr(other.labels, name).value == pytest.approx(getattr(one.labels, name).value)
+    for name in ("pearson", "spearman", "kendall"):
+        same = getattr(other.correlations, name)
+        assert same.value == pytest.approx(getattr(one.correlations, name).value)
+        assert same.p_value == pytest.approx(getattr(one.correlations, name).p_value, abs=1e-9)
+    assert other.votes == one.votes
+
+
+@settings(max_examples=40, deadline=None)
+@given(verdicts)
+def test_kappa_and_alpha_of_verdicts_are_those_of_two_judges_of_a_tournament(rows: Any) -> None:
+    found = judged(rows, {"a": "a", "b": "b", "c": "c"}).labels
+    word = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}
+    games = [
+        GameVerdict(f"q{query}", *pair, word[value], name)
+        for query, pair, judge, human, _ in rows
+        for name, value in (("human", human), ("judge", judge))
+    ]
+    both = judge_agreement(games)
+    assert both is not None
+    (pair,) = both.pairs
+    assert found.kappa.value == pytest.approx(pair.kappa.value)
+    assert found.kappa_linear.value == pytest.approx(pair.kappa_linear.value)
+    assert found.alpha.value == pytest.approx(both.alpha.value)
+    assert found.alpha_ordinal.value == pytest.approx(both.alpha_ordinal.value)
+
+
+def test_correlations_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, 200)
+    y = np.clip(x + rng.integers(-1, 2, 200), 0, 3)
+    found = correlations(x, y, rng.integers(0, 20, 200).tolist())
+    assert found.pearson.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert found.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert found.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic)
+
+
+def test_noise_that_things_of_a_query_share_is_no_correlation() -> None:
+    """Queries differ in both values, independently: a test of single things finds what is not there."""
+    clustered = single = 0
+    queries = np.repeat(np.arange(20), 8)
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        x, y = (rng.normal(size=20)[queries] + 0.3 * rng.normal(size=160) for _ in "xy")
+        p_value = correlations(x, y, queries.tolist()).pearson.p_value
+        assert p_value is not None
+        clustered += p_value < 0.05
+        single += stats.pearsonr(x, y).pvalue < 0.05
+    assert clustered / 200 < 0.09
+    assert single / 200 > 0.4
+
+
+def test_bias_and_limits_of_agreement_are_those_of_bland_and_altman() -> None:
+    people, judge = [1.0, 2.0, 2.0, 0.0, 3.0, 1.0], [2.0, 2.0, 3.0, 1.0, 3.0, 0.0]
+    found = bland_altman(people, judge, list("aabbcc"))
+    gaps = np.subtract(judge, people)
+    assert found.bias.value == pytest.approx(gaps.mean())
+    assert found.lower.value == pytest.approx(gaps.mean() - 1.96 * gaps.std(ddof=1))
+    assert found.upper.value == pytest.approx(gaps.mean() + 1.96 * gaps.std(ddof=1))
+    assert sum(point.times for point in found.points) == 6
+    assert found.bias.low is not None
+    assert found.bias.low < found.bias.value < (found.bias.high or 0)
+
+
+def test_a_judge_that_is_always_one_too_kind_correlates_fully_and_has_a_bias_of_one() -> None:
+    said = [Opinion(f"q{at % 5}", (f"d{at}",), "ann", float(at % 3)) for at in range(30)]
+    kind = [Opinion(one.query_id, one.item, "judge", one.value + 1) for one in said]
+    found = compare("labels", {"judge": kind}, said, QUICK).judges["judge"].against
+    assert found.correlations.spearman.value == pytest.approx(1)
+    assert found.differences is not None
+    assert found.differences.bias.value == pytest.approx(1)
+    assert found.differences.bias.low is None  # no query differs from another
+    assert found.labels is not None
+    assert (found.labels.kappa.value or 0) < 0
+
+
+def test_both_orders_become_one_game_and_their_agreement_is_told() -> None:
+    pair = ("a", "b")
+    said = [
+        Opinion("q1", pair, "j", 1.0),
+        Opinion("q1", pair, "j", 1.0, swapped=True),
+        Opinion("q2", pair, "j", 1.0),
+        Opinion("q2", pair, "j", -1.0, swapped=True),
+        Opinion("q3", pair, "j", -1.0),
+    ]
+    assert [(one.query_id, one.value) for one in settled(said, verdicts=True)] == [("q1", 1), ("q2", 0), ("q3", -1)]
+    health = order_health(said)
+    assert (health.both_orders, health.order_agreement.value) == (2, 0.5)
+    assert health.first_share.value == pytest.approx(3 / 5)
+
+
+def test_a_vote_is_not_held_against_the_same_persons_own() -> None:
+    votes = [Opinion("q", ("d",), rater, value) for rater, value in (("ann", 1), ("ann", 1), ("bob", 0))]
+    assert (agreement_within(votes).pairs, agreement_within(votes).share.value) == (2, 0)
+
+
+def test_people_who_throw_dice_are_told_from_those_who_look() -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 3, 150)
+    votes = []
+    for thing, value in enumerate(truth):
+        for rater in ("ann", "bob", "cid", "dice"):
+            honest = rater != "dice" and rng.random() < 0.8
+            votes.append(Opinion(f"q{thing % 30}", (f"d{thing}",), rater, float(value if honest else rng.integers(3))))
+    found = {one.rater: one.above_chance for one in annotators(votes)}
+    assert found == {"ann": True, "bob": True, "cid": True, "dice": False}
+    few = [one for one in votes if one.item[0] in {"d0", "d1", "d2"}]
+    assert all(one.above_chance is not False for one in annotators(few))
+
+
+def test_a_panel_of_judges_has_one_vote_each() -> None:
+    said = [Opinion(f"q{at}", ("d",), "ann", float(at % 2)) for at in range(10)]
+    off = {"x": 0, "y": 1, "z": 2}
+    judges = {
+        name: [
+            Opinion(one.query_id, one.item, name, 1 - one.value if at == off[name] else one.value)
+            for at, one in enumerate(said)
+        ]
+        for name in off
+    }
+    found = compare("labels", judges, said, QUICK).judges
+    assert found["x"].against.labels is not None
+    assert found["x"].against.labels.agreement.value == pytest.approx(0.9)
+    assert found[PANEL].against.labels is not None
+    assert found[PANEL].against.labels.agreement.value == pytest.approx(1)
+
+
+LABELS = "qid,did,label\nq1,d1,1\nq1,d2,0\nq2,d1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("judge", "people", "said"),
+    [
+        ("qid,did,label\nq1,d1,1.5\n", LABELS, "judge.csv:2: 'label' is no whole number ('1.5')"),
+        ("qid,did,label\nq1,d1,much\n", LABELS, "judge.csv:2: 'label' is no number ('much')"),
+        ("qid,did,label\nq9,d1,1\n", LABELS, "judges and people have no labels of the same things to compare"),
+        ("qid,agent_a,agent_b,verdict\nq1,x,y,A\n", LABELS, "nothing in common to compare"),
+        ("qid,agent,nugget,assignment\nq1,x,fact,maybe\n", LABELS, "'assignment' must be one of support"),
+        ("agent_a,agent_b,verdict\nx,y,A\n", LABELS, "judge.csv: column 'qid' is missing"),
+        ("qid,did\nq1,d1\n", LABELS, "judge.csv: column 'agent_a' is missing"),
+    ],
+)  # fmt: skip
+def test_a_faulty_table_is_refused_with_its_line(judge: str, people: str, said: str, cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "judge.csv").write_text(judge, encoding="utf-8")
+    (tmp_path / "people.csv").write_text(people, encoding="utf-8")
+    ended = cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv")
+    assert ended.status == 2
+    assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_nuggets_and_disagreements_come_with_their_texts(cli: Any, tmp_path: Path) -> None:
+    tables = {
+        "judge.csv": "qid,agent,nugget,assignment\nq1,x,the sky is blue,support\nq2,x,fire burns,not_support\n",
+        "people.csv": (
+            "qid,agent,nugget,assignment,annotator\n"
+            "q1,x,the sky is blue,not_support,ann\nq2,x,fire burns,not_support,ann\n"
+        ),
+        "queries.csv": "qid,query\nq1,Why is the sky \x1b[31mblue?\nq2,Does fire burn?\n",
+        "answers.csv": "qid,agent,answer\nq1,x,It scatters.\nq2,x,Yes.\n",
+    }
+    for name, text in tables.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [word for name in ("queries", "answers") for word in (f"--{name}", tmp_path / f"{name}.csv")]
+    ended = cli(
+        "calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--disagreements", "5", *files
+    )
+    assert "query: Why is the sky \\x1b[31mblue?" in ended.out
+    assert "x: It scatters." in ended.out
+    assert (
+        "fire" not in ended.out.split("rows:")[1].split("notes")[0].lower() or "q2" not in ended.out.split("\n\n")[-1]
+    )
+    found = json.loads(cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--json").out)
+    assert found["comparisons"][0]["level"] == "nuggets"
+    assert found["comparisons"][0]["judges"]["judge"]["bias"] == 1

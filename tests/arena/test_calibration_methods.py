@@ -1,0 +1,216 @@
+"""Methods against each other, judges for their money, and the reliability of people."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from arena.calibration.consensus import dawid_skene, majority
+from arena.calibration.methods import Means, Played, compare_methods
+from arena.calibration.opinions import Opinion
+from arena.calibration.panel_gain import panel_gain
+from arena.opinions.stored import Spending
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+
+AGENTS = ("a", "b", "c", "d")
+QUERIES = tuple(f"q{at}" for at in range(30))
+
+
+def means(name: str, strengths: list[float], seed: int, noise: float = 0.2) -> Means:
+    drawn = np.random.default_rng(seed).normal(0, noise, (len(AGENTS), len(QUERIES)))
+    return Means(name, AGENTS, QUERIES, np.array(strengths)[:, np.newaxis] + drawn)
+
+
+def test_correlations_of_methods_are_those_of_their_scores_and_hold_their_intervals() -> None:
+    one, other = means("one", [1, 2, 3, 4], 0, 2.0), means("other", [1, 3, 2, 4], 1, 2.0)
+    (pair,) = compare_methods([one, other]).pairs
+    x, y = one.values.mean(axis=1), other.values.mean(axis=1)
+    assert pair.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic)
+    assert pair.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert pair.kendall.p_value == pytest.approx(stats.kendalltau(x, y).pvalue)
+    assert pair.kendall.low is not None
+    assert pair.kendall.low <= pair.kendall.value <= (pair.kendall.high or 0)
+
+
+def test_full_agreement_of_four_agents_is_no_certainty() -> None:
+    (pair,) = compare_methods([means("one", [1, 2, 3, 4], 0), means("other", [1, 2, 3, 4], 1)]).pairs
+    assert pair.spearman.value == pytest.approx(1)
+    assert pair.spearman.p_value == pytest.approx(2 / 24)  # two of the orders of four
+
+
+def test_noisier_methods_have_wider_intervals() -> None:
+    def width(noise: float) -> float:
+        (pair,) = compare_methods([means("one", [1, 2, 3, 4], 0, noise), means("other", [1, 2, 3, 4], 1, noise)]).pairs
+        return (pair.kendall.high or 0) - (pair.kendall.low or 0)
+
+    assert width(0.1) < 0.05
+    assert width(5.0) > 0.5
+
+
+def test_the_agent_whose_place_differs_most_comes_first() -> None:
+    found = compare_methods([means("one", [1, 2, 3, 4], 0, 0.01), means("other", [4.5, 2, 3, 4], 1, 0.01)])
+    first = found.places[0]
+    assert (first.agent, first.best, first.best_by, first.worst, first.worst_by) == ("a", 1, ("other",), 4, ("one",))
+
+
+def test_two_agents_have_no_order_to_compare() -> None:
+    two = [Means(name, ("a", "b"), ("q",), np.array([[1.0], [2.0]])) for name in ("one", "other")]
+    assert compare_methods(two).pairs == ()
+
+
+def test_an_agent_that_one_method_does_not_score_is_left_out_of_that_pair() -> None:
+    part = means("part", [1, 2, 3, 4], 0)
+    part.values[0] = np.nan
+    (pair,) = compare_methods([part, means("other", [1, 2, 3, 4], 1)]).pairs
+    assert pair.agents == 3
+
+
+def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
+    from arena.calibration.orders import games_of
+    from arena.ratings.bradley_terry import bradley_terry
+
+    rng = np.random.default_rng(0)
+    opinions = [
+        Opinion(f"q{at % 7}", pair, "j", float(rng.integers(-1, 2)))
+        for at, pair in enumerate([("a", "b"), ("b", "c"), ("a", "c")] * 30)
+    ]
+    games, queries = games_of(opinions)
+    method = Played("bt", "bradley_terry", games, queries)
+    weights = np.array([[2.0, 0, 1, 1, 1, 1, 1]])
+    again = [one for one in opinions for _ in range(int(weights[0][queries.index(one.query_id)]))]
+    expected = bradley_terry(games_of(again)[0]).ratings
+    assert method.scores(weights, {name: at for at, name in enumerate(queries)})[0] == pytest.approx(expected)
+
+
+def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
+    cli: Any, played_demo: Path, tmp_path: Path
+) -> None:
+    cli("export", played_demo / "tournament.yaml", tmp_path / "verdicts.csv")
+    with (tmp_path / "verdicts.csv").open(encoding="utf-8") as file:
+        rows = [row for at, row in enumerate(csv.DictReader(file)) if at % 3 == 0]
+    with (tmp_path / "people.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["qid", "agent_a", "agent_b", "verdict", "annotator"])
+        writer.writerows([row["qid"], row["agent_a"], row["agent_b"], row["verdict"], "ann"] for row in rows)
+    words = (
+        "calibrate",
+        played_demo / "tournament.yaml",
+        "--people",
+        tmp_path / "people.csv",
+        "--method-samples",
+        "20",
+    )
+    found = json.loads(cli(*words, "--samples", "50", "--estimates", "--json").out)
+    assert list(found["methods"]["methods"]) == ["bradley_terry", "criteria", "elo", "nDCG@10", "people"]
+    assert found["judges"]["baseline"]["cost_per_1000_games"] == 0
+    assert found["comparisons"][0]["judges"]["baseline"]["agreement"] > 0.95
+    assert found["comparisons"][0]["judges"]["baseline"]["estimates"]["ratings"]["weight"] > 0.3
+    plot = tmp_path / "methods.svg"
+    assert "people" in cli(*words, "--plot", plot).out
+    assert plot.read_text(encoding="utf-8").count("Kendall") == 10
+
+
+def test_cost_of_games_is_unknown_where_a_price_is() -> None:
+    assert Spending(10, 20, 0, None).per_thousand is None
+    assert Spending(10, 20, 0, 0.5).per_thousand == 50
+
+
+def test_a_panel_is_held_against_its_best_member_on_what_all_judged() -> None:
+    people = {f"q{at}": {("d",): float(at % 2)} for at in range(12)}
+    good = {query: dict(own) for query, own in people.items()}
+    good["q0"] = {("d",): 1.0}
+    poor = {query: {("d",): 1.0} for query in list(people)[:-1]}
+    found = panel_gain({"good": good, "poor": poor}, people, people)
+    assert found is not None
+    assert (found.best, found.n, found.agreement) == ("good", 11, 1)
+    assert found.gain.value == pytest.approx(1 / 11)
+    assert panel_gain({"good": good}, people, people) is None
+
+
+def crowd() -> tuple[list[Opinion], dict[str, float]]:
+    """A crowd of five, whose skill falls from 0.95 to chance."""
+    rng = np.random.default_rng(0)
+    truth = {f"q{at}": float(rng.integers(0, 3)) for at in range(200)}
+    skill = {"r0": 0.95, "r1": 0.85, "r2": 0.7, "r3": 0.5, "r4": 1 / 3}
+    votes = [
+        Opinion(query, ("d",), rater, value if rng.random() < good else float(rng.integers(0, 3)))
+        for query, value in truth.items()
+        for rater, good in skill.items()
+    ]
+    return votes, truth
+
+
+def right(values: Any, truth: dict[str, float]) -> float:
+    return float(np.mean([values[query]["d",] == value for query, value in truth.items()]))
+
+
+def test_dawid_and_skene_weigh_people_by_how_reliable_they_are() -> None:
+    votes, truth = crowd()
+    found = dawid_skene(votes)
+    assert found.converged
+    assert right(found.values, truth) > right(majority(votes).values, truth)
+    assert [one.rater for one in found.raters] == ["r4", "r3", "r2", "r1", "r0"]
+
+
+def test_dawid_and_skene_give_what_crowd_kit_gives() -> None:
+    """crowd-kit 1.4.2, DawidSkene(n_iter=1000, tol=1e-9), which has no prior, on the same votes."""
+    votes, truth = crowd()
+    found = dawid_skene(votes, prior_votes=1e-9)
+    labels = [found.values[query]["d",] for query in truth]
+    assert np.bincount(np.array(labels, int)).tolist() == [56, 70, 74]
+    assert "".join(f"{label:.0f}" for label in labels[:30]) == "211000000212112211120220121022"
+    accuracy = {one.rater: one.accuracy for one in found.raters}
+    assert accuracy["r1"] == pytest.approx(0.27901 * 0.8697 + 0.35413 * 0.9185 + 0.36687 * 0.9632, abs=1e-4)
+
+
+def test_a_crowd_of_verdicts_has_no_liking_for_a_side_in_the_model() -> None:
+    rng = np.random.default_rng(2)
+    votes = [
+        Opinion(f"q{at}", ("a", "b"), rater, float(rng.choice([1, 0, -1], p=[0.6, 0.2, 0.2])))
+        for at in range(40)
+        for rater in "xyz"
+    ]
+    turned = [Opinion(one.query_id, one.item, one.rater, -one.value) for one in votes]
+    one, other = dawid_skene(votes, mirrored=True), dawid_skene(turned, mirrored=True)
+    assert {query: -own["a", "b"] for query, own in other.values.items()} == {
+        query: own["a", "b"] for query, own in one.values.items()
+    }
+
+
+def test_what_people_said_on_the_pages_counts_while_its_texts_stand(
+    cli: Any, played_demo: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "demo"
+    shutil.copytree(played_demo, folder)
+    store = Store.create(str(folder / "rag-handbook.db"))
+    data = store.dataset("rag-handbook")
+    said = []
+    for number, query in enumerate(list(data.queries.values())[:12]):
+        first, second = (data.answers[query.query_id, agent].text for agent in ("bm25-3", "overlap-lead"))
+        texts = texts_digest(query.text, first, second)
+        if number == 0:
+            texts = texts_digest(query.text, "another answer", second)
+        word = ("A", "TIE", "B", None)[number % 4]
+        said.append(Annotation(Kind.VERDICT, "ann", query.query_id, "bm25-3", "overlap-lead", texts, word))
+        graded = texts_digest(query.text, first)
+        said.append(Annotation(Kind.CRITERIA, "bob", query.query_id, "bm25-3", "", graded, {"accuracy": number % 3}))
+        doc_id = data.retrieved[query.query_id][0].doc_id
+        labelled = texts_digest(query.text, data.documents[doc_id].text)
+        said.append(Annotation(Kind.RELEVANCE, "bob", query.query_id, doc_id, "", labelled, number % 3))
+    Annotations(store, "rag-handbook").add(said)
+    store.close()
+    ended = cli("calibrate", folder / "tournament.yaml", "--method-samples", "5", "--samples", "20", "--json")
+    found = json.loads(ended.out)
+    counts = {one["level"]: one["people"]["votes"] for one in found["comparisons"]}
+    assert counts == {"verdicts": 8, "criteria": 12, "labels": 12}
+    assert found["notes"] == ["1 annotations are of texts that have changed since: left out"]
+    (games,) = (one["people"] for one in found["comparisons"] if one["level"] == "verdicts")
+    assert games["tie_rate"] == pytest.approx(3 / 8)

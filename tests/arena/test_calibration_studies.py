@@ -1,0 +1,151 @@
+"""The page on calibration: its commands are run on recorded judgments and its figures held against the sources."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from collections import Counter, defaultdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judges.tables import read_rows
+from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
+
+PAGE = ROOT / "docs/calibration.md"
+BLOCKS = blocks(PAGE)
+COMMANDS = [entry for block in BLOCKS if block.language == "text" for entry in shown(block.text)]
+
+
+@pytest.fixture(scope="module")
+def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tables that the page's Python makes."""
+    defined: dict[str, Any] = {"__name__": "page"}
+    for block in BLOCKS:
+        if block.language == "python":
+            exec(compile(block.text, str(PAGE), "exec"), defined)
+    folder = tmp_path_factory.mktemp("made")
+    defined["a_quarter"](shared / "data/mtbench_human/human_votes.csv", folder / "few.csv")
+    defined["llmbar_tables"](shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv")
+    return folder
+
+
+def arguments(command: str, shared: Path, folder: Path) -> list[str]:
+    words = shlex.split(command.replace("$RAGARENA_SHARED", str(shared)))[1:]
+    return [str(folder / word) if word in {"verdicts.csv", "gold.csv", "few.csv"} else word for word in words]
+
+
+def told(cli: Any, *words: Any) -> Any:
+    return json.loads(cli("calibrate", *words, "--samples", "50", "--json").out)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=range(len(COMMANDS)))
+def test_commands_of_the_page_say_what_it_shows(entry: Any, cli: Any, shared: Path, made: Path) -> None:
+    assert_occur_in_order(entry, cli(*arguments(entry.command, shared, made)).out)
+
+
+def test_llmbar_gives_the_published_accuracy_and_swap_agreement(cli: Any, shared: Path, made: Path) -> None:
+    files = made / "verdicts.csv", "--people", made / "gold.csv", "--by", "subset", "--skip-empty"
+    found = {one["group"]: one["judges"] for one in told(cli, *files)["comparisons"]}
+    empty: Counter[tuple[str, str]] = Counter()
+    for row in read_rows(made / "verdicts.csv"):
+        if not row.text("verdict"):
+            empty[row.text("subset"), row.text("judge")] += 1
+    with (shared / "data/llmbar/published_statistics_dev.csv").open(encoding="utf-8") as file:
+        published = list(csv.DictReader(file))
+    assert len(published) == 146
+    for row in published:
+        judge = f"{row['judge']} {row['strategy']}"
+        own = found[row["subset"]][judge]
+        pairs = int(re.fullmatch(r"\d+ / (\d+) = .*", row["equal"])[1])  # type: ignore[index]
+        # The source counts a verdict that it could not read as wrong; here it is left out.
+        right = own["vote_agreement"] * own["vote_pairs"]
+        assert right / (2 * pairs) == pytest.approx(float(row["correct_average"].rstrip("%")) / 100, abs=1e-4)
+        if not empty[row["subset"], judge]:
+            assert own["vote_pairs"] == 2 * pairs
+            assert f"{own['order_agreement'] * pairs:.0f}" == row["equal"].split()[0]
+
+
+def test_mtbench_agreement_is_that_of_counting_pairs_of_votes(cli: Any, shared: Path) -> None:
+    folder = shared / "data/mtbench_human"
+    found = told(cli, folder / "gpt4_verdicts.csv", "--people", folder / "human_votes.csv", "--item", "turn")[
+        "comparisons"
+    ][0]
+    people, judge = found["people"], found["judges"]["gpt4_pair"]
+    votes: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for row in read_rows(folder / "human_votes.csv"):
+        votes[key(row)].append(row.text("winner"))
+    gpt4 = [
+        (key(row), row.text("winner").removesuffix(" (inconsistent)"))
+        for row in read_rows(folder / "gpt4_verdicts.csv")
+    ]
+    both = [(said, vote) for thing, said in gpt4 for vote in votes[thing]]
+    within = [pair for own in votes.values() for pair in combinations(own, 2)]
+    for pairs, named in ((both, judge["vote_agreement"]), (within, people["same"])):
+        assert named == pytest.approx(share(pairs), abs=0.003)  # one expert voted twice on one thing
+    assert judge["decided_vote_agreement"] == pytest.approx(share(decided(both)), abs=0.003)
+    assert people["same_decided"] == pytest.approx(share(decided(within)), abs=0.003)
+
+
+def key(row: Any) -> tuple[str, ...]:
+    return tuple(row.text(name) for name in ("question_id", "turn", "model_a", "model_b"))
+
+
+def share(pairs: list[tuple[str, str]]) -> float:
+    return sum(one == other for one, other in pairs) / len(pairs)
+
+
+def decided(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [pair for pair in pairs if "tie" not in pair]
+
+
+def test_gpt35_prefers_the_left_answer_and_the_crowd_hardly_does(cli: Any, shared: Path) -> None:
+    folder = shared / "data/llmfao"
+    judges = folder / "gpt4_verdicts.csv", folder / "gpt3_verdicts.csv"
+    found = told(cli, *judges, "--people", folder / "crowd_votes.csv")["comparisons"][0]
+    sides = Counter(row.text("winner") for row in read_rows(judges[1]))
+    gpt35 = found["judges"]["gpt3_verdicts"]
+    assert gpt35["first_share"] == pytest.approx(sides["left"] / (sides["left"] + sides["right"]), abs=1e-6)
+    assert 0.68 < gpt35["first_share"] < 0.74
+    assert gpt35["first_share_low"] > 0.6
+    assert found["people"]["first_share_low"] < 0.5 < found["people"]["first_share_high"]
+
+
+def test_alpha_of_crowdrag_is_that_of_an_independent_library(cli: Any, shared: Path) -> None:
+    krippendorff = pytest.importorskip("krippendorff")
+    folder = shared / "data/crowdrag25"
+    human = folder / "human_votes.csv.gz"
+    names = ("--column", "judge=mode", "--by", "dimension", "--skip-empty")
+    found = {
+        one["group"]: one for one in told(cli, folder / "llm_verdicts.csv.gz", *names, "--people", human)["comparisons"]
+    }
+    assert len(found) == 7
+    counts: defaultdict[str, defaultdict[tuple[str, ...], Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    spam: dict[str, float] = {}
+    seen = set()
+    for row in read_rows(human):
+        a, b = row.text("agent_a"), row.text("agent_b")
+        spam[row.text("worker")] = float(row.text("spam_probability"))
+        thing = (row.text("qid"), *sorted((a, b)))
+        seen.add((row.text("dimension"), *thing, row.text("worker")))
+        vote = row.text("vote")
+        own = counts[row.text("dimension")]
+        own[*thing, "as written"][vote if a < b else swapped(vote)] += 1
+        own[*thing, "mirrored"][swapped(vote) if a < b else vote] += 1
+    for dimension, own in found.items():
+        # The same votes, each thing as written and mirrored: alpha as a library without symmetry has it.
+        table = [[things[side] for side in "anb"] for things in counts[dimension].values()]
+        alpha = krippendorff.alpha(value_counts=table, level_of_measurement="nominal")
+        assert own["people"]["alpha"] == pytest.approx(alpha, abs=0.003)  # four workers voted on both orders of a pair
+    overall = found["quality_overall"]["people"]["annotators"]
+    suspects = [spam[one["rater"]] for one in overall if one["above_chance"] is False and one["kappa"] < 0]
+    trusted = [spam[one["rater"]] for one in overall if one["above_chance"]]
+    assert sum(suspects) / len(suspects) > sum(trusted) / len(trusted) + 0.2
+
+
+def swapped(vote: str) -> str:
+    return {"a": "b", "b": "a"}.get(vote, vote)

@@ -1,0 +1,116 @@
+"""Citation precision on the leaderboard and beside nugget scores."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judges.errors import DataError
+from tests.support.tournaments import configured, run, write_data
+
+CITING = {("q1", "x"): "So it is [1][2].", ("q1", "y"): "So it is [q1-y].", ("q2", "x"): "So it is [2]."}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Agent x cites by place, y by id, z nothing; people found the first document of a query relevant, no other."""
+    write_data(tmp_path, answers=CITING)
+    (tmp_path / "qrels").write_text("q1 0 q1-all 1\nq1 0 q1-x 0\nq1 0 q1-y 0\nq2 0 q2-all 1\nq2 0 q2-x 0\n")
+    data: dict[str, Any] = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "documents", "answers")}
+    config = configured(tmp_path, data={**data, "qrels": [tmp_path / "qrels"]}, criteria=None)
+    assert run(config).complete
+    return config.store
+
+
+def test_the_leaderboard_has_precision_by_the_judges_and_by_peoples_labels(cli: Any, store: str) -> None:
+    shape = json.loads(cli("leaderboard", store, "--format", "json").out)
+    people = shape["citations"]["people"]
+    assert people["x"]["precision"] == pytest.approx((1 / 2 + 0) / 2)
+    assert (people["y"]["precision"], people["y"]["uncited"], people["y"]["queries"]) == (0, 1, 1)
+    assert (people["z"]["precision"], people["z"]["uncited"], people["z"]["coverage"]) == (None, 2, None)
+    assert shape["citations"]["judge"]["x"]["labelled"] == 3
+    assert {row["agent"]: row["citation_precision_people"] for row in shape["agents"]}["x"] == pytest.approx(0.25)
+    assert "citations: by people's labels, relevant from 1 on" in cli("leaderboard", store).out
+    (row,) = (
+        row
+        for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))
+        if row["agent"] == "x"
+    )
+    assert float(row["citation_precision_people"]) == pytest.approx(0.25)
+
+
+def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citations(cli: Any, tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"], documents=[("q1", "d1", "So it is.", "x")])
+    sentences = [{"text": "So", "citations": [0]}, {"text": "it is.", "citations": [0, 1]}]
+    runs = [
+        {"run_id": run, "topic_id": "q1", "topic": "?", "references": ["d1", "d2"], "answer": sentences} for run in "xy"
+    ]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(own) + "\n" for own in runs))
+    (tmp_path / "qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    data = {"queries": [tmp_path / "queries.csv"], "documents": [tmp_path / "documents.csv"]}
+    more = {"answers": [tmp_path / "runs.jsonl"], "qrels": [tmp_path / "qrels"]}
+    config = configured(tmp_path, data=data | more, criteria=None)
+    assert run(config).complete
+    shape = json.loads(cli("leaderboard", config.store, "--format", "json").out)
+    assert shape["citations"]["people"]["y"]["precision"] == 0.5
+    runs[1]["topic_id"] = "elsewhere"
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(own) + "\n" for own in runs))
+    with pytest.raises(DataError, match=r"runs.jsonl:2: no query has this id \('elsewhere'\)"):
+        run(config)
+
+
+def test_answers_without_citations_have_no_such_table(cli: Any, tmp_path: Path) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path, criteria=None)
+    run(config)
+    assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["citations"] is None
+    assert "citations" not in cli("leaderboard", config.store).out
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    nuggets = [{"text": "it purrs", "importance": "vital", "assignment": "support"}]
+    rows = [{"qid": "1", "run_id": run, "answer_text": "It purrs.", "nuggets": nuggets} for run in ("r", "s")]
+    Path("assignments.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answer = [{"text": "It purrs.", "citations": [0, 1]}]
+    answers = [{"run_id": "r", "topic_id": "1", "topic": "?", "references": ["d1", "d2", "d3"], "answer": answer}]
+    answers += [{**answers[0], "topic_id": "9"}, {**answers[0], "run_id": "s", "answer": [{"text": "It purrs."}]}]
+    Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
+    Path("labels.qrels").write_text("1 0 d1 1\n1 0 d2 0\n")
+
+
+@pytest.mark.usefixtures("files")
+def test_nugget_scores_stand_beside_citation_precision(cli: Any) -> None:
+    given = ("nuggets", "score", "assignments.jsonl", "--answers", "runs.jsonl", "--qrels", "labels.qrels")
+    runs = json.loads(cli(*given, "--json").out)["runs"]
+    assert runs["r"]["citations"]["precision"] == 0.5
+    assert (runs["s"]["citations"]["precision"], runs["s"]["citations"]["uncited"]) == (None, 1)
+    assert "citations" in cli(*given).out
+    rows = {row["run"]: row for row in csv.DictReader(io.StringIO(cli(*given, "--format", "csv").out))}
+    assert rows["r"]["citation_precision"] == "0.5"
+    assert rows["s"]["citation_uncited"] == "1"
+    alone = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)
+    assert "citations" not in alone["runs"]["r"]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--answers", "runs.jsonl"), "--answers and --qrels go together"),
+        (("--qrels", "labels.qrels"), "--answers and --qrels go together"),
+        (("--answers", "other.csv", "--qrels", "labels.qrels"), "other.csv: no answer of the runs that are scored"),
+        (("--answers", "none.jsonl", "--qrels", "labels.qrels"), "none.jsonl"),
+    ],
+)
+def test_what_cannot_be_scored_is_one_line(cli: Any, more: tuple[str, ...], said: str) -> None:
+    Path("other.csv").write_text("qid,agent,answer\n1,nobody,a\n")
+    ended = cli("nuggets", "score", "assignments.jsonl", *more)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert said in ended.err

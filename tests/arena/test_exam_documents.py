@@ -1,0 +1,190 @@
+"""An exam of retrieved documents: each graded once, cut where it is long, scored by every agent's ranking of them."""
+
+from __future__ import annotations
+
+import json
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import Config
+from arena.dataset import EVERY_AGENT
+from arena.exam.run import save_grades
+from arena.plan import plan
+from judges.errors import InputError
+from judges.tables import write_rows
+from tests.support.exams import ITEMS, LAYERS, ORGAN, PIONEERS, exam_config, graded, grades, user, write_exam
+from tests.support.llm_server import Call, LLMServer, Reply
+
+TEXTS = {
+    "layers": "The epidermis is outside.",
+    "organ": "The skin is an organ.",
+    "long": "Skin is soft, they say it is.\n\nThe epidermis is outside and it protects.",
+    "elvis": "Elvis was a pioneer.",
+}
+RANKINGS = {("skin", "one"): ["layers", "long"], ("skin", "two"): ["long", "organ"], ("rock", "two"): ["elvis"]}
+PASSAGES = 4
+"""Of skin, the long document being two at seven words each; rock has one."""
+ALL = 2 * PASSAGES + 1
+KNOWN = {LAYERS: "epidermis is outside", ORGAN: "organ", PIONEERS: "Elvis"}
+
+
+def documents_config(folder: Path, url: str | None = None, **section: Any) -> Config:
+    write_exam(folder, section.pop("items", ITEMS), section.pop("columns", ("qid", "question")))
+    shared = section.pop("shared", False)
+    rows = [
+        {"qid": query_id, "did": doc_id, "document": TEXTS[doc_id], "rank": rank} | ({} if shared else {"agent": agent})
+        for (query_id, agent), ranking in RANKINGS.items()
+        for rank, doc_id in enumerate(ranking, start=1)
+        if not shared or agent == "one"
+    ]
+    columns = ["qid", "did", "document", "rank", *([] if shared else ["agent"])]
+    write_rows(folder / "documents.csv", columns, rows)
+    data = {name: [folder / f"{name}.csv"] for name in ("queries", "documents", "answers")}
+    return exam_config(folder, url, beside={"data": data} | section.pop("beside", {}), passages="documents", **section)
+
+
+def knows(call: Call) -> Reply:
+    """Rates 5 what has the words of the answer."""
+    text = user(call)
+    return Reply(
+        "5" if any(item in text and words in text.split("<<<question")[0] for item, words in KNOWN.items()) else "0"
+    )
+
+
+def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(tmp_path: Path, cli: Any) -> None:
+    with LLMServer(knows) as server:
+        config = documents_config(tmp_path, server.openai_url)
+        assert [row.calls for row in plan(config).rows] == [ALL]
+        ended = graded(config)
+        assert len(server.calls) == ALL
+    assert ended.summary.complete
+    (source,) = ended.study.source.grades.values()
+    assert {entry.passage_id for entry in source} == {"layers", "organ", "long#1of2", "long#2of2", "elvis"}
+    assert grades(config)["long", LAYERS] == 5, "a document answers if one of its passages does"
+    assert ended.board is not None
+    rows = {row.agent: row for row in ended.board.report.agents}
+    assert rows["one"].cover[5].value == 0.25, "one of skin's two items, and nothing was retrieved for rock"
+    assert rows["two"].cover[5].value == 1.0
+    skin = (1 + 1 / log2(3)) / (1 + 1 / log2(3) + 0.5 / 2)  # the best order of all three has a second passage on layers
+    assert rows["two"].alpha_ndcg[5].value == pytest.approx((skin + 1) / 2)
+    assert (rows["one"].queries, rows["one"].pairs, rows["two"].pairs) == (1, 4, 5)
+    shown = cli("leaderboard", config.store)
+    assert "graded: documents, the first 20 of each agent and query" in shown.out
+    assert (
+        json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]["settings"]["passages"]
+        == "documents"
+    )
+
+
+def test_only_the_first_documents_of_each_ranking_are_graded(tmp_path: Path) -> None:
+    with LLMServer(knows) as server:
+        ended = graded(documents_config(tmp_path, server.openai_url, depth=1))
+    assert ended.study.rankings == {
+        ("skin", "one"): ("layers",),
+        ("skin", "two"): ("long",),
+        ("rock", "two"): ("elvis",),
+    }
+    assert {entry.passage_id for entry in ended.study.grades} == {"layers", "long", "elvis"}
+
+
+@pytest.mark.parametrize("name", ["grades.csv", "graded.jsonl.gz"])
+def test_grades_in_a_file_lead_from_passages_back_to_documents(tmp_path: Path, cli: Any, name: str) -> None:
+    with LLMServer(knows) as server:
+        config = documents_config(tmp_path, server.openai_url)
+        ended = graded(config)
+    path, run, qrels = tmp_path / name, tmp_path / "agents.run", tmp_path / "exam.qrels"
+    save_grades(path, ended.study)
+    run.write_text(
+        "".join(
+            f"{query_id} Q0 {doc_id} {rank} {9 - rank} {agent}\n"
+            for (query_id, agent), ranking in RANKINGS.items()
+            for rank, doc_id in enumerate(ranking, start=1)
+        )
+    )
+    said = json.loads(cli("exam", "score", path, "--bank", tmp_path / "bank.csv", "--run", run, "--json").out)
+    board = json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]
+    assert said["agents"] == board["agents"]
+    assert said["settings"]["passages"] == "documents"
+    done = cli("exam", "qrels", path, qrels, "--bank", tmp_path / "bank.csv", "--by", "count", "--min-grade", 5)
+    assert "4 labels of documents written" in done.out
+    assert set(qrels.read_text().splitlines()) == {
+        "skin 0 layers 1",
+        "skin 0 organ 1",
+        "skin 0 long 1",
+        "rock 0 elvis 1",
+    }
+    if name.endswith(".gz"):
+        without_run = json.loads(cli("exam", "score", path, "--bank", tmp_path / "bank.csv", "--json").out)
+        assert without_run["agents"] == board["agents"]
+
+
+def test_a_passage_without_a_grade_leaves_its_document_ungraded(tmp_path: Path) -> None:
+    def fails(call: Call) -> Reply:
+        return Reply("4 out of 5") if "protects" in user(call) else knows(call)
+
+    with LLMServer(fails) as server:
+        ended = graded(documents_config(tmp_path, server.openai_url))
+    assert not ended.summary.complete
+    grid = ended.study.grids.grids["skin"]
+    assert grid.ungraded == 2
+    assert grid.grades[grid.rows(["long"])].tolist() == [[-1, -1]]
+
+
+def test_documents_that_all_agents_were_given_have_one_row(tmp_path: Path) -> None:
+    with LLMServer(knows) as server:
+        ended = graded(documents_config(tmp_path, server.openai_url, shared=True))
+    assert ended.board is not None
+    assert [row.agent for row in ended.board.report.agents] == [EVERY_AGENT]
+
+
+def test_runs_are_read_as_deep_as_the_exam_looks(tmp_path: Path) -> None:
+    write_rows(tmp_path / "corpus.jsonl", ["did", "document"], [{"did": d, "document": t} for d, t in TEXTS.items()])
+    for agent in ("one", "two"):
+        lines = [
+            f"{query_id} Q0 {doc_id} {rank} {9 - rank} {agent}\n"
+            for (query_id, own), ranking in RANKINGS.items()
+            for rank, doc_id in enumerate(ranking, start=1)
+            if own == agent
+        ]
+        (tmp_path / f"{agent}.run").write_text("".join(lines))
+    data = {
+        "queries": [tmp_path / "queries.csv"],
+        "answers": [tmp_path / "answers.csv"],
+        "runs": [tmp_path / "one.run", tmp_path / "two.run"],
+        "corpus": [tmp_path / "corpus.jsonl"],
+    }
+    config = documents_config(tmp_path, beside={"data": data, "retrieval": {"judge": "judge", "depth": 1}})
+    assert graded(config).study.rankings == {key: tuple(ranking) for key, ranking in RANKINGS.items()}
+
+
+def test_checked_answers_of_documents_come_from_the_passage_that_is_right(tmp_path: Path) -> None:
+    keyed = [("skin", LAYERS, "epidermis")]
+
+    def extracts(call: Call) -> Reply:
+        return Reply("the epidermis" if "epidermis" in user(call) else "unanswerable")
+
+    with LLMServer(extracts) as server:
+        columns = ("qid", "question", "answers")
+        config = documents_config(tmp_path, server.openai_url, items=keyed, columns=columns, grading="extraction_words")
+        ended = graded(config)
+    found = {entry.passage_id: (entry.grade, entry.answer) for entry in ended.study.grades}
+    assert found == {"layers": (1, "the epidermis"), "organ": (0, ""), "long": (1, "the epidermis")}
+
+
+def test_people_labelled_documents_and_so_an_exam_of_them_has_their_labels(tmp_path: Path) -> None:
+    (tmp_path / "human.qrels").write_text("skin 0 layers 2\nskin 0 organ 0\n")
+    with LLMServer(knows) as server:
+        config = documents_config(tmp_path, server.openai_url)
+        section = config.data.model_copy(update={"qrels": [tmp_path / "human.qrels"]})
+        ended = graded(config.model_copy(update={"data": section}))
+    assert ended.study.labels == {"skin": {"layers": 2, "organ": 0}}
+
+
+def test_an_exam_of_documents_needs_documents(tmp_path: Path) -> None:
+    write_exam(tmp_path)
+    for bank in ({}, {"generate": {}}):
+        with pytest.raises(InputError, match="'documents' are to be graded, and 'data' has none"):
+            graded(exam_config(tmp_path, passages="documents", **bank))

@@ -1,0 +1,161 @@
+"""Retrieved documents held against nuggets: each once, and what an agent's ranking states together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import Config
+from arena.nuggets.board import nugget_board
+from arena.nuggets.results import NuggetResults, nugget_results
+from arena.plan import plan
+from arena.store import Store
+from judges.errors import ConfigError
+from judges.tables import write_rows
+from judges.types import Task
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, shown_nuggets, task_of, user_of
+from tests.support.tournaments import AGENTS, calls, run, write_data
+
+BOTH = {"judge": "judge", "create": {"window": 2}, "assign": {"to": ["answers", "documents"]}}
+
+
+def judge(call: Call) -> Reply:
+    """A document about a fact states it; everything else as usual."""
+    if task_of(call) == Task.PASSAGE_ASSIGNMENT:
+        said = (f"as {text.split()[-1]} tells" in user_of(call) for text in shown_nuggets(call))
+        return labels("support" if each else "not_support" for each in said)
+    return nugget_judge(call)
+
+
+def results_of(config: Config) -> NuggetResults:
+    store = Store.open(config.store)
+    found = nugget_results(store, config.name)
+    store.close()
+    assert found is not None
+    return found
+
+
+def v_strict(results: NuggetResults) -> dict[str, float | None]:
+    return {own.run: own.means["v_strict"].value for own in nugget_board(results, 0, 0).documents.runs}
+
+
+def with_section(section: dict[str, Any], **assign: Any) -> dict[str, Any]:
+    return {**section, "assign": {**section["assign"], **assign}}
+
+
+def test_every_document_is_asked_about_once_and_rankings_are_scored_by_their_union(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with LLMServer(judge) as server:
+        config = nugget_tournament(tmp_path, server.openai_url, nuggets=BOTH)
+        planned = {row.task: row.calls for row in plan(config).rows}
+        first = run(config)
+        assert calls(first)[Task.PASSAGE_ASSIGNMENT] == 2 * len({"all", *AGENTS})
+        assert calls(first)[Task.PASSAGE_ASSIGNMENT] <= planned[Task.PASSAGE_ASSIGNMENT]
+        assert calls(run(config)) == {}
+    results = results_of(config)
+    assert len(results.passages) == 8
+    # Vital are the facts of all, x and y; every agent has the first document, and x and y one of their own fact.
+    assert v_strict(results) == {"x": pytest.approx(2 / 3), "y": pytest.approx(2 / 3), "z": pytest.approx(1 / 3)}
+
+
+def test_only_documents_within_the_depth_are_asked_about_and_count(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    with LLMServer(judge) as server:
+        section = with_section(BOTH, depth=1)
+        config = nugget_tournament(tmp_path, server.openai_url, nuggets=section)
+        assert calls(run(config))[Task.PASSAGE_ASSIGNMENT] == 2
+    assert v_strict(results_of(config)) == dict.fromkeys(AGENTS, pytest.approx(1 / 3))
+
+
+def test_a_failed_label_is_unknown_unless_another_document_states_the_nugget(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+
+    def fails_on_all(call: Call) -> Reply:
+        failing = task_of(call) == Task.PASSAGE_ASSIGNMENT and "as all tells" in user_of(call)
+        return Reply("no list") if failing else judge(call)
+
+    with LLMServer(fails_on_all) as server:
+        config = nugget_tournament(tmp_path, server.openai_url, nuggets=BOTH)
+        assert not run(config).complete
+    own = next(each for each in results_of(config).retrieved if each.run == "x")
+    assert [None if label is None else label.value for label in own.labels] == [None, "support", None, None]
+    (row,) = (row for row in nugget_board(results_of(config), 0, 0).documents.runs if row.run == "x")
+    assert (row.means["v_strict"].value, row.failed, row.coverage) == (None, 1, 0.25)
+
+
+def test_documents_alone_are_held_against_a_bank_without_a_language_model(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+    bank = {"qid": "q1", "query": "?", "nuggets": [{"text": "x tells it", "importance": "vital"}]}
+    (tmp_path / "bank.jsonl").write_text(json.dumps(bank))
+    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"to": "documents"}}
+    config = nugget_tournament(tmp_path, None, nuggets=section, retrieval=None)
+    summary = run(config)
+    assert summary.complete
+    assert Task.ASSIGNMENT not in summary.stages
+    results = results_of(config)
+    assert not results.assignments
+    assert v_strict(results)["x"] == 1
+
+
+def test_documents_that_all_agents_were_given_are_scored_once(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+    rows = [{"qid": "q1", "did": name, "document": f"Here, as {name} tells it."} for name in ("all", "x")]
+    write_rows(tmp_path / "documents.csv", ["qid", "did", "document"], rows)
+    with LLMServer(judge) as server:
+        config = nugget_tournament(tmp_path, server.openai_url, nuggets=BOTH)
+        assert calls(run(config))[Task.PASSAGE_ASSIGNMENT] == 2
+    assert v_strict(results_of(config)) == {"(every agent)": pytest.approx(1)}
+
+
+def test_data_without_documents_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+    (tmp_path / "bank.jsonl").write_text('{"qid": "q1", "query": "?", "nuggets": [{"text": "a"}]}')
+    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"to": "documents"}}
+    data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers")}
+    with pytest.raises(ConfigError, match="documents, but the data have none"):
+        run(nugget_tournament(tmp_path, None, nuggets=section, retrieval=None, data=data))
+
+
+def test_a_depth_without_documents_is_refused(tmp_path: Path) -> None:
+    write_data(tmp_path, ["q1"])
+    with pytest.raises(ValueError, match="'depth' goes with 'to: documents' only"):
+        nugget_tournament(tmp_path, None, nuggets={"judge": "judge", "assign": {"depth": 3}})
+
+
+FILE = """
+name: small
+store: store.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}'}}}}
+retrieval: {{judge: judge}}
+nuggets: {{judge: judge, assign: {{to: [answers, documents]}}}}
+"""
+
+
+def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
+    cli: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    with LLMServer(judge) as server:
+        Path("t.yaml").write_text(FILE.format(url=server.openai_url))
+        assert cli("nuggets", "create", "t.yaml").status == 0
+        assigned = cli("nuggets", "assign", "t.yaml")
+    assert assigned.status == 0, assigned.err
+    assert "wrote passages.jsonl: 32 of 32 labels of 8 documents" in assigned.out
+    first = json.loads(Path("passages.jsonl").read_text().splitlines()[0])
+    assert (first["qid"], first["docid"], first["text"]) == ("q1", "q1-all", "What is q1?")
+    assert first["candidate_text"] == "About q1, as all tells it."
+    assert first["nuggets"][0] == {"text": "fact of all", "importance": "vital", "assignment": "support"}
+    assert "nuggets of the first 20 documents" in cli("leaderboard", "t.yaml").out
+    shape = json.loads(cli("leaderboard", "t.yaml", "--format", "json").out)
+    assert shape["nuggets"]["documents"]["depth"] == 20
+    assert shape["nuggets"]["documents"]["agents"]["z"]["v_strict"] == pytest.approx(1 / 3)
+    assert "nuggets_documents_v_strict" in cli("leaderboard", "t.yaml", "--format", "csv").out.splitlines()[0]
+    refused = cli("nuggets", "score", "passages.jsonl")
+    assert refused.status == 2
+    assert "only answers of runs are scored" in refused.err

@@ -1,0 +1,173 @@
+"""What people say is kept as they said it: each by themselves, nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arena.dataset import Dataset
+from arena.store import Annotation, Annotations, Store
+from arena.store.annotations import Kind, annotator_name, texts_digest
+from judges.errors import InputError, StoreError
+from judges.types import Query
+from tests.conftest import ROOT
+
+DATA = Dataset({"q1": Query("q1", "why?")})
+SAID = Annotation(Kind.NUGGET, "ann", "q1", "x", "q1/abc", "texts-1", "support", 2.5, "2025-01-01T00:00:00.000+00:00")
+
+SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = st.recursive(
+    SCALARS | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@pytest.fixture
+def store(store_location: str) -> Iterator[Store]:
+    opened = Store.create(store_location)
+    opened.begin("one", {}, DATA, [])
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def kept(store: Store) -> Annotations:
+    return Annotations(store, "one")
+
+
+def test_what_is_said_comes_back_equal(kept: Annotations) -> None:
+    grades = replace(SAID, kind=Kind.CRITERIA, other="", value={"tone": 2, "depth": 0}, seconds=None)
+    skipped = replace(SAID, item="y", value=None)
+    assert kept.add([SAID, grades, skipped]) == 3
+    assert kept.latest() == kept.history() == [SAID, grades, skipped]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(JSON_VALUES, min_size=1, max_size=5))
+def test_the_latest_word_is_in_the_view_and_every_change_in_the_history(kept: Annotations, values: list[Any]) -> None:
+    thing = replace(SAID, item=f"agent {len(kept.history())}")
+    kept.add(replace(thing, value=value) for value in values)
+    assert [said.value for said in kept.latest() if said.item == thing.item] == [values[-1]]
+    history = [spelled(said.value) for said in kept.history() if said.item == thing.item]
+    assert history == [word for word, _ in groupby(map(spelled, values))]
+
+
+def spelled(value: Any) -> str:
+    """A value so that True and 1 differ."""
+    return json.dumps(value, sort_keys=True)
+
+
+def test_a_double_click_is_kept_once_and_a_change_of_mind_back_is_not_lost(kept: Annotations) -> None:
+    assert [kept.add([replace(SAID, seconds=seconds)]) for seconds in (1.0, 1.5)] == [1, 0]
+    assert kept.add([replace(SAID, value="not_support")]) == 1
+    assert kept.add([SAID]) == 1
+    assert [said.value for said in kept.history()] == ["support", "not_support", "support"]
+
+
+def test_annotators_kinds_and_texts_are_kept_apart(kept: Annotations, store: Store) -> None:
+    others = [
+        replace(SAID, annotator="bob", value="not_support"),
+        replace(SAID, kind=Kind.RELEVANCE, value=1),
+        replace(SAID, texts=texts_digest("the answer changed"), value="partial_support"),
+        replace(SAID, other="q1/def", value=None),
+    ]
+    kept.add([SAID, *others])
+    assert kept.latest() == [SAID, *others]
+    assert kept.latest(annotator="bob") == others[:1]
+    assert kept.latest(Kind.RELEVANCE, "ann") == [others[1]]
+    assert kept.counts() == {(Kind.NUGGET, "ann"): 2, (Kind.NUGGET, "bob"): 1, (Kind.RELEVANCE, "ann"): 1}
+    store.begin("two", {}, DATA, [])
+    assert Annotations(store, "two").latest() == []
+
+
+def test_what_was_said_outlives_another_run(kept: Annotations, store: Store) -> None:
+    kept.add([SAID])
+    store.begin("one", {"k": 2}, Dataset({"q2": Query("q2", "how?")}), [])
+    assert kept.latest() == [SAID]
+
+
+def test_an_unknown_tournament_is_said(store: Store) -> None:
+    with pytest.raises(InputError, match="no tournament named 'none'"):
+        Annotations(store, "none").add([SAID])
+    with pytest.raises(InputError, match="no tournament named 'none'"):
+        Annotations(store, "none").latest()
+
+
+@pytest.mark.parametrize("name", ["", " \n", "x" * 81])
+def test_nobody_says_nothing(kept: Annotations, name: str) -> None:
+    with pytest.raises(InputError, match="1 to 80 characters"):
+        kept.add([replace(SAID, annotator=name)])
+    assert kept.history() == []
+
+
+def test_a_name_is_one_line_that_a_database_can_hold() -> None:
+    assert annotator_name(" Ann \n O'Hara\0 \ud800 ") == "Ann O'Hara\ufffd \ufffd"
+
+
+def test_the_digest_depends_on_every_text_and_where_it_ends() -> None:
+    assert (
+        len({texts_digest(*texts) for texts in (("ab", "c"), ("a", "bc"), ("abc",), ("c", "ab"), ("ab", "c", ""))}) == 5
+    )
+
+
+def test_the_time_is_the_store_s_where_none_is_given(kept: Annotations) -> None:
+    kept.add([replace(SAID, at="")])
+    (said,) = kept.latest()
+    assert said.at.startswith("20")
+    assert said.at.endswith("+00:00")
+
+
+WRITER = """
+import sys
+from dataclasses import replace
+from arena.store import Annotation, Annotations, Store
+from arena.store.annotations import Kind
+store = Store.open(sys.argv[1])
+kept = Annotations(store, "one")
+said = Annotation(Kind.NUGGET, "", "q1", "", "", "t", "support")
+for number in range(20):
+    kept.add([replace(said, annotator=sys.argv[2], item=f"a{number}")])
+    kept.add([replace(said, annotator="team", item=f"a{number}", other=sys.argv[2])])
+    kept.add([replace(said, annotator="double", item=f"a{number}")])
+store.close()
+"""
+
+
+def test_ten_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
+    command = [sys.executable, "-c", WRITER, store_location]
+    writers = [
+        subprocess.Popen([*command, f"person {i}"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for i in range(10)
+    ]
+    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [("", 0)] * 10
+    counts = kept.counts()
+    assert counts == {
+        **{(Kind.NUGGET, f"person {i}"): 20 for i in range(10)},
+        (Kind.NUGGET, "team"): 200,
+        (Kind.NUGGET, "double"): 20,
+    }
+    assert len(kept.history()) == 420, "the same said by ten processes at once is kept once"
+
+
+def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "before.db"
+    with closing(Store.create(str(path))) as store:
+        store.begin("one", {}, DATA, [])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("DROP TABLE annotation; UPDATE state SET schema_version = 2;")
+    with pytest.raises(StoreError, match="written by an earlier version"):
+        Store.open(str(path))
+    with closing(Store.create(str(path))) as brought:
+        assert Annotations(brought, "one").add([SAID]) == 1

@@ -1,0 +1,149 @@
+"""A store on a PostgreSQL server: what may go wrong there is one line, and no line shows a password."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from arena.store import Runner, Store, Wanted
+from judges.errors import InputError, StoreError
+from judges.types import Judgment, Task
+from tests.conftest import CLI
+from tests.support.postgres import PostgresServer
+from tests.support.stores import DATA, JUDGMENT, save
+
+
+def test_an_empty_database_is_no_store_until_a_run_makes_one(postgres: PostgresServer) -> None:
+    location = postgres.database()
+    with pytest.raises(InputError, match="no store there; 'ragarena run' makes one"):
+        Store.open(location)
+    Store.create(location).close()
+    Store.open(location).close()
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE album (title TEXT)", "CREATE TABLE state (song TEXT)"])
+def test_another_programs_database_is_refused_and_left_alone(postgres: PostgresServer, statement: str) -> None:
+    location = postgres.database()
+    with psycopg.connect(location) as connection:
+        connection.execute(statement)
+    for opening in (Store.open, Store.create):
+        with pytest.raises(StoreError, match=r"not a ragarena store$"):
+            opening(location)
+    with psycopg.connect(location) as connection:
+        tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+    assert tables == (1,)
+
+
+def test_a_server_that_does_not_answer_is_one_line_without_the_password(cli: CLI, tmp_path: Path) -> None:
+    location = "postgresql+psycopg://me:planted-secret@127.0.0.1:1/docs"
+    with pytest.raises(StoreError, match="no database server answers there") as caught:
+        Store.create(location)
+    ended = cli("leaderboard", location)
+    for told in (str(caught.value), ended.err):
+        assert "me:***@127.0.0.1:1/docs" in told
+        assert "planted-secret" not in told
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+
+
+def test_other_servers_and_malformed_addresses_are_the_users_mistake() -> None:
+    with pytest.raises(InputError, match="only SQLite and PostgreSQL stores are supported") as caught:
+        Store.create("mysql://me:planted-secret@server/docs")
+    with pytest.raises(InputError, match="not the address of a database") as malformed:
+        Store.create("postgresql://me:planted-secret@server:port/docs")
+    assert "planted-secret" not in str(caught.value) + str(malformed.value)
+
+
+def test_without_a_driver_the_extra_is_named(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InputError, match="install the extra 'postgres'"):
+        Store.create(postgres.database())
+
+
+def test_a_connection_that_is_cut_costs_one_line_and_no_judgment(postgres: PostgresServer) -> None:
+    location = postgres.database()
+    store = Store.create(location)
+    save(store, JUDGMENT)
+    with psycopg.connect(location, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    with pytest.raises(StoreError, match="the database server went away"):
+        store.changes()
+    assert store.results(["id-1"]) == {"id-1": JUDGMENT}
+    store.close()
+
+
+ASKER = """
+import sys
+from arena.store import Runner, Store, Wanted
+from judges.types import Judgment, Task
+location, who = sys.argv[1:]
+store, runner = Store.create(location), Runner()
+store.beat(runner)
+wants = [Wanted(Task.PAIRWISE, "j", "q1", f"a{n}", "b", "ab") for n in range(400)]
+pairs = [(want, want.item) for want in wants]
+if int(who) % 2:
+    pairs.reverse()
+asked = []
+while True:
+    open_ = 0
+    for start in range(0, len(pairs), 20):
+        part = pairs[start:start + 20]
+        known, elsewhere = store.claim("t", part, runner, lambda result: result is None)
+        mine = [ident for _, ident in part if ident not in known and ident not in elsewhere]
+        asked += mine
+        store.save([(Task.PAIRWISE, "p@1", Judgment(ident, "A", who, "", "m")) for ident in mine])
+        open_ += len(elsewhere)
+    if not open_:
+        break
+store.leave(runner)
+print("\\n".join(asked))
+"""
+
+
+def test_processes_that_want_the_same_ask_for_each_once(postgres: PostgresServer) -> None:
+    """Four runners go through the same wants, two of them from the end: none waits for ever, nothing is asked twice."""
+    location = postgres.database()
+    store = Store.create(location)
+    wants = [Wanted(Task.PAIRWISE, "j", "q1", f"a{n}", "b", "ab") for n in range(400)]
+    store.begin("t", {}, DATA, wants)
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASKER, location, str(who)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for who in range(4)
+    ]
+    ended = [process.communicate(timeout=120) for process in running]
+    assert [errors for _, errors in ended] == [""] * 4
+    asked = [ident for said, _ in ended for ident in said.split()]
+    assert sorted(asked) == sorted(want.item for want in wants)
+    assert all(result is not None for _, result in store.outcomes("t", Task.PAIRWISE))
+    store.close()
+
+
+def test_what_was_saved_between_the_look_and_the_lease_is_not_asked_again(postgres: PostgresServer) -> None:
+    """The first runner saves while the second one decides what to ask for, which its own transaction cannot hold up."""
+    location = postgres.database()
+    first, second, here, there = Store.create(location), Store.open(location), Runner(), Runner()
+    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
+    first.begin("t", {}, DATA, [want])
+    for runner in (here, there):
+        first.beat(runner)
+    judged = Judgment("1", "A", "", "", "m")
+    looks = 0
+
+    def to_be_asked(known: object) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            first.save([(Task.PAIRWISE, "p@1", judged)])
+        return known is None
+
+    assert second.claim("t", [(want, "1")], there, to_be_asked) == ({"1": judged}, set())
+    first.close()
+    second.close()

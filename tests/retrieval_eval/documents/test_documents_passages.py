@@ -1,0 +1,164 @@
+"""Documents cut into passages: nothing is lost, ids last, pages are known."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from retrieval_eval.documents.passages import PassagesSection, passages_of
+from retrieval_eval.documents.read import read_documents
+from retrieval_eval.documents.spans import cut, tokens, words
+from retrieval_eval.documents.types import Part, SourceDocument
+
+GUIDE = SourceDocument(
+    "sub folder/guide.md",
+    "Guide",
+    (Part("", None, ("Welcome.",)), Part("Set up", None, ("One.", "Two. Three.")), Part("Set-up!", None, ("Four.",))),
+)
+BOOK = SourceDocument(
+    "book.pdf", "Book", tuple(Part("", page, (f"Page {page} begins.", "It ends.")) for page in (1, 2, 4))
+)
+
+
+def passages(document: SourceDocument, by: str, **how: Any) -> dict[str, str]:
+    found = list(passages_of(document, PassagesSection.model_validate({"by": by, **how})))
+    named = {passage.doc_id: passage.text for passage in found}
+    assert len(named) == len(found)
+    return named
+
+
+def test_paragraphs_are_counted_within_their_section_or_page() -> None:
+    assert passages(GUIDE, "paragraph") == {
+        "sub%20folder/guide.md#1": "Welcome.",
+        "sub%20folder/guide.md#set-up-1": "One.",
+        "sub%20folder/guide.md#set-up-2": "Two. Three.",
+        "sub%20folder/guide.md#set-up-3": "Four.",
+    }
+    assert list(passages(BOOK, "paragraph"))[2:] == [
+        "book.pdf#p2-1",
+        "book.pdf#p2-2",
+        "book.pdf#p4-1",
+        "book.pdf#p4-2",
+    ]
+
+
+def test_a_long_paragraph_is_cut_behind_a_sentence() -> None:
+    document = SourceDocument("a.txt", "a", (Part("", None, ("One two. Three four. Five",)),))
+    assert passages(document, "paragraph", size=4) == {"a.txt#1": "One two. Three four.", "a.txt#2": "Five"}
+
+
+def test_windows_of_sentences_overlap_and_reach_the_end() -> None:
+    said = [f"Sentence {number}." for number in range(1, 23)]
+    document = SourceDocument("a.txt", "a", (Part("", None, (" ".join(said[:8]), " ".join(said[8:]))),))
+    found = passages(document, "sentences")
+    assert list(found) == ["a.txt#s1-10", "a.txt#s6-15", "a.txt#s11-20", "a.txt#s16-22"]
+    assert found["a.txt#s16-22"] == " ".join(said[15:])
+    assert found["a.txt#s1-10"].replace("\n\n", " ") == " ".join(said[:10])
+    assert list(passages(document, "sentences", size=11, overlap=0)) == ["a.txt#s1-11", "a.txt#s12-22"]
+
+
+def test_windows_of_tokens_share_what_was_asked() -> None:
+    document = SourceDocument("a.txt", "a", (Part("", None, ("a b c d e f g h",)),))
+    assert list(passages(document, "tokens", size=4, overlap=1).values()) == ["a b c d", "d e f g", "g h"]
+
+
+def test_long_passages_hold_whole_paragraphs_with_their_headings() -> None:
+    assert passages(GUIDE, "pages", size=7) == {
+        "sub%20folder/guide.md#l1": "Welcome.\n\nSet up\n\nOne.",
+        "sub%20folder/guide.md#l2": "Two. Three.",
+        "sub%20folder/guide.md#l3": "Set-up!\n\nFour.",
+    }
+
+
+def test_long_passages_reach_over_no_more_pages_than_asked() -> None:
+    how = PassagesSection(by="pages", pages=2)
+    assert [passage.metadata.get("page") for passage in passages_of(BOOK, how)] == ["1-2", "4"]
+    assert [passage.metadata["page"] for passage in passages_of(BOOK, PassagesSection(by="pages"))] == ["1-4"]
+
+
+def test_a_passage_knows_its_document_and_its_section() -> None:
+    first, *_, last = passages_of(GUIDE, PassagesSection(by="paragraph"))
+    assert first.metadata == {"title": "Guide", "source": "sub folder/guide.md"}
+    assert last.metadata == {"title": "Guide: Set-up!", "source": "sub folder/guide.md"}
+    (whole,) = passages_of(GUIDE, PassagesSection(by="tokens"))
+    assert whole.metadata["title"] == "Guide"
+
+
+@pytest.mark.parametrize("by", ["paragraph", "tokens", "sentences", "pages"])
+def test_ids_stay_when_another_file_is_added(tmp_path: Path, by: str) -> None:
+    def ids() -> set[str]:
+        how = PassagesSection.model_validate({"by": by})
+        return {
+            passage.doc_id
+            for document in read_documents([tmp_path])
+            if isinstance(document, SourceDocument)
+            for passage in passages_of(document, how)
+        }
+
+    (tmp_path / "b.md").write_text("# B\n\nText one.\n\n## Part\n\nText two.\n")
+    before = ids()
+    for name in ("a.md", "b.txt", "c.md"):
+        (tmp_path / name).write_text("# B\n\nOther text.\n")
+    assert before < ids()
+
+
+def test_settings_that_do_not_go_together_are_refused() -> None:
+    for how, said in (
+        ({"by": "paragraph", "overlap": 1}, "'overlap' goes with 'tokens' and 'sentences' only"),
+        ({"by": "tokens", "size": 5, "overlap": 5}, "'overlap' must be less than 'size'"),
+        ({"by": "tokens", "pages": 3}, "'pages' goes with passages by 'pages' only"),
+        ({"by": "words"}, "Input should be"),
+    ):
+        with pytest.raises(ValidationError, match=said):
+            PassagesSection.model_validate(how)
+    assert PassagesSection(by="sentences", size=3).most_shared == 1
+
+
+def test_tokens_are_words_of_eight_letters_single_characters_of_cjk_and_marks() -> None:
+    text = "Information, 3.5 µm: 東京タ ok"
+    assert [text[start:end] for start, end in tokens(text)] == [
+        *("Informat", "ion", ",", "3", ".", "5", "µm", ":"),
+        *("東", "京", "タ", "ok"),
+    ]
+
+
+@given(st.text(alphabet="ab. \n", max_size=200), st.integers(1, 9), st.integers(0, 8))
+def test_cutting_loses_nothing_keeps_the_size_and_shares_what_was_asked(text: str, most: int, shared: int) -> None:
+    overlap = min(shared, most - 1)
+    units = words(text)
+    spans = list(cut(text, units, most, overlap))
+    held = [[unit for unit in units if start <= unit[0] and unit[1] <= end] for start, end in spans]
+    assert all(1 <= len(own) <= most for own in held)
+    assert sorted({unit for own in held for unit in own}) == units
+    for before, after in pairwise(held):
+        assert len(set(before) & set(after)) == overlap
+        assert after[-1] > before[-1]
+
+
+TEXTS = st.lists(st.sampled_from(["One.", "Two three.", "Unquestionably", "so", "it is"]), min_size=1, max_size=12)
+PARTS = st.lists(st.lists(TEXTS.map(" ".join), min_size=1, max_size=3).map(tuple), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(PARTS, st.sampled_from(["paragraph", "tokens", "sentences", "pages"]), st.integers(2, 40))
+def test_every_word_of_a_document_is_in_some_passage(parts: list[tuple[str, ...]], by: str, size: int) -> None:
+    numbered = (Part("", page, texts) for page, texts in enumerate(parts, start=1))
+    document = SourceDocument("a.pdf", "A", tuple(numbered))
+    found = list(passages_of(document, PassagesSection.model_validate({"by": by, "size": size, **NO_OVERLAP[by]})))
+    assert len({passage.doc_id for passage in found}) == len(found)
+    said = [word for texts in parts for text in texts for word in text.split()]
+    assert [word for passage in found for word in passage.text.split()] == said
+
+
+NO_OVERLAP: dict[str, dict[str, int]] = {
+    "sentences": {"overlap": 0},
+    "tokens": {"overlap": 0},
+    "paragraph": {},
+    "pages": {},
+}

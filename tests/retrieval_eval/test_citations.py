@@ -1,0 +1,98 @@
+"""Citation precision: what an answer cites, however it is written, and the share of it that is relevant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judges.types import Answer
+from retrieval_eval.citations import Cited, citation_scores, cited_documents
+from retrieval_eval.nuggets.trec_answers import read_trec_answers
+
+RANKING = ["d1", "d2", "d3"]
+LABELS = {"q": {"d1": 2, "d2": 0, "far#0_7": 1}}
+
+
+def cited(text: str, agent: str = "x", **metadata: str) -> Cited:
+    answer = Answer("q", agent, text, metadata)
+    return cited_documents([answer], {("q", agent): RANKING}, LABELS)["q", agent]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cats purr [1]. They do [2, 1] and [3].", Cited(("d1", "d2", "d3"))),
+        ("Cats purr [d2][far#0_7].", Cited(("d2", "far#0_7"))),
+        ("Cats purr [1; 9].", Cited(("d1",), unresolved=1)),
+        ("Counting from zero [0], so [2] is the third.", Cited(("d1", "d3"))),
+        ("An aside [sic], a year [2019] and [see below].", Cited((), unresolved=1)),
+        ("Nothing at all.", Cited(())),
+        ("[\n1] is no citation, nor is [] or [[", Cited(())),
+    ],
+)
+def test_citations_in_square_brackets_are_places_or_ids(text: str, expected: Cited) -> None:
+    assert cited(text) == expected
+
+
+def test_an_agent_that_cites_zero_anywhere_counts_from_zero_everywhere() -> None:
+    answers = [Answer("q", "x", "Yes [1]."), Answer("p", "x", "Yes [0]."), Answer("q", "y", "Yes [1].")]
+    found = cited_documents(answers, {(q, a): RANKING for q in "qp" for a in "xy"}, {})
+    assert (found["q", "x"].doc_ids, found["q", "y"].doc_ids) == (("d2",), ("d1",))
+
+
+@pytest.mark.parametrize("citations", [[0, 2, 0], ["d1", "d3"], [0, "d3"]])
+def test_answers_of_the_trec_rag_track_cite_places_from_zero_or_ids(tmp_path: Path, citations: list[object]) -> None:
+    record = {
+        "run_id": "x",
+        "topic_id": "q",
+        "topic": "?",
+        "references": RANKING,
+        "answer": [{"text": "Yes [1].", "citations": citations}, {"text": "No."}],
+    }
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    assert cited_documents(read_trec_answers([path]), {}, {})["q", "x"].doc_ids == ("d1", "d3")
+
+
+def test_precision_is_a_mean_over_queries_that_cite_something_labelled_and_the_rest_is_counted() -> None:
+    found = {
+        ("1", "x"): Cited(("a", "b")),  # one of two relevant
+        ("2", "x"): Cited(("a", "unlabelled")),  # the only label says relevant
+        ("3", "x"): Cited(("unlabelled",)),
+        ("4", "x"): Cited((), unresolved=2),
+    }
+    labels = {query: {"a": 1, "b": 0} for query in "1234"}
+    own = citation_scores(found, labels)["x"]
+    assert own.precision.value == pytest.approx((0.5 + 1) / 2)
+    assert own.precision.low is not None
+    assert (own.queries, own.uncited, own.unlabelled) == (2, 1, 1)
+    assert (own.cited, own.labelled, own.relevant, own.unresolved) == (5, 3, 2, 2)
+    assert own.coverage == pytest.approx(3 / 5)
+    assert citation_scores(found, labels, relevant=2)["x"].precision.value == 0
+
+
+def test_an_agent_that_cites_nothing_has_no_precision_rather_than_zero() -> None:
+    own = citation_scores({("1", "x"): Cited(())}, {"1": {"a": 1}})["x"]
+    assert (own.precision.value, own.precision.low, own.coverage, own.uncited) == (None, None, None, 1)
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("1234"), st.sampled_from("xyz")),
+        st.lists(st.sampled_from("abcd"), unique=True).map(lambda ids: Cited(tuple(ids))),
+        min_size=1,
+    ),
+    st.dictionaries(st.sampled_from("1234"), st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3))),
+)
+def test_every_answer_is_counted_once_and_shares_are_shares(
+    found: dict[tuple[str, str], Cited], labels: dict[str, dict[str, int]]
+) -> None:
+    for agent, own in citation_scores(found, labels, samples=20).items():
+        assert own.queries + own.uncited + own.unlabelled == sum(name == agent for _, name in found)
+        assert own.relevant <= own.labelled <= own.cited
+        assert (own.precision.value is None) is (own.queries == 0)
+        assert own.precision.value is None or 0 <= own.precision.value <= 1

@@ -1,0 +1,71 @@
+"""Single pages in Streamlit's own test runner, which knows no addresses, and what they are opened on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from streamlit.testing.v1 import AppTest
+
+from arena.config import Config
+from ui.data import LOCATION_VARIABLE
+from ui.editing import CONFIG_VARIABLE
+
+
+def config_file(config: Config) -> Path:
+    """Write a configuration as ``t.yaml`` beside its store."""
+    path = Path(config.store).with_name("t.yaml")
+    path.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_defaults=True)), encoding="utf-8")
+    return path
+
+
+def start_on(monkeypatch: pytest.MonkeyPatch, config: Config, *, editable: bool = False) -> None:
+    """Let the pages read the store of a configuration, and edit what that names."""
+    monkeypatch.setenv(LOCATION_VARIABLE, config.store)
+    monkeypatch.delenv(CONFIG_VARIABLE, raising=False)
+    if editable:
+        monkeypatch.setenv(CONFIG_VARIABLE, str(config_file(config)))
+
+
+def page(name: str) -> AppTest:
+    """A page after its first run."""
+    run = AppTest.from_function(_draw, kwargs={"page": name}).run(timeout=20)
+    assert not run.exception
+    return run
+
+
+def shown(run: AppTest) -> str:
+    """All words outside tables and fields."""
+    kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.success)
+    return "\n".join(element.value for kind in (*kinds, run.markdown) for element in kind)
+
+
+def table(run: AppTest, *columns: str) -> Any:
+    """The only table that has these columns."""
+    (found,) = (frame.value for frame in run.dataframe if set(columns) <= set(frame.value))
+    return found
+
+
+def sent(run: AppTest) -> str:
+    """Everything that a page sends to the browser, tables among it."""
+    parts = [node.proto.SerializeToString() for node in _nodes(run.main) if hasattr(node, "proto")]
+    return b"\n".join(parts).decode("utf-8", "replace")
+
+
+def _nodes(block: Any) -> Iterator[Any]:
+    for node in block.children.values():
+        yield node
+        if hasattr(node, "children"):
+            yield from _nodes(node)
+
+
+def _draw(page: str) -> None:
+    from importlib import import_module
+
+    from ui import data
+
+    version, names = data.tournaments()
+    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))

@@ -1,0 +1,319 @@
+"""The page "Bank": what an edit changes is shown, saving it is safe, and only what is new is graded afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from arena.config import Config
+from arena.exam.run import save_grades
+from arena.safe_files import history, history_folder
+from retrieval_eval.exam.bank_files import read_bank
+from tests.conftest import CLI
+from tests.support.exams import (
+    ITEMS,
+    LAYERS,
+    ORGAN,
+    PASSAGES,
+    PIONEERS,
+    exam_config,
+    graded,
+    write_bank_csv,
+    write_exam,
+)
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.pages import config_file, page, sent, shown, start_on, table
+
+NEW = "Which layer is the <b>outermost</b>?"
+
+
+def judge(call: Call) -> Reply:
+    asked: str = call.body["messages"][-1]["content"]
+    if "response_format" in call.body:
+        return Reply(json.dumps({"questions": ["First written?", "Second written?"]}))
+    return Reply("5" if "epidermis" in asked and LAYERS in asked else "4" if "Elvis" in asked else "1")
+
+
+@dataclass
+class Here:
+    """A graded tournament whose bank can be edited, and its judge."""
+
+    folder: Path
+    config: Config
+    server: LLMServer
+
+    @property
+    def bank(self) -> Path:
+        return self.folder / "bank.csv"
+
+    def run(self) -> list[str]:
+        """Grade again; what was asked."""
+        self.server.calls.clear()
+        graded(self.config)
+        return [call.body["messages"][-1]["content"] for call in self.server.calls]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
+    monkeypatch.setenv("KEY", "sk-dummy")
+    write_exam(tmp_path)
+    with LLMServer(judge) as server:
+        config = exam_config(tmp_path, server.openai_url)
+        graded(config)
+        start_on(monkeypatch, config, editable=True)
+        yield Here(tmp_path, config, server)
+
+
+def press(run: AppTest, label: str) -> AppTest:
+    (button,) = (button for button in run.button if button.label == label)
+    run = button.click().run(timeout=20)
+    assert not run.exception
+    return run
+
+
+def field(kind: Any, label: str) -> Any:
+    return next(element for element in kind if element.label == label)
+
+
+def change(run: AppTest, place: int, text: str | None = None, **fields: Any) -> AppTest:
+    """Fill in the form of an item and keep the change."""
+    run = run.selectbox(key="bank-item").set_value(place).run(timeout=20)
+    if text is not None:
+        field(run.text_area, "Text").input(text)
+    if "weight" in fields:
+        field(run.number_input, "Weight").set_value(fields["weight"])
+    if "retired" in fields:
+        field(run.checkbox, "Retired: kept, but not counted").set_value(fields["retired"])
+    return press(run, "Keep this change")
+
+
+def add(run: AppTest, text: str, answers: str = "", *, secret: bool = False) -> AppTest:
+    run.text_area[1].input(text)
+    field(run.text_area, "Gold answers, one a line; may stay empty").input(answers)
+    field(run.checkbox, "Secret: graded with, but shown nowhere").set_value(secret)
+    return press(run, "Add it")
+
+
+def test_nothing_is_written_and_nothing_is_to_save_before_an_edit(here: Here) -> None:
+    before = here.bank.read_bytes()
+    run = page("bank")
+    assert list(table(run, "Item", "Marks")["Item"]) == [LAYERS, ORGAN, PIONEERS]
+    assert [button.label for button in run.button] == ["Keep this change", "Add it"]
+    run = press(run, "Keep this change")
+    assert "What your edits change" not in shown(run)
+    assert here.bank.read_bytes() == before
+
+
+def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_graded(here: Here) -> None:
+    before = here.bank.read_bytes()
+    run = change(page("bank"), 0, NEW)
+    run = change(run, 1, retired=True)
+    run = change(run, 2, weight=2.5)
+    run = add(run, "How does skin heal?", "slowly\nby itself")
+    assert here.bank.read_bytes() == before, "an edit is kept in the page until it is saved"
+    assert {metric.label: metric.value for metric in run.metric}["Pairs to grade"] == str(2 * PASSAGES["skin"])
+    field(run.text_input, "Your name, for the history").input("Ann <b>")
+    run = press(run, "Save the bank")
+    assert "Saved" in shown(run)
+    assert f"ragarena run {here.folder / 't.yaml'}" in shown(run)
+
+    bank = read_bank(here.bank)
+    texts = {item.text: item for item in bank.items}
+    assert set(texts) == {LAYERS, NEW, ORGAN, PIONEERS, "How does skin heal?"}
+    assert {text for text, item in texts.items() if item.retired} == {LAYERS, ORGAN}
+    assert (texts[NEW].replaces, texts[PIONEERS].weight) == (texts[LAYERS].item_id, 2.5)
+    assert texts["How does skin heal?"].answers == ("slowly", "by itself")
+    (entry,) = history(here.bank)
+    assert (entry.by, entry.what) == ("Ann <b>", "1 edited, 1 added, 1 retired, 1 reweighted")
+    assert (history_folder(here.bank) / entry.earlier).read_bytes() == before
+    assert table(page("bank"), "Who")["What"].tolist() == [entry.what]
+
+    asked = here.run()
+    assert len(asked) == 2 * PASSAGES["skin"]
+    assert all(NEW in text or "How does skin heal?" in text for text in asked)
+    assert here.run() == []
+    assert "not the version that was graded last" not in shown(page("bank"))
+
+
+def test_what_an_edit_changes_is_what_bank_diff_says(here: Here, cli: CLI) -> None:
+    old = here.folder / "old.csv"
+    old.write_bytes(here.bank.read_bytes())
+    save_grades(here.folder / "grades.csv", graded(here.config).study)
+    run = change(change(page("bank"), 0, retired=True), 2, weight=3.0)
+    places = table(run, "Place after")
+    labels = table(run, "Label before")
+    run = press(run, "Save the bank")
+    ended = cli("bank", "diff", old, here.bank, "--grades", here.folder / "grades.csv", "--json")
+    said = json.loads(ended.out)
+    assert places.values.tolist() == [
+        [move["agent"], move["place_before"], move["place_after"], round(move["before"], 3), round(move["after"], 3)]
+        for move in said["places"]
+    ]
+    assert labels.values.tolist() == [["skin", "one", 1, 5, 1]]
+    assert [(one["passage_id"], one["before"], one["after"]) for one in said["labels"]] == [("skin/one#1", 5, 1)]
+    assert said["to_grade"] == 0
+
+
+@pytest.mark.parametrize("text", [LAYERS + " anew", None])
+def test_an_edit_can_be_taken_back(here: Here, text: str | None) -> None:
+    run = add(change(page("bank"), 0, text, retired=text is None), "Another?")
+    run = press(run, "Take this one back")
+    assert list(table(run, "Change")["Change"]) == ["added"]
+    assert field(run.text_area, "Text").value == LAYERS
+    run = press(run, "Take all back")
+    assert "What your edits change" not in shown(run)
+
+
+def test_a_file_that_somebody_else_changed_is_not_overwritten(here: Here) -> None:
+    run = change(page("bank"), 0, NEW)
+    write_bank_csv(here.folder, [*ITEMS, ("rock", "Theirs?")])
+    theirs = here.bank.read_bytes()
+    run = press(run, "Save the bank")
+    assert "somebody changed it meanwhile; nothing was saved" in shown(run)
+    assert here.bank.read_bytes() == theirs
+    assert "changed by somebody else" in shown(run)
+    run = press(press(run, "Put my edits on their version"), "Save the bank")
+    assert {item.text for item in read_bank(here.bank).items} == {LAYERS, NEW, ORGAN, PIONEERS, "Theirs?"}
+    (entry,) = history(here.bank)
+    assert (history_folder(here.bank) / entry.earlier).read_bytes() == theirs
+
+
+def test_a_file_that_changed_before_any_edit_is_simply_read_anew(here: Here) -> None:
+    run = page("bank")
+    write_bank_csv(here.folder, [*ITEMS, ("rock", "Theirs?")])
+    run = run.run(timeout=20)
+    assert "Theirs?" in list(table(run, "Item", "Marks")["Item"])
+    assert "not the version that was graded last" in shown(run)
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (lambda run: change(run, 0, "  "), "an item without text"),
+        (lambda run: change(run, 0, ORGAN), "another item of the query has this text"),
+        (lambda run: change(run, 0, weight=0.0), "a weight must be a number above 0"),
+        (lambda run: change(run, 0, NEW, retired=True), "a retired item keeps its text"),
+        (lambda run: add(run, LAYERS), "the query has this item already"),
+        (lambda run: add(run, " "), "the item has no text"),
+    ],
+)
+def test_edits_that_cannot_be_made_are_said_and_change_nothing(here: Here, edit: Any, problem: str) -> None:
+    run = edit(page("bank"))
+    assert problem in shown(run)
+    assert "What your edits change" not in shown(run)
+
+
+def test_a_bank_with_which_nothing_can_be_graded_is_not_saved(here: Here) -> None:
+    before = here.bank.read_bytes()
+    run = page("bank")
+    for place in range(3):
+        run = change(run, place, retired=True)
+    run = press(run, "Save the bank")
+    assert "has no item for any of the queries" in shown(run)
+    assert here.bank.read_bytes() == before
+
+
+def test_a_secret_item_keeps_its_text_and_can_be_weighed_and_retired(here: Here) -> None:
+    columns = ("qid", "question", "secret")
+    write_bank_csv(here.folder, [("skin", "PLANTED?", "true"), ("rock", PIONEERS, None)], columns)
+    run = page("bank")
+    assert field(run.text_area, "Text").disabled
+    run = press(change(run, 0, weight=2.0), "Save the bank")
+    run = press(add(run, "PLANTED too?", "PLANTED gold", secret=True), "Save the bank")
+    bank = read_bank(here.bank)
+    assert [(item.text, item.secret, item.weight) for item in bank.items if item.secret] == [
+        ("PLANTED?", True, 2.0),
+        ("PLANTED too?", True, 1.0),
+    ]
+    assert "PLANTED" not in sent(page("bank"))
+
+
+def test_items_that_the_tournament_does_not_ask_for_stay_in_the_file(here: Here) -> None:
+    write_bank_csv(here.folder, [*ITEMS, ("elsewhere", "Other query?")])
+    press(change(page("bank"), 0, NEW), "Save the bank")
+    assert "Other query?" in {item.text for item in read_bank(here.bank).items if not item.retired}
+
+
+def test_retired_items_are_shown_on_demand_and_can_be_brought_back(here: Here) -> None:
+    columns = ("qid", "question", "retired")
+    write_bank_csv(here.folder, [("skin", LAYERS, "true"), ("rock", PIONEERS, None)], columns)
+    run = page("bank")
+    assert list(table(run, "Item", "Marks")["Item"]) == [PIONEERS]
+    run = run.toggle(key="bank-retired").set_value(True).run(timeout=20)
+    run = press(change(run, 0, retired=False), "Save the bank")
+    assert not any(item.retired for item in read_bank(here.bank).items)
+    assert here.run() == [], "its grades are known"
+
+
+def test_a_page_started_on_a_store_is_to_read_and_says_how_to_edit(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_on(monkeypatch, here.config)
+    run = page("bank")
+    assert "`ragarena ui CONFIG` opens it for edits" in shown(run)
+    assert list(table(run, "Item", "Marks")["Item"]) == [LAYERS, ORGAN, PIONEERS]
+    assert not run.button
+
+
+def test_a_bank_outside_the_configurations_folder_is_to_read(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = here.folder.parent / "elsewhere.csv"
+    elsewhere.write_bytes(here.bank.read_bytes())
+    here.bank.unlink()
+    here.bank.symlink_to(elsewhere)
+    run = page("bank")
+    assert "not in the folder of the configuration" in shown(run)
+    assert not run.button
+
+
+def test_a_configuration_or_bank_that_broke_is_said_in_one_line(here: Here) -> None:
+    here.bank.write_text("qid,question\nskin,\n", encoding="utf-8")
+    assert "bank.csv:2: the item has no text" in shown(page("bank"))
+    (here.folder / "t.yaml").write_text("name: [", encoding="utf-8")
+    assert "t.yaml" in shown(page("bank"))
+
+
+def test_a_bank_that_a_judge_wrote_can_be_made_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "sk-dummy")
+    write_exam(tmp_path)
+    (tmp_path / "bank.csv").unlink()
+    with LLMServer(judge) as server:
+        config = exam_config(tmp_path, server.openai_url, generate={"per_query": 2, "secret": 0.5})
+        graded(config)
+        start_on(monkeypatch, config, editable=True)
+        run = page("bank")
+        assert sorted(table(run, "Item", "Marks")["Item"])[:2] == ["(secret)"] * 2
+        for wrong in ("../mine.jsonl", "/tmp/mine.jsonl", ".mine", "mine.txt", "t.yaml"):
+            run = page("bank")
+            field(run.text_input, "File name").input(wrong)
+            run = press(run, "Save as a file")
+            assert [error.value for error in run.error] == ["Nothing was saved."]
+            assert wrong in shown(run)
+            assert not run.success
+        run = press(page("bank"), "Save as a file")
+        assert run.code[0].value == 'exam:\n  bank: "bank.jsonl"'
+        bank = read_bank(tmp_path / "bank.jsonl")
+        assert {item.text for item in bank.items} == {"First written?", "Second written?"}
+        assert sum(item.secret for item in bank.items) == 2
+        named = exam_config(tmp_path, server.openai_url, bank=tmp_path / "bank.jsonl")
+        server.calls.clear()
+        graded(named)
+        assert server.calls == []
+        start_on(monkeypatch, named, editable=True)
+        assert "Keep this change" in [button.label for button in page("bank").button]
+        assert config_file(named).is_file()
+    assert {path.name for path in tmp_path.iterdir() if "mine" in path.name} == set()
+
+
+def test_five_hundred_items_are_one_table(here: Here) -> None:
+    write_bank_csv(here.folder, [("skin", f"Item {number}? " + "long " * 100) for number in range(500)])
+    run = page("bank")
+    assert len(table(run, "Item", "Marks")) == 500
+    run = change(run, 499, "Item 499, anew?")
+    assert table(run, "Item", "Marks")["Marks"][499] == "changed"
+    assert len(read_bank(here.bank).items) == 500
+    press(run, "Save the bank")
+    assert len(read_bank(here.bank).items) == 501

@@ -1,0 +1,205 @@
+"""The page "Exam": its figures are the leaderboard's, and what is missing or not known is said."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.config import Config
+from arena.dataset import Dataset
+from arena.exam.board import ExamBoard, exam_board
+from arena.store import Store
+from judges.types import Query
+from retrieval_eval.exam.influence import influences
+from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.pages import page, shown, start_on, table
+from tests.support.sample_store import SETTINGS
+from tests.support.tournaments import run as run_tournament
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "sk-dummy")
+
+
+def judge(call: Call) -> Reply:
+    """By hand: the epidermis covers LAYERS, everything by `one` ORGAN a little, Elvis fails, nothing else covers."""
+    asked: str = call.body["messages"][1]["content"]
+    if "epidermis" in asked and LAYERS in asked:
+        return Reply("5")
+    if PIONEERS in asked:
+        return Reply("4 out of 5")
+    return Reply("2" if "an organ of ours" in asked else "0")
+
+
+def judged(folder: Path, script: Any = judge, **section: Any) -> Config:
+    with LLMServer(script) as server:
+        config = exam_config(folder, server.openai_url, **section)
+        graded(config)
+    return config
+
+
+def board_of(config: Config) -> ExamBoard:
+    with closing(Store.open(config.store)) as store:
+        found = exam_board(store, config.name)
+    assert found is not None
+    return found
+
+
+def test_cover_at_every_grade_is_the_leaderboards_and_what_is_missing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_exam(tmp_path)
+    config = judged(tmp_path)
+    start_on(monkeypatch, config)
+    run = page("exam")
+    cover = table(run, "Grade 5 or more")
+    one, two = (cover.set_index("Agent").loc[agent] for agent in ("one", "two"))
+    assert [one[f"Grade {level} or more"] for level in range(1, 6)] == [
+        *["0.500 ± 0.500"] * 2,
+        *["0.250 ± 0.250"] * 3,
+    ]
+    assert one["At most"] == 0.75
+    assert (one["Graded"], two["Graded"]) == (80.0, 100.0)
+    report = board_of(config).report
+    assert list(cover["Agent"]) == [row.agent for row in report.agents]
+    assert cover["alpha-nDCG"].iloc[0].startswith(f"{report.agents[0].alpha_ndcg[4].value:.3f}")
+    assert "1 of 7 pairs of passage and item have no grade" in run.warning[0].value
+
+
+def test_another_grade_orders_the_table_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+
+    def script(call: Call) -> Reply:
+        asked: str = call.body["messages"][1]["content"]
+        return Reply("5" if "epidermis" in asked and LAYERS in asked else "3" if "soft" in asked else "0")
+
+    start_on(monkeypatch, judged(tmp_path, script))
+    run = page("exam")
+    assert list(table(run, "Place")["Agent"]) == ["one", "two"]
+    run.selectbox(key="level").select(3).run(timeout=20)
+    assert list(table(run, "Place")["Agent"]) == ["two", "one"]
+
+
+def test_the_influence_of_items_is_that_of_leaving_each_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+    config = judged(tmp_path)
+    start_on(monkeypatch, config)
+    study = board_of(config).study
+    moving = [one for one in influences(study.grids, study.rankings, level=4) if one.moved]
+    found = table(page("exam"), "Largest move", "Item")
+    assert list(found["Item"]) == [study.text_of(one.item_id) for one in moving] == [LAYERS]
+    assert list(found["Other leader"]) == ["yes"]
+
+
+def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ("qid", "question", "answers", "secret")
+    items = [("skin", LAYERS, "epidermis", None), ("skin", ORGAN, "yes", "true"), ("rock", PIONEERS, "Elvis", None)]
+    write_exam(tmp_path, items, columns)
+
+    def script(call: Call) -> Reply:
+        asked: str = call.body["messages"][1]["content"]
+        return Reply("the **epidermis** $" if "epidermis" in asked else "unanswerable")
+
+    start_on(monkeypatch, judged(tmp_path, script, grading="extraction_words"))
+    run = page("exam")
+    grid = table(run, f"1: {LAYERS}")
+    assert list(grid)[2:] == [f"1: {LAYERS}", "2: (secret)"]
+    assert [tuple(row) for row in grid.iloc[:, :3].itertuples(index=False)] == [
+        ("one", 1, 1),
+        ("one", 2, 0),
+        ("two", 1, 0),
+    ]
+    answers = table(run, "Answer or reason")
+    assert list(answers["Answer or reason"]) == ["the **epidermis** $", "", ""]
+    assert answers["Text of the passage"][0] == "The epidermis is outside."
+    run.selectbox(key="item-0").select_index(1).run(timeout=20)
+    assert "Answer or reason" not in table(run, "Text of the passage")
+    assert "What was answered to a secret item is not shown" in shown(run)
+    run.selectbox(key="query").select("rock").run(timeout=20)
+    assert PIONEERS in shown(run)
+    assert "secret" not in "".join(table(run, f"1: {PIONEERS}"))
+
+
+@pytest.mark.parametrize("whose", ["people", "the judge"])
+def test_labels_of_passages_show_what_the_bank_lacks_and_what_it_asks_for_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """By hand: the passage on the organ is relevant and covers nothing, the epidermis is not and covers LAYERS."""
+    write_exam(tmp_path)
+
+    def script(call: Call) -> Reply:
+        asked: str = call.body["messages"][-1]["content"]
+        if "response_format" in call.body:
+            return Reply(
+                '{"reason": "r", "label": "%s"}' % ("very relevant" if "organ of ours" in asked else "not relevant")
+            )
+        return judge(call)
+
+    if whose == "people":
+        (tmp_path / "p.qrels").write_text("skin 0 skin/one#1 0\nskin 0 skin/one#2 2\nskin 0 elsewhere 3\n")
+        data: dict[str, Any] = {"qrels": [tmp_path / "p.qrels"]}
+        beside: dict[str, Any] = {}
+    else:
+        rows = "skin,skin/one#1,The epidermis is outside.\nskin,skin/one#2,The skin is an organ of ours.\n"
+        (tmp_path / "documents.csv").write_text(f"qid,did,document\n{rows}")
+        data, beside = {"documents": [tmp_path / "documents.csv"]}, {"retrieval": {"judge": "judge"}}
+    data |= {"queries": [tmp_path / "queries.csv"], "answers": [tmp_path / "answers.csv"]}
+    with LLMServer(script) as server:
+        config = exam_config(tmp_path, server.openai_url, beside=beside | {"data": data})
+        run_tournament(config)
+    start_on(monkeypatch, config)
+    run = page("exam")
+    assert run.selectbox(key="labels").options == [whose]
+    uncovered, spurious = table(run, "Highest grade", "Label"), table(run, "Not relevant, cover it")
+    assert uncovered[["Query", "Agent", "Passage", "Label", "Highest grade"]].values.tolist() == [
+        ["skin", "one", 2, 2, 2]
+    ]
+    assert uncovered["Text"][0] == "The skin is an organ of ours."
+    assert spurious.values.tolist() == [["skin", LAYERS, 1, 1, 0, 1]]
+
+
+def test_without_labels_of_passages_it_says_how_to_get_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+    start_on(monkeypatch, judged(tmp_path, steady_judge))
+    assert "Not known: nobody labelled a passage of an answer" in shown(page("exam"))
+
+
+def test_extracted_answers_without_grades_are_shown_without_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_exam(tmp_path)
+    start_on(monkeypatch, judged(tmp_path, steady_judge, grading="extraction_only"))
+    run = page("exam")
+    assert "there is no score" in shown(run)
+    assert table(run, "Answer or reason")["Answer or reason"].all()
+
+
+@pytest.mark.parametrize("name", ["exam", "bank"])
+def test_a_tournament_without_an_exam_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with closing(Store.create(str(tmp_path / "exam.db"))) as store:
+        store.begin("empty", SETTINGS, Dataset({"q": Query("q", "why?")}), [])
+    start_on(monkeypatch, exam_config(tmp_path))
+    assert "Give its YAML file an `exam` section" in shown(page(name))
+
+
+def test_items_that_nobody_wrote_yet_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+    config = judged(tmp_path, lambda _: Reply("down", status=401), generate={"per_query": 2})
+    start_on(monkeypatch, config, editable=True)
+    assert "No item of the test bank is written yet" in shown(page("exam"))
+    assert "A judge writes this bank, and has not yet" in shown(page("bank"))
+
+
+def test_answers_without_passages_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+    (tmp_path / "answers.csv").write_text("qid,agent,answer\nskin,one,\nrock,one,Elvis.\n")
+    write_bank_csv(tmp_path, [("skin", LAYERS), ("rock", PIONEERS)])
+    start_on(monkeypatch, judged(tmp_path, steady_judge))
+    assert "No answer to this query has a passage" in shown(page("exam"))

@@ -1,0 +1,244 @@
+"""The page of nuggets: what the scores say, and edits that go to the file and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from arena.config import load_config
+from arena.nuggets.results import nugget_results
+from arena.safe_files import history
+from arena.store import Store
+from judges.types import Task
+from retrieval_eval.nuggets.files import read_banks
+from tests.support.llm_server import LLMServer
+from tests.support.nugget_judge import nugget_judge, shown_nuggets
+from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
+from tests.support.tournaments import calls, run, write_data
+from ui.data import LOCATION_VARIABLE
+from ui.editing import CONFIG_VARIABLE
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the tournament that the page reads and may edit."""
+    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
+    monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "t.yaml"))
+    return tmp_path
+
+
+def draw() -> None:
+    from ui import data
+    from ui.views import nuggets
+
+    version, names = data.tournaments()
+    nuggets.show(data.Source(data.location(), version, names[-1]))
+
+
+def opened() -> AppTest:
+    return AppTest.from_function(draw).run(timeout=20)
+
+
+def words(page: AppTest) -> str:
+    assert not page.exception
+    kinds = (page.text, page.caption, page.info, page.error, page.success, page.markdown, page.warning)
+    return "\n".join(element.value for kind in kinds for element in kind)
+
+
+def table(page: AppTest, *columns: str) -> Any:
+    assert not page.exception
+    (found,) = (frame.value for frame in page.dataframe if set(columns) <= set(frame.value.columns))
+    return found
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    (button,) = (button for button in page.button if button.label == label)
+    return button.click().run(timeout=20)
+
+
+def choose(page: AppTest, *places: int) -> AppTest:
+    return page.multiselect[0].set_value(list(places)).run(timeout=20)
+
+
+def drafted(page: AppTest) -> list[str]:
+    """The nuggets in the editor, each with its number and importance."""
+    return [element.value for element in page.text if element.value[:1].isdigit() and element.value.endswith(")")]
+
+
+def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
+    played_nugget_tournament(here)
+    page = opened()
+    scores = table(page, "V strict").set_index("Agent")
+    assert scores.loc["z", ["V strict", "All strict", "Assigned"]].tolist() == pytest.approx([1, 2 / 3, 100])
+    assert scores.loc["x", "V strict"] == 0
+    assert set(scores) >= {"V strict", "V", "W strict", "W", "All strict", "All"}
+    assert scores.loc["z", "V strict interval"] == "1.000 to 1.000"
+    support = table(page, "Nugget", "Stated by")
+    assert support["Nugget"].tolist() == list(FACTS)
+    assert support["Importance"].tolist() == ["vital", "vital", "okay"]
+    assert support["Stated by"].tolist() == [2, 1, 0]
+    assert support["agent y"].tolist() == ["support", "no support", "no support"]
+    assert "(games?query=q1%3A%20What%20of%20q1%3F)" in words(page)
+
+
+def test_a_store_without_a_configuration_can_be_read_and_not_edited(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played_nugget_tournament(here)
+    monkeypatch.delenv(CONFIG_VARIABLE)
+    page = opened()
+    assert "start the pages with the tournament's YAML file" in words(page)
+    assert not page.button
+
+
+def test_a_tournament_without_nuggets_says_what_to_do(here: Path) -> None:
+    played_nugget_tournament(here, nuggets=None, criteria={"judge": "words"})
+    assert "This tournament has no nuggets" in words(opened())
+
+
+def test_a_run_that_was_stopped_says_what_is_missing(here: Path) -> None:
+    run(load_config(write_nugget_tournament(here)), only=[Task.NUGGETS, Task.IMPORTANCE])
+    page = opened()
+    assert "18 of 18 labels failed or are not made yet" in words(page)
+    assert set(table(page, "Nugget", "Stated by")["agent x"]) == {"not known"}
+
+
+def test_a_query_that_the_file_leaves_out_can_be_given_nuggets(here: Path) -> None:
+    config = write_nugget_tournament(here)
+    (here / "bank.jsonl").write_text((here / "bank.jsonl").read_text().splitlines()[0] + "\n")
+    run(load_config(config))
+    page = opened()
+    page = page.selectbox(key="query").select("q2").run(timeout=20)
+    assert "No nuggets for this query: no nuggets in the bank" in words(page)
+    page.text_area[0].set_value("cats are cats")
+    page = press(press(page, "Add"), "Save to the file")
+    assert "1 added" in words(page)
+    assert [bank.query_id for bank in read_banks(here / "bank.jsonl")] == ["q1", "q2"]
+
+
+def test_edits_are_a_draft_with_its_scores_until_they_are_saved(here: Path) -> None:
+    played_nugget_tournament(here)
+    before = (here / "bank.jsonl").read_bytes()
+    page = choose(opened(), 0)
+    page.radio[0].set_value("okay")
+    page = press(page, "Set importance")
+    assert drafted(page) == ["1. it purrs (okay)", "2. it sleeps all day (vital)", "3. it has nine lives (okay)"]
+    assert table(page, "Change", "Before").values.tolist() == [["importance", "it purrs", "it purrs", "vital to okay"]]
+    scores = table(page, "V strict before", "V strict after").set_index("Agent")
+    assert scores.loc["y"].tolist() == ["0.500", "0.250", "0.333", "0.333", 0]
+    page = choose(page, 1, 2)
+    assert page.text_area[0].value == "it sleeps all day; it has nine lives"
+    page = press(page, "Merge")
+    scores = table(page, "V strict before", "V strict after").set_index("Agent")
+    assert scores.loc["z", "V strict after"] == "0.500 to 1.000"
+    assert scores["To be assigned"].tolist() == [1, 1, 1]
+    assert (here / "bank.jsonl").read_bytes() == before
+    page = press(page, "Discard the changes")
+    assert drafted(page)[0] == "1. it purrs (vital)"
+
+
+def test_a_saved_edit_is_in_the_file_with_its_history_and_leaves_other_queries_alone(here: Path) -> None:
+    played_nugget_tournament(here)
+    before = (here / "bank.jsonl").read_text().splitlines()
+    page = choose(opened(), 1)
+    page.text_area[0].set_value("it sleeps\nall day")
+    page = choose(press(page, "Set text"), 0)
+    page = choose(press(page, "Remove"), 1)
+    page = press(page, "Move down")
+    page.text_input(key="nugget-editor").set_value("ann")
+    page = press(page, "Save to the file")
+    assert "bank.jsonl: 2 split, 1 removed. Run 'ragarena run t.yaml'" in words(page)
+    first, second = (here / "bank.jsonl").read_text().splitlines()
+    assert json.loads(second) == json.loads(before[1])
+    edit = json.loads(first)
+    assert [(own["text"], own["importance"]) for own in edit["nuggets"]] == [
+        ("it sleeps", "vital"),
+        ("it has nine lives", "okay"),
+        ("all day", "vital"),
+    ]
+    assert [own["kind"] for own in edit["history"][0]["changes"]] == ["split", "split", "removed"]
+    assert (edit["history"][0]["by"], edit["history"][0]["reordered"]) == ("ann", True)
+    (saved,) = history(here / "bank.jsonl")
+    assert (saved.by, saved.what) == ("ann", "q1: 2 split, 1 removed")
+    assert "The file has changed since the last run" in words(page)
+    assert set(table(page, "When", "Who")["Change"]) == {"split", "removed", "reordered"}
+    assert set(table(page, "V strict before")["To be assigned"]) == {2}
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_overwritten(here: Path) -> None:
+    played_nugget_tournament(here)
+    page = press(choose(opened(), 0), "Remove")
+    theirs = (here / "bank.jsonl").read_text().replace("it purrs", "it purrs loudly")
+    (here / "bank.jsonl").write_text(theirs)
+    page = press(page, "Save to the file")
+    assert "somebody changed it meanwhile; nothing was saved" in words(page)
+    assert (here / "bank.jsonl").read_text() == theirs
+    assert drafted(page)[0] == "1. it sleeps all day (vital)", "the draft is still there to be saved elsewhere"
+
+
+@pytest.mark.parametrize(("text", "problem"), [(" ", "needs a text"), ("it purrs", "has this nugget already")])
+def test_what_a_run_could_not_use_is_refused(here: Path, text: str, problem: str) -> None:
+    played_nugget_tournament(here)
+    page = opened()
+    page.text_area[0].set_value(text)
+    page = press(page, "Add")
+    assert problem in words(page)
+    assert len(drafted(page)) == 3
+
+
+def test_a_file_outside_the_folder_is_not_edited(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "t").mkdir()
+    config = played_nugget_tournament(here)
+    config.rename(here / "t" / "t.yaml")
+    (here / "t" / "t.yaml").write_text(
+        (here / "t" / "t.yaml").read_text().replace("bank.jsonl", "../bank.jsonl").replace("store.db", "../store.db")
+    )
+    monkeypatch.setenv(CONFIG_VARIABLE, str(here / "t" / "t.yaml"))
+    page = opened()
+    assert "not in the folder of the YAML file" in words(page)
+    assert not page.button
+
+
+def test_nuggets_of_a_judge_become_a_file_that_can_be_edited_and_only_what_is_new_is_assigned(here: Path) -> None:
+    def settings(server: LLMServer, nuggets: str) -> Path:
+        content = (
+            "name: small\nstore: store.db\n"
+            "data: {queries: queries.csv, documents: documents.csv, answers: answers.csv}\n"
+            f"judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{server.openai_url}'}}}}\n"
+            f"retrieval: {{judge: judge}}\nnuggets: {{judge: judge{nuggets}}}\n"
+        )
+        (here / "t.yaml").write_text(content)
+        return here / "t.yaml"
+
+    write_data(here)
+    with LLMServer(nugget_judge) as server:
+        run(load_config(settings(server, ", create: {window: 2}")))
+        page = opened()
+        assert "The judge made these nuggets" in words(page)
+        page.text_input(key="nugget-file").set_value("../x.jsonl")
+        assert "names no folder" in words(press(page, "Save the nuggets"))
+        page.text_input(key="nugget-file").set_value("nuggets.jsonl")
+        page = press(page, "Save the nuggets")
+        assert "write 'bank: nuggets.jsonl' below 'nuggets'" in words(page)
+        assert "exists and may have been edited" in words(press(opened(), "Save the nuggets"))
+        config = settings(server, ", bank: nuggets.jsonl")
+        assert calls(run(load_config(config))) == {}, "the same nuggets are assigned already"
+        page = opened()
+        page.text_area[0].set_value("a new fact")
+        page = press(press(page, "Add"), "Save to the file")
+        asked = len(server.calls)
+        assert calls(run(load_config(config))) == {Task.ASSIGNMENT: 3}
+        assert {tuple(shown_nuggets(call))[-1] for call in server.calls[asked:]} == {"a new fact"}
+        page = choose(opened(), 4)
+        page.radio[0].set_value("okay")
+        press(press(page, "Set importance"), "Save to the file")
+        assert calls(run(load_config(config))) == {}, "an importance is nobody's to assign"
+    with closing(Store.open(str(here / "store.db"))) as store:
+        results = nugget_results(store, "small")
+    assert results is not None
+    assert [own.importance for own in results.banks["q1"].nuggets][-1] == "okay"

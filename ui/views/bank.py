@@ -1,0 +1,94 @@
+"""Bank: the items that answers are graded against, and where the pages have the configuration, their edits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import streamlit as st
+
+from arena import safe_files
+from arena.exam.edits import save_new_bank
+from judges.errors import InputError
+from retrieval_eval.exam.items import Bank
+from ui import data, exam, text
+from ui.editing import Session, session
+from ui.views.bank_editor import show_editor
+from ui.views.bank_items import show_items
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    st.header("Test bank", anchor=False)
+    try:
+        found = session()
+        if found is not None and found.config.exam is not None and found.config.name == source.tournament:
+            if found.config.exam.bank is not None:
+                _show_file(source, found, found.config.exam.bank)
+            else:
+                _show_written(source, found)
+            return
+    except InputError as error:
+        st.error("The configuration or its bank cannot be used as it is now.", icon=":material/error:")
+        text.plain(str(error))
+        return
+    _show_kept(source, found)
+
+
+def _show_kept(source: data.Source, found: Session | None) -> None:
+    """The bank as the store has it, to be read."""
+    study = exam.study(source)
+    if study is None or study.bank is None:
+        st.info("This tournament has no test bank. Give its YAML file an `exam` section and run `ragarena run`.")
+        return
+    if found is None:
+        st.info("These pages were started on a store, so this one is to read. `ragarena ui CONFIG` opens it for edits.")
+    else:
+        st.info("To read only: the configuration that these pages were started with has no exam for this tournament.")
+    _say_how_many(study.bank, study.version)
+    show_items(study.bank.items)
+
+
+def _show_file(source: data.Source, found: Session, path: Path) -> None:
+    if safe_files.within(found.folder, path):
+        show_editor(source, found, path)
+        return
+    st.info("To read only: the bank is not in the folder of the configuration. Edit the file itself.")
+    text.quiet(str(path), "bank-path")
+    study = exam.study(source)
+    if study is not None and study.bank is not None:
+        show_items(study.bank.items)
+
+
+def _show_written(source: data.Source, found: Session) -> None:
+    """A bank that a judge writes, and the offer to make it a file."""
+    study = exam.study(source)
+    if study is None or study.bank is None or not study.bank.items:
+        st.info("A judge writes this bank, and has not yet: `ragarena run` or `ragarena exam generate` asks it.")
+        return
+    _say_how_many(study.bank, study.version)
+    show_items(study.bank.items)
+    st.subheader("Make it yours", anchor=False)
+    st.caption("A judge wrote this bank. Saved as a file beside the configuration, it can be edited here.")
+    with st.form("save-written"):
+        name = st.text_input("File name", "bank.jsonl", help="Ends in .jsonl, .yaml or .csv; a new file.")
+        pressed = st.form_submit_button("Save as a file", type="primary")
+    if not pressed:
+        return
+    try:
+        if Path(name).name != name or name.startswith("."):
+            raise InputError(f"{name!r}: a plain file name is needed, without a folder")
+        save_new_bank(found.folder / name, study.bank, folder=found.folder)
+    except InputError as error:
+        st.error("Nothing was saved.", icon=":material/error:")
+        text.plain(str(error))
+        return
+    st.success("Saved. Name it in the `exam` section of the configuration in place of `generate`:")
+    st.code(f"exam:\n  bank: {json.dumps(name)}", language="yaml")
+    st.caption("What has been graded stays known.")
+
+
+def _say_how_many(bank: Bank, version: str | None) -> None:
+    active = sum(map(len, bank.active.values()))
+    retired = len(bank.items) - active
+    st.caption(f"Version {version}: {active:,} items count, {retired:,} are retired.")

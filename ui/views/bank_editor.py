@@ -1,0 +1,228 @@
+"""The part of the page "Bank" that edits: nothing is written before somebody presses the button that says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from arena import safe_files
+from arena.exam.bank import of_queries
+from arena.exam.edits import read_bank_file, save_edited_bank
+from judges.errors import InputError
+from retrieval_eval.exam.edits import ItemEdit, new_item
+from retrieval_eval.exam.items import ITEM_TYPES
+from ui import data, exam, text
+from ui.bank import Draft
+from ui.editing import Session, usual_name
+from ui.views.bank_items import show_items
+from ui.views.bank_preview import attempt, show_preview
+
+_DRAFT: Final = "bank-draft"
+_SAVED: Final = "bank-saved"
+_CHOSEN: Final = "bank-item"
+
+
+def show_editor(source: data.Source, found: Session, path: Path) -> None:
+    """Draw the bank of a file, what of it is being edited, and what that changes."""
+    draft = _draft(path)
+    _say_what_was_saved(found)
+    _say_what_stands_there(source, draft)
+    _warn_of_another_version(draft, path)
+    shown = _choose(draft)
+    changing, adding = st.tabs(["Change an item", "Add an item"])
+    with changing:
+        _change(draft, shown)
+    with adding:
+        _add(source, draft)
+    if draft:
+        show_preview(source, draft)
+        _save(source, found, draft)
+    _show_history(path)
+
+
+def _draft(path: Path) -> Draft:
+    """The edits of this reader so far. Without any, the file as it is now."""
+    known: Draft | None = st.session_state.get(_DRAFT)
+    if known is None or known.file.path != path or (not known and known.file.digest != safe_files.digest(path)):
+        known = Draft(read_bank_file(path), turn=known.turn + 1 if known is not None else 0)
+        st.session_state[_DRAFT] = known
+    return known
+
+
+def _say_what_was_saved(found: Session) -> None:
+    if saved := st.session_state.pop(_SAVED, None):
+        st.success("Saved. The earlier version is kept beside the file. What is new is graded by the next run:")
+        text.plain(f"ragarena run {found.path}")
+        text.quiet(f"Earlier version: {saved}", "earlier")
+
+
+def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
+    bank = draft.file.bank
+    active = sum(map(len, bank.active.values()))
+    text.quiet(str(draft.file.path), "bank-path")
+    st.caption(f"Version {bank.version}: {active:,} items count, {len(bank.items) - active:,} are retired.")
+    study = exam.study(source)
+    if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
+        st.info("The file is not the version that was graded last. `ragarena run` grades what is new in it.")
+
+
+def _warn_of_another_version(draft: Draft, path: Path) -> None:
+    if safe_files.digest(path) == draft.file.digest:
+        return
+    st.warning("**The file was changed by somebody else** since you began to edit it.", icon=":material/warning:")
+    with st.container(horizontal=True):
+        if st.button("Put my edits on their version"):
+            dropped = draft.rebase(read_bank_file(path))
+            if dropped:
+                st.toast(f"{dropped} of your edits do not fit it and were dropped.")
+            st.rerun()
+        if st.button("Drop my edits"):
+            draft.clear()
+            st.rerun()
+
+
+def _choose(draft: Draft) -> list[int]:
+    """The table of items, filtered; returns the places in the bank of those that are shown."""
+    items = draft.file.bank.items
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        queries = list(draft.file.bank.query_ids)
+        query_id = st.selectbox("Query", queries, index=None, placeholder="all", key="bank-query", width=420)
+        retired = st.toggle("Show retired items", key="bank-retired")
+    shown = [
+        place
+        for place, item in enumerate(items)
+        if query_id in {None, item.query_id} and (retired or not item.retired or item.item_id in draft.edits)
+    ]
+    listed = [items[place] for place in shown] + [item for item in draft.added if query_id in {None, item.query_id}]
+    key = f"bank-table-{query_id}-{retired}-{draft.turn}"
+
+    def take() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        if rows and rows[0] < len(shown):
+            st.session_state[_CHOSEN] = shown[rows[0]]
+
+    show_items(listed, draft, key, on_select=take, selection_mode="single-row")
+    return shown
+
+
+def _change(draft: Draft, shown: list[int]) -> None:
+    items = draft.file.bank.items
+    if not shown:
+        st.caption("No item to change.")
+        return
+
+    def name(place: int) -> str:
+        return f"{items[place].query_id}: {text.clipped(items[place].open_text, 120)}"
+
+    place = st.selectbox("Item, or click its line above", shown, format_func=name, key=_CHOSEN)
+    item = items[place]
+    edit = draft.edits.get(item.item_id, ItemEdit())
+    at = f"{draft.turn}-{place}"
+    with st.form(f"change-{at}"):
+        new_text = st.text_area(
+            "Text",
+            item.open_text if edit.text is None else edit.text,
+            key=f"text-{at}",
+            disabled=item.secret,
+            help="A new text makes a new item in the place of the old one, which is kept, retired, with its grades.",
+        )
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            weight = st.number_input(
+                "Weight",
+                min_value=0.0,
+                step=0.5,
+                value=float(item.weight if edit.weight is None else edit.weight),
+                key=f"weight-{at}",
+                width=180,
+            )
+            retired = st.checkbox(
+                "Retired: kept, but not counted",
+                item.retired if edit.retired is None else edit.retired,
+                key=f"retired-{at}",
+            )
+        pressed = st.form_submit_button("Keep this change")
+    if item.secret:
+        st.caption("The text of a secret item is shown nowhere: edit it in the file.")
+    if item.answers and not item.secret:
+        st.caption("It has gold answers, which stay with a new text; edit them in the file.")
+    if pressed:
+        wanted = ItemEdit(
+            new_text if not item.secret and new_text.strip() != item.text.strip() else None,
+            weight if weight != item.weight else None,
+            retired if retired != item.retired else None,
+        )
+        attempt(lambda: draft.change(item.item_id, wanted))
+
+
+def _add(source: data.Source, draft: Draft) -> None:
+    bank = draft.file.bank
+    keys = list(dict.fromkeys([*bank.queries, *((query_id, None) for query_id in data.dataset(source).queries)]))
+    types = [item.item_type for item in bank.items]
+
+    def name(key: tuple[str, str | None]) -> str:
+        return key[0] if key[1] is None else f"{key[0]}, subtopic {key[1]}"
+
+    at = f"{draft.turn}-{len(draft.added)}"
+    with st.form(f"add-{at}"):
+        with st.container(horizontal=True):
+            query_id, facet = st.selectbox("Query", keys, format_func=name, key=f"new-query-{at}", width=420)
+            usual = max(ITEM_TYPES, key=types.count)
+            kind = st.selectbox("Type", ITEM_TYPES, index=ITEM_TYPES.index(usual), key=f"new-type-{at}", width=180)
+        new_text = st.text_area("Text", key=f"new-text-{at}")
+        answers = st.text_area("Gold answers, one a line; may stay empty", key=f"new-answers-{at}", height=100)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            weight = st.number_input("Weight", min_value=0.0, value=1.0, step=0.5, key=f"new-weight-{at}", width=180)
+            secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{at}")
+        pressed = st.form_submit_button("Add it")
+    if pressed:
+        attempt(
+            lambda: draft.add(
+                new_item(
+                    query_id,
+                    new_text,
+                    item_type=kind,
+                    facet_id=facet,
+                    answers=answers.splitlines(),
+                    weight=weight,
+                    secret=secret,
+                )
+            )
+        )
+
+
+def _save(source: data.Source, found: Session, draft: Draft) -> None:
+    assert found.config.exam is not None
+    with st.form("save"):
+        by = st.text_input("Your name, for the history", usual_name(), max_chars=100, width=420)
+        pressed = st.form_submit_button("Save the bank", type="primary")
+    if not pressed:
+        return
+    try:
+        earlier = save_edited_bank(
+            draft.file, draft.bank, found.config.exam, data.dataset(source), folder=found.folder, by=by
+        )
+    except InputError as error:
+        st.error("Nothing was saved.", icon=":material/error:")
+        text.plain(str(error))
+        return
+    st.session_state[_SAVED] = str(earlier)
+    draft.clear()
+    st.rerun()
+
+
+def _show_history(path: Path) -> None:
+    with st.expander("Earlier versions"):
+        try:
+            saves = safe_files.history(path)
+        except InputError as error:
+            text.plain(str(error))
+            return
+        if not saves:
+            st.caption("None: this page has not replaced this file yet.")
+            return
+        rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
+        st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Earlier versions")
+        text.quiet(f"They are in {safe_files.history_folder(path)}", "history")

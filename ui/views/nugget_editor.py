@@ -1,0 +1,271 @@
+"""Editing the nuggets of a query: a draft in the page, and the file that the configuration names when it is saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from arena import safe_files
+from arena.nuggets.preview import preview
+from arena.nuggets.results import NuggetResults
+from arena.store.annotations import texts_digest
+from judges.errors import InputError, RagarenaError
+from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
+from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
+from retrieval_eval.nuggets.files import read_banks, write_banks
+from retrieval_eval.nuggets.types import Importance, NuggetBank
+from ui import data, editing, text
+from ui.nuggets import changes_frame, history_frame, preview_frame
+
+_NOTE: Final = "nugget-note"
+_PROBLEM: Final = "nugget-problem"
+_FILE: Final = "nugget-file"
+_WHO: Final = "nugget-editor"
+
+Step = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One query's nuggets as they are being edited; ``seen`` is the digest of the file that ``before`` is from."""
+
+    seen: str | None
+    before: NuggetBank
+    after: NuggetBank
+
+    @property
+    def is_changed(self) -> bool:
+        return is_reordered(self.before, self.after) or any(
+            change.kind is not Kind.KEPT for change in changes(self.before, self.after)
+        )
+
+
+def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> None:
+    """Draw what can be edited of a query's nuggets, if anything."""
+    st.subheader("Edit", anchor=False)
+    session = editing.session()
+    if session is None or session.config.name != source.tournament or session.config.nuggets is None:
+        st.caption("To edit nuggets here, start the pages with the tournament's YAML file: `ragarena ui CONFIG`.")
+        return
+    _show_notes()
+    bank = session.config.nuggets.bank
+    if bank is None:
+        _show_saving(session, results)
+    else:
+        query = data.dataset(source).queries[query_id]
+        _show_draft(session, bank, results, NuggetBank(query_id, query.text, ()))
+
+
+def _show_notes() -> None:
+    if note := st.session_state.pop(_NOTE, None):
+        st.success("Saved.", icon=":material/check:")
+        text.plain(note)
+    if problem := st.session_state.pop(_PROBLEM, None):
+        st.error("Nothing was changed.", icon=":material/error:")
+        text.plain(problem)
+
+
+def _show_saving(session: editing.Session, results: NuggetResults) -> None:
+    """Nuggets that a judge made become a file, which can be edited."""
+    st.caption(
+        "The judge made these nuggets. To edit them, save them to a file beside the YAML file and name it there as "
+        "`nuggets.bank`, in place of `nuggets.create` and `nuggets.keep`."
+    )
+    st.text_input("File", "nuggets.jsonl", key=_FILE, width=320)
+    st.button("Save the nuggets", on_click=_save_all, args=(session, results), disabled=not results.banks)
+
+
+def _save_all(session: editing.Session, results: NuggetResults) -> None:
+    name = st.session_state[_FILE]
+
+    def save() -> str:
+        if not name.endswith((".jsonl", ".jsonl.gz")) or Path(name).name != name:
+            raise InputError("a file's name ends in .jsonl and names no folder")
+        path, banks = session.folder / name, list(results.banks.values())
+        safe_files.save(
+            path, lambda draft: write_banks(draft, banks), folder=session.folder, seen=None, by="", what="the judge's"
+        )
+        return (
+            f"{path}: nuggets of {len(banks)} queries. In {session.path.name}, write 'bank: {name}' below 'nuggets' in "
+            "place of 'create' and 'keep', and run 'ragarena run' once."
+        )
+
+    _attempt(save)
+
+
+def _show_draft(session: editing.Session, path: Path, results: NuggetResults, none: NuggetBank) -> None:
+    key = f"nugget-draft-{none.query_id}"
+    draft: _Draft = st.session_state.get(key) or _begun(path, none)
+    if not draft.is_changed:
+        draft = _begun(path, none)
+    st.session_state[key] = draft
+    if not safe_files.within(session.folder, path):
+        st.caption("The file of nuggets is not in the folder of the YAML file, so it can only be edited by itself.")
+        return
+    _show_steps(draft.after, key)
+    _show_changes(draft, results)
+    _show_save(session, path, draft, key)
+    if len(told := history_frame(draft.before)):
+        with st.expander("What was edited before"):
+            st.dataframe(told, hide_index=True, alt="History of the nuggets")
+
+
+def _begun(path: Path, none: NuggetBank) -> _Draft:
+    """The draft of what the file says now."""
+    seen = safe_files.digest(path)
+    before = next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none)
+    return _Draft(seen, before, draft_of(before))
+
+
+def _show_steps(bank: NuggetBank, key: str) -> None:
+    """What can be done, by how many nuggets are chosen."""
+    version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
+    with st.container(gap="xxsmall"):
+        for number, nugget in enumerate(bank.nuggets, start=1):
+            text.plain(f"{number}. {nugget.text} ({nugget.importance or 'importance not known'})")
+    chosen = sorted(
+        st.multiselect(
+            "Nuggets to change",
+            range(len(bank.nuggets)),
+            format_func=lambda place: f"{place + 1}. {text.clipped(bank.nuggets[place].text, 60)}",
+            placeholder="none: add a new one",
+            key=f"nuggets-{version}",
+        )
+    )
+    own = f"{version}-{'-'.join(map(str, chosen))}"
+    words = [bank.nuggets[place].text for place in chosen]
+    st.text_area(
+        "Text" if len(chosen) != 1 else "Text; several lines split the nugget",
+        "; ".join(words),
+        key=f"wording-{own}",
+        height=90,
+    )
+    current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
+    st.radio(
+        "Importance",
+        list(Importance),
+        index=None if current is None else list(Importance).index(current),
+        horizontal=True,
+        key=f"importance-{own}",
+    )
+    with st.container(horizontal=True):
+        for label, step in _steps(len(chosen)).items():
+            st.button(label, key=f"{label}-{own}", on_click=_do, args=(key, step, chosen, own))
+
+
+def _steps(chosen: int) -> dict[str, Step]:
+    """The buttons for so many nuggets, and what they do with the draft, the places, the text and the importance."""
+    if chosen == 0:
+        return {"Add": lambda bank, _, wording, importance: added(bank, wording, importance)}
+    both: dict[str, Step] = {
+        "Set importance": lambda bank, places, _, importance: weighed(bank, places, importance),
+        "Remove": lambda bank, places, *_: removed(bank, places),
+    }
+    if chosen > 1:
+        return {"Merge": lambda bank, places, wording, _: merged(bank, places, wording), **both}
+    return {
+        "Set text": lambda bank, places, wording, _: worded(bank, places[0], _lines(wording)),
+        **both,
+        "Move up": lambda bank, places, *_: moved(bank, places[0], -1),
+        "Move down": lambda bank, places, *_: moved(bank, places[0], 1),
+    }
+
+
+def _lines(wording: str) -> list[str]:
+    return [line for line in wording.splitlines() if line.strip()] or [""]
+
+
+def _do(key: str, step: Step, places: Sequence[int], own: str) -> None:
+    """One step, with the text as it is now: it may have been typed after the page was drawn."""
+    draft: _Draft = st.session_state[key]
+    wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
+    try:
+        st.session_state[key] = _Draft(draft.seen, draft.before, step(draft.after, places, wording, importance))
+    except ValueError as error:
+        st.session_state[_PROBLEM] = f"{error}."
+
+
+def _show_changes(draft: _Draft, results: NuggetResults) -> None:
+    """What the draft does to the list and, with what is known already, to the scores."""
+    query_id = draft.after.query_id
+    last = results.banks.get(query_id)
+    if last is not None and _said(last) != _said(draft.before):
+        st.info("The file has changed since the last run: `ragarena run` assigns what is new.")
+    elif not draft.is_changed:
+        return
+    if draft.is_changed:
+        st.caption("Your changes" + (", and another order" if is_reordered(draft.before, draft.after) else ""))
+        frame = changes_frame(changes(draft.before, draft.after))
+        if len(frame):
+            st.dataframe(frame, hide_index=True, alt="Your changes")
+    if last is not None and results.assignments:
+        st.dataframe(
+            preview_frame(preview(results.assignments, {query_id: draft.after})),
+            hide_index=True,
+            alt="Scores before and after",
+            column_config={
+                "To be assigned": st.column_config.NumberColumn(help="Labels that the next run asks a judge for.")
+            },
+        )
+        st.caption(
+            "Scores over all queries as of the last run, and with these nuggets. Labels of nuggets whose text stays "
+            "are known. Where others are still to be assigned, the ends of what they may come to are shown."
+        )
+
+
+def _said(bank: NuggetBank) -> list[tuple[str, Importance | None]]:
+    return [(own.text, own.importance) for own in bank.nuggets]
+
+
+def _show_save(session: editing.Session, path: Path, draft: _Draft, key: str) -> None:
+    st.text_input("Your name", editing.usual_name(), key=_WHO, max_chars=80, width=320)
+    with st.container(horizontal=True):
+        st.button(
+            "Save to the file",
+            type="primary",
+            disabled=not draft.is_changed,
+            on_click=_save,
+            args=(session, path, key),
+        )
+        st.button("Discard the changes", disabled=not draft.is_changed, on_click=_discard, args=(key,))
+
+
+def _discard(key: str) -> None:
+    st.session_state.pop(key, None)
+
+
+def _save(session: editing.Session, path: Path, key: str) -> None:
+    draft: _Draft = st.session_state[key]
+    who = st.session_state[_WHO].strip()
+
+    def save() -> str:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        mine = edited(draft.before, draft.after, by=who, at=at)
+        banks = {bank.query_id: bank for bank in read_banks(path)} | {mine.query_id: mine}
+        counts = Counter(change.kind for change in changes(draft.before, draft.after) if change.kind is not Kind.KEPT)
+        what = ", ".join(f"{number} {kind.value}" for kind, number in counts.items()) or "reordered"
+        safe_files.save(
+            path,
+            lambda file: write_banks(file, banks.values()),
+            folder=session.folder,
+            seen=draft.seen,
+            by=who,
+            what=f"{mine.query_id}: {what}",
+        )
+        st.session_state.pop(key)
+        return f"{path.name}: {what}. Run 'ragarena run {session.path.name}' to assign what is new."
+
+    _attempt(save)
+
+
+def _attempt(save: Callable[[], str]) -> None:
+    try:
+        st.session_state[_NOTE] = save()
+    except (RagarenaError, ValueError) as error:
+        st.session_state[_PROBLEM] = str(error)

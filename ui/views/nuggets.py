@@ -1,0 +1,103 @@
+"""Nuggets: what each agent's answers state, query by query, and what people make of the list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from urllib.parse import quote
+
+import streamlit as st
+
+from arena.nuggets.board import NuggetBoard
+from arena.nuggets.results import NuggetResults
+from retrieval_eval.nuggets.types import NuggetBank
+from ui import data, text
+from ui.charts import support_chart
+from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
+from ui.views.nugget_editor import show_editor
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    st.header("Nuggets", anchor=False)
+    results, board = data.nuggets(source), data.board(source).nuggets
+    if results is None or board is None:
+        st.info(
+            "This tournament has no nuggets. Give its YAML file a section `nuggets`, with a `bank` or with a judge "
+            "that makes them, and run `ragarena run`."
+        )
+        return
+    _say_what_is_missing(results)
+    if board.answers.runs:
+        _show_scores(board)
+    elif results.banks:
+        st.info("No answer to a query with nuggets is there to be scored.")
+    dataset = data.dataset(source)
+    named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
+    st.subheader("Nuggets of a query", anchor=False)
+    query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
+    text.lead(dataset.queries[query_id].text, "query")
+    if query_id in results.banks:
+        _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
+        st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")
+    else:
+        st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
+    show_editor(source, results, query_id)
+
+
+def _say_what_is_missing(results: NuggetResults) -> None:
+    labels = [label for own in results.assignments for label in own.labels]
+    if open_ := labels.count(None):
+        st.warning(
+            f"**Incomplete:** {open_:,} of {len(labels):,} labels failed or are not made yet. An answer with one of "
+            "them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed.",
+            icon=":material/warning:",
+        )
+    for why, number in Counter(results.without.values()).items():
+        st.caption(f"Queries without nuggets, in nobody's mean: {number:,}. Why: {why}.")
+
+
+def _show_scores(board: NuggetBoard) -> None:
+    st.subheader("Scores", anchor=False)
+    number, words = st.column_config.NumberColumn, st.column_config.TextColumn
+    st.dataframe(
+        scores_frame(board.answers.runs),
+        hide_index=True,
+        placeholder="none",
+        alt="Nugget scores",
+        column_config={
+            "Agent": words(pinned=True),
+            **{name: number(format="%.3f", width=80) for name in SCORES.values()},
+            **{f"{name} interval": words("95% interval") for name in SCORES.values()},
+            "Words": number(format="%.0f", help="Mean length of an answer.", width=70),
+            "Assigned": number(format="%.1f %%", help="Share of the labels that did not fail.", width=90),
+            "Queries": number(help="Queries in the mean of V strict.", width=80),
+        },
+    )
+    st.caption(
+        f"Means over {len(board.answers.table.topics):,} queries, from 0 to 1, higher is better. V counts vital "
+        "nuggets, All every nugget, W okay ones by half; strict scores give nothing for partial support, the others "
+        "half. Intervals: had other queries been asked."
+    )
+
+
+def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]) -> None:
+    labels = {own.run: own for own in results.assignments if own.query_id == bank.query_id}
+    agents = [agent for agent in order if agent in labels]
+    frame = nuggets_frame(bank, labels, agents)
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        frame,
+        hide_index=True,
+        height="content" if len(frame) <= 30 else 740,
+        alt="Nuggets",
+        column_config={
+            "Number": number(width=70),
+            "Nugget": st.column_config.TextColumn(width="large"),
+            "Stated by": number(help="Answers that state the whole nugget.", width=80),
+        },
+    )
+    if agents:
+        with st.container(width=160 + 96 * len(agents)):
+            st.altair_chart(support_chart(support_frame(bank, labels, agents), agents), width="stretch")
+        st.caption("Which nugget each answer states: ● support, ◐ partial support, ○ no support, ? not known.")
