@@ -12,6 +12,7 @@ from sqlalchemy import Connection, text
 from sqlmodel import Field, SQLModel, select
 
 from arena.store import runners
+from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
 from arena.store.runners import Runner
 from judges.providers.texts import storable
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered"
 """The outcome of a query that the agent answered; of any other it is a cause of ``AGENT_CAUSES``."""
-
-_CHUNK = 500
 
 
 class ReplyRow(SQLModel, table=True):
@@ -98,16 +97,17 @@ class AgentReplies:
             known = _outcomes(connection, asked)
             wanted = [each for each in asked if to_be_asked(known.get(each))]
             mine = runners.lease(connection, runner, sorted(each.reply_id for each in wanted))
-            held = [each for each in wanted if each.reply_id not in mine]
+            elsewhere = [each for each in wanted if each.reply_id not in mine]
             # Another runner may have saved one between the look and the lease, and given it back with that.
-            known = _outcomes(connection, wanted)
-            free = [each for each in wanted if each.reply_id in mine and to_be_asked(known.get(each))]
-            runners.release(connection, sorted(mine - {each.reply_id for each in free}))
-            return free, held
+            taken = [each for each in wanted if each.reply_id in mine]
+            known = _outcomes(connection, taken)
+            needed = [each for each in taken if to_be_asked(known.get(each))]
+            runners.release(connection, sorted(mine - {each.reply_id for each in needed}))
+            return needed, elsewhere
 
     def save(self, replies: Sequence[tuple[Asked, Reply]]) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more."""
-        rows = [_values(asked, reply) for asked, reply in replies]
+        rows = sorted((_values(asked, reply) for asked, reply in replies), key=lambda row: row["reply_id"])
         names = [column.name for column in table(ReplyRow).columns]
         columns, values = ", ".join(names), ", ".join(f":{name}" for name in names)
         changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "reply_id")
@@ -127,9 +127,8 @@ def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str
 
 def _rows(connection: Connection, asked: Sequence[Asked], *columns: Any) -> Iterator[tuple[Asked, Any]]:
     by_id = {each.reply_id: each for each in asked}
-    idents = list(by_id)
-    for start in range(0, len(idents), _CHUNK):
-        chosen = table(ReplyRow).c.reply_id.in_(idents[start : start + _CHUNK])
+    for idents in chunks(by_id, CHUNK):
+        chosen = table(ReplyRow).c.reply_id.in_(idents)
         for row in connection.execute(select(*columns).where(chosen)):
             yield by_id[row.reply_id], row
 
