@@ -109,7 +109,7 @@ def test_a_quota_that_is_not_filled_is_one_line_and_exit_status_3(tmp_path: Path
         (("models: [gpt, opus]", "models: [gpt, opsu]"), "synth: 'quotas' names 'opus', which is none of 'models'"),
         (("documents: documents", "documents: []"), "synth.documents: Value should have at least 1 item"),
         (("documents: documents", "document: documents"), "synth: unknown key 'document'; did you mean 'documents'?"),
-        (("store: synth.db", "store: synth.db\ndata: {}"), "unknown key 'data'"),
+        (("store: synth.db", "store: synth.db\ndate: {}"), "unknown key 'date'"),
     ],
 )
 def test_a_wrong_file_is_refused_in_a_line_that_says_where(
