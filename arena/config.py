@@ -25,7 +25,7 @@ from judges.sections import (
 )
 from judges.spec import JudgeSpec
 from judges.types import Task
-from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 from retrieval_eval.exam.items import ItemType
@@ -359,8 +359,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _corpus_is_searched(self) -> Config:
-        if self.data.corpus and not (self.data.runs or needs_corpus(self.agents.values())):
-            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents that search, and there are none")
+        if self.data.corpus and not (self.data.runs or uses_corpus(self.agents.values())):
+            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it")
         if needs_corpus(self.agents.values()) and not self.data.corpus:
             raise ValueError("data: agents search documents; say where they are with 'corpus'")
         return self

@@ -84,7 +84,7 @@ class Asking:
         self._writer: Writer[_Replied] = Writer(self._save, self._kept, lambda entry: entry.reply.calls)
         self._summaries: dict[str, AgentSummary] = {}
         self._outcomes: dict[Asked, str] = {}
-        self._awaited: set[Asked] = set()
+        self._tried: set[Asked] = set()
         self._here = asyncio.Semaphore(1)
         self.stopped = False
 
@@ -110,7 +110,7 @@ class Asking:
         taken: set[Asked] = set()
         async with asyncio.TaskGroup() as group:
             for agent in agents:
-                mine = {Asked(agent.identity, query.text): query for query in queries}
+                mine = {self._asked(agent, query): query for query in queries}
                 group.create_task(self._ask(agent, {asked: mine[asked] for asked in mine if asked not in taken}))
                 taken |= mine.keys()
 
@@ -130,7 +130,7 @@ class Asking:
                 needed = self._is_unknown if again else self._to_be_asked
                 mine, held = await asyncio.to_thread(self._replies.claim, chunk, self._runner, needed)
                 elsewhere += held
-                self._awaited.update(held)
+                self._tried.update(held)
                 for asked in mine:
                     await free.acquire()
                     if self._halted(agent):
@@ -165,21 +165,25 @@ class Asking:
     def _count(self, agent: Agent, queries: Sequence[Query]) -> None:
         """Count what this run has asked, and what the store knows besides."""
         summary, causes = self._summaries[agent.name], Counter[str]()
-        wanted = [Asked(agent.identity, query.text) for query in queries]
+        wanted = [self._asked(agent, query) for query in queries]
         known = self._replies.outcomes(wanted)
         for asked in wanted:
             outcome = known.get(asked)
             if asked in self._outcomes and outcome == self._outcomes[asked]:
                 del self._outcomes[asked]  # a second query or agent that comes to the same finds it known
+                self._tried.add(asked)
                 summary.answered += outcome == ANSWERED
                 causes.update([outcome] if outcome != ANSWERED else [])
             elif outcome == ANSWERED:
                 summary.known += 1
                 self._progress.count(agent.name, "known", None)
-            elif outcome is not None and (asked in self._awaited or not self._to_be_asked(outcome)):
+            elif outcome is not None and (asked in self._tried or not self._to_be_asked(outcome)):
                 causes[outcome] += 1
                 self._progress.count(agent.name, "failed", None)
         summary.causes = dict(sorted(causes.items()))
+
+    def _asked(self, agent: Agent, query: Query) -> Asked:
+        return Asked.of(agent.identity, query, told_id=self._specs[agent.name].told_id)
 
     def _to_be_asked(self, outcome: str | None) -> bool:
         return needs_call(outcome, retry_failed=self._retry_failed)

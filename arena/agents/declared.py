@@ -9,12 +9,12 @@ from typing import Any
 
 from arena.agents.corpus import ReadCorpus, corpus_of
 from arena.config import Config
-from arena.store import sqlite_path
+from arena.store import Asked, sqlite_path
 from judges.judge import Judge, Stop
-from judges.types import CallTrace
+from judges.types import CallTrace, Query
 from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.corpus import Corpus
-from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
 
 _TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_k", "queries", "ask", "model"}
@@ -26,15 +26,21 @@ class Declared:
     """One agent as a tournament knows it.
 
     Attributes:
-        identity: hash of everything that decides its replies.
+        identity: hash of everything that decides its replies, but for the query.
         settings: what of its declaration is told.
         notes: what a reader of its results must know.
+        told_id: see ``AgentSpec.told_id``.
     """
 
     name: str
     identity: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    told_id: bool = False
+
+    def asked(self, query: Query) -> Asked:
+        """The query, as the store knows it of this agent."""
+        return Asked.of(self.identity, query, told_id=self.told_id)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Opened:
     Attributes:
         agents: in the order of the file.
         judges: those that generate for them.
-        corpus: what they search, ``None`` where none does.
+        corpus: what they search or name, ``None`` where none does.
     """
 
     agents: list[Agent]
@@ -69,7 +75,7 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     specs = config.agents
     named = judges_of_agents(specs.values())
     judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in named}
-    corpus = corpus_of(config.data) if needs_corpus(specs.values()) else None
+    corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
     agents = build_agents(specs, judges, searched, cache=_cache(config))
     return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
@@ -77,7 +83,7 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
 
 def _declared(agent: Agent, spec: AgentSpec) -> Declared:
     settings = spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
-    return Declared(agent.name, agent.identity, settings, agent.notes)
+    return Declared(agent.name, agent.identity, settings, agent.notes, spec.told_id)
 
 
 def _cache(config: Config) -> Path | None:

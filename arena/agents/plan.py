@@ -50,11 +50,11 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
         InputError: queries, corpus or agents cannot be used.
     """
     opened = open_agents(config)
-    queries = [query.text for query in load_dataset(config.queries()).queries.values()]
-    wanted = {agent.name: [Asked(agent.identity, query) for query in queries] for agent in opened.declared}
+    queries = list(load_dataset(config.queries()).queries.values())
+    wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents
-    length = sum(map(len, queries)) / len(queries) if queries else 0.0
+    length = sum(len(query.text) for query in queries) / len(queries) if queries else 0.0
     rows = []
     for name, asked in wanted.items():
         todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})

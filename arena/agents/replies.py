@@ -67,7 +67,7 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
     found: dict[str, Causes] = {}
     for agent in settings.get("agents", ()):
         missing = [
-            Asked(agent["identity"], query.text)
+            _asked(agent, query)
             for query in data.queries.values()
             if (query.query_id, agent["name"]) not in data.answers
         ]
@@ -81,12 +81,17 @@ def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[t
     """Agent, query_id and failure of every answer that an agent was asked for in vain; arguments as of ``owed``."""
     found = []
     for agent in settings.get("agents", ()):
-        asked = {query_id: Asked(agent["identity"], query.text) for query_id, query in data.queries.items()}
+        asked = {query_id: _asked(agent, query) for query_id, query in data.queries.items()}
         replies = AgentReplies(store).replies(list(asked.values()))
         for query_id, each in asked.items():
             if isinstance(reply := replies.get(each), AgentFailure):
                 found.append((agent["name"], query_id, reply))
     return found
+
+
+def _asked(agent: Mapping[str, Any], query: Query) -> Asked:
+    """A query to an agent as settings tell of it."""
+    return Asked.of(agent["identity"], query, told_id=agent.get("told_id", False))
 
 
 def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
@@ -107,7 +112,7 @@ def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
 
 
 def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
-    asked = [(query, Asked(agent.identity, query.text)) for query in queries]
+    asked = [(query, agent.asked(query)) for query in queries]
     known = AgentReplies(store).replies([each for _, each in asked])
     return [(query, reply) for query, each in asked if isinstance(reply := known.get(each), AgentReply)]
 
@@ -127,9 +132,12 @@ def _answer(query: Query, agent: Declared, reply: AgentReply) -> Answer:
 
 
 def _retrieved(query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]) -> list[Retrieved]:
-    """What was retrieved; documents that are new are added to ``documents``, a repeated one counts once."""
+    """What was retrieved; documents that are new are added to ``documents``, a repeated one counts once.
+
+    What has no text cannot be labelled and is left out; a reply has none such, or nothing else.
+    """
     entries: dict[str, Retrieved] = {}
-    for found in sorted(reply.documents, key=lambda found: found.rank):
+    for found in sorted((found for found in reply.documents if found.text.strip()), key=lambda found: found.rank):
         doc_id = _free_id(found.doc_id, found.text, documents)
         known = documents.get(doc_id, Document(doc_id, found.text))
         documents[doc_id] = replace(known, metadata={**found.metadata, **known.metadata})

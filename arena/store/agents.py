@@ -16,7 +16,7 @@ from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
 from arena.store.runners import Runner
 from judges.providers.texts import storable
-from judges.types import Usage
+from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply, Retrieved
 
 if TYPE_CHECKING:
@@ -53,15 +53,23 @@ class Asked:
     Attributes:
         identity: of the agent, see ``retrieval_eval.agents.types.Agent``.
         query: its text.
+        query_id: only where the agent is told it, so that its reply may depend on it.
     """
 
     identity: str
     query: str
+    query_id: str = ""
+
+    @staticmethod
+    def of(identity: str, query: Query, *, told_id: bool) -> Asked:
+        """What is asked, by all that the agent is told."""
+        return Asked(identity, query.text, query.query_id if told_id else "")
 
     @property
     def reply_id(self) -> str:
         """Names the reply: SHA-256, in hex."""
-        return hashlib.sha256(json.dumps([self.identity, self.query]).encode()).hexdigest()
+        told = [self.identity, self.query, *([self.query_id] if self.query_id else [])]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 class AgentReplies:

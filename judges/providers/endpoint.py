@@ -57,6 +57,7 @@ class Target:
         secrets: keys, kept out of messages and of what is received.
         concurrency: most connections.
         timeout_s: longest wait between two reads.
+        named_by: the keys of a configuration that say who is asked.
     """
 
     url: str
@@ -65,6 +66,7 @@ class Target:
     secrets: tuple[str, ...] = field(repr=False)
     concurrency: int
     timeout_s: float
+    named_by: str = "'model' and 'base_url'"
 
 
 def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec, key: str) -> Target:
@@ -116,8 +118,10 @@ class Endpoint:
         if not 200 <= response.status < 300:
             told = received.decode("utf-8", "replace") if said is None else said
             status, headers = response.status, response.headers
-            name, secrets = self._target.name, self._target.secrets
-            return error_of_answer(status, headers, told, name, secrets=secrets, allowance=allowance)
+            own = self._target
+            return error_of_answer(
+                status, headers, told, own.name, secrets=own.secrets, allowance=allowance, named_by=own.named_by
+            )
         if not isinstance(said, dict):
             return self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
         return HttpAnswer(said, allowance)

@@ -35,6 +35,7 @@ def error_of_answer(
     *,
     secrets: Sequence[str] = (),
     allowance: Allowance | None = None,
+    named_by: str = "'model' and 'base_url'",
 ) -> ProviderError:
     """The error that a status other than 2xx stands for.
 
@@ -45,6 +46,7 @@ def error_of_answer(
         model: for the message.
         secrets: kept out of the message, should the server repeat one.
         allowance: what the headers say is left of the rate limits; goes with an error that another attempt may mend.
+        named_by: the keys of a configuration that say who is asked.
     """
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
@@ -52,7 +54,7 @@ def error_of_answer(
     if status in _NO_ACCESS or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
-        return JudgeStoppedError("unknown_model", f"{message} (check 'model' and 'base_url')")
+        return JudgeStoppedError("unknown_model", f"{message} (check {named_by})")
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
     return RejectedError("content_filter" if words & _FILTERED else "bad_request", message)

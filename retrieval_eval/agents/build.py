@@ -49,7 +49,8 @@ def build_agents(
     Args:
         specs: by the agents' names.
         judges: the declared judges; at least those of ``judges_of_agents``.
-        corpus: what is searched; needed where ``needs_corpus`` says so.
+        corpus: what is searched, and has the texts of documents that are only named; needed where ``needs_corpus``
+            says so.
         cache: a folder that keeps embeddings, so that none is paid twice; they are forgotten when absent.
 
     Raises:

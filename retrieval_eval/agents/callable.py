@@ -7,9 +7,9 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,7 @@ from judges.types import Document, Query
 from retrieval_eval.agents.mapping import read_reply, read_usage
 from retrieval_eval.agents.meter import Meter
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
-from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply
+from retrieval_eval.agents.types import Reply
 
 _MAPPING = MappingSpec(
     answer="answer",
@@ -37,9 +37,9 @@ Function = Callable[[Query], Any]
 class CallableAgent:
     """Calls ``function(query)``; an exception is a failure.
 
-    The function gives a text, a mapping with ``answer`` and whatever it has of ``documents`` (``id``, ``text``,
-    ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``, or an ``AgentReply``. One that is
-    no coroutine is called in a thread; when its time is up it is left alone there, since Python cannot end it.
+    The function gives a text, or a mapping with ``answer`` and whatever it has of ``documents`` (``id``, ``text``,
+    ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. One that is no coroutine is called
+    in a thread; when its time is up it is left alone there, since Python cannot end it.
     """
 
     notes: tuple[str, ...] = ()
@@ -68,23 +68,20 @@ class CallableAgent:
             async with waiting:
                 if inspect.iscoroutinefunction(self._function):
                     return await self._function(query)
-                return await _in_thread(self._function, query)
+                given = await _in_thread(self._function, query)
+                return await given if inspect.isawaitable(given) else given
         except Exception as error:
             if waiting.expired():
                 raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s") from None
             raise ProviderError("exception", one_line(f"{type(error).__name__}: {error}")) from error
 
     def _read(self, given: Any, meter: Meter) -> Reply:
-        if isinstance(given, AgentFailure):
-            return given
-        if isinstance(given, AgentReply):
-            return replace(given, latency_s=given.latency_s or meter.latency_s)
         if isinstance(given, str):
             given = {"answer": given}
         if given is None:
             raise ProviderError("empty", "the function returned None")
         if not isinstance(given, Mapping):
-            message = f"the function returned a {type(given).__name__}, not a text, a mapping or an AgentReply"
+            message = f"the function returned a {type(given).__name__}, not a text or a mapping"
             raise ProviderError("contract", message)
         body = dict(given)
         meter.usage, meter.cost_usd = read_usage(body, _MAPPING)
@@ -140,13 +137,21 @@ def load_function(named: str) -> tuple[Function, str]:
     if not callable(found):
         raise InputError(f"{where} has no function {name!r}")
     source = getattr(module, "__file__", None)
-    return found, hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else ""
+    return found, _digest(Path(source).read_bytes()) if source else ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _from_file(path: Path) -> ModuleType:
-    found = importlib.util.spec_from_file_location(f"agent_{path.stem}", path)
+    """The module of a file as Python would run it: known by its name, with the files beside it within reach."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    found = importlib.util.spec_from_file_location(f"agent_{_digest(str(path).encode())}", path)
     assert found is not None  # of a name that ends in .py
     assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module

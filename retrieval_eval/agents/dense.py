@@ -85,13 +85,12 @@ class DenseRetriever:
         texts = [self._spec.document_prefix + searched_text(document) for document in self._corpus.documents]
         # By length, since a local model reads all texts of a batch as if they were as long as the longest.
         missing = sorted({text for text in texts if self._cache.find(text) is None}, key=lambda text: (len(text), text))
-        size, free = self._spec.batch, asyncio.Semaphore(self._spec.concurrency)
+        size = self._spec.batch
 
         async def embed(batch: list[str]) -> None:
             meter = Meter()
             try:
-                async with free:
-                    vectors = await self._embedder.embed(batch, meter)
+                vectors = await self._embedder.embed(batch, meter)
             finally:
                 self.building.count(meter.usage, meter.calls, meter.cost_usd)
             self._cache.keep({text: Kept(vector) for text, vector in zip(batch, vectors, strict=True)})

@@ -44,7 +44,12 @@ def read_reply(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
     told = None if spec.citations is None else _at(body, spec.citations)
     ids = [entry.doc_id for entry in entries]
     named = cited_numbers(answer, len(ids)) if told is None else told
-    return Mapped(answer, _ranked(entries), _citations(named, ids))
+    documents = _ranked(entries)
+    # Addresses alone are citations. But a ranking with gaps could not be scored.
+    without = [document.doc_id for document in documents if not document.text.strip()]
+    if 0 < len(without) < len(documents):
+        raise ProviderError("contract", f"document {without[0]!r} has no text, neither here nor in 'data.corpus'")
+    return Mapped(answer, documents, _citations(named, ids))
 
 
 def read_usage(body: Any, spec: MappingSpec) -> tuple[Usage, float | None]:

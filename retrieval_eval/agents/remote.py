@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from judges.errors import InputError, ProviderError
+from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError
 from judges.pricing import cost_usd
-from judges.providers.endpoint import Endpoint, Target, with_extras
+from judges.providers.endpoint import Endpoint, HttpAnswer, Target, with_extras
 from judges.types import Document, Query
 from retrieval_eval.agents.attempts import attempts
 from retrieval_eval.agents.mapping import read_reply, read_usage
@@ -58,7 +58,8 @@ class RemoteAgent:
         url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
         sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         known = tuple(sorted(set(secrets), key=len, reverse=True))
-        self._endpoint = Endpoint(Target(url, sent, name, known, spec.concurrency, spec.timeout_s))
+        named_by = "'url'" if spec.kind == "http" else "'model' and 'base_url'"
+        self._endpoint = Endpoint(Target(url, sent, name, known, spec.concurrency, spec.timeout_s, named_by))
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
         self._free = asyncio.Semaphore(spec.concurrency)
@@ -70,13 +71,22 @@ class RemoteAgent:
         async with self._free:
             try:
                 spec = self._spec
-                answer = await attempts(lambda: self._endpoint.post(body), spec.max_attempts, spec.timeout_s, meter)
+                answer = await attempts(lambda: self._posted(body), spec.max_attempts, spec.timeout_s, meter)
                 usage, told = read_usage(answer.body, self._mapping)
                 meter.count(usage, 1, cost_usd(usage, spec.price) if told is None else told)
                 found = read_reply(answer.body, self._mapping, self._corpus)
             except ProviderError as error:
                 return meter.failure(error)
         return meter.reply(found.answer, found.documents, found.citations)
+
+    async def _posted(self, body: Mapping[str, Any]) -> HttpAnswer:
+        try:
+            return await self._endpoint.post(body)
+        except JudgeStoppedError as error:
+            if self._spec.kind == "http" and error.cause == "unknown_model":
+                # There is no model; a system may well say 404 of what it finds nothing for, and answer the next query.
+                raise RejectedError("bad_request", str(error)) from None
+            raise
 
     async def close(self) -> None:
         """Close the connections."""

@@ -120,6 +120,11 @@ class AgentSpec(Section):
     agent: str | None = None
     """``file``: what the tables call the agent; its own name when absent."""
 
+    @property
+    def told_id(self) -> bool:
+        """Whether it is told the id of a query besides its text, so that two queries of one text are not the same."""
+        return self.kind in {"python", "file"} or any("{query_id}" in text for text in _texts(self.request))
+
     @model_validator(mode="after")
     def _fits_kind(self) -> AgentSpec:
         own = _OF_KIND[self.kind]
@@ -187,8 +192,16 @@ def judges_of_agents(specs: Iterable[AgentSpec]) -> list[str]:
 
 
 def needs_corpus(specs: Iterable[AgentSpec]) -> bool:
-    """Whether some agent searches, or takes texts from, a corpus."""
+    """Whether some agent searches a corpus, or has nothing but ids of its documents."""
     return any(spec.kind in {"rag", "fusion"} or spec.run is not None for spec in specs)
+
+
+def uses_corpus(specs: Iterable[AgentSpec]) -> bool:
+    """Whether some agent needs a corpus, or may name its documents without their texts."""
+    specs = list(specs)
+    return needs_corpus(specs) or any(
+        spec.kind == "python" or (spec.mapping is not None and spec.mapping.documents is not None) for spec in specs
+    )
 
 
 def _names(value: Any) -> Iterator[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError, InputError, MissingExtraError
+from judges.providers.texts import storable
 from retrieval_eval.documents.types import Limits, Part, Skipped, SourceDocument
 
 KINDS = {
@@ -120,7 +121,7 @@ class _Reader:
         if parts := tuple(Part(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
             yield SourceDocument(file.source, said["title"] or file.path.stem, parts)
         for problem in said["problems"]:
-            yield Skipped(file.source, problem)
+            yield Skipped(storable(file.source), problem)
 
     def _refused(self, file: File) -> str | None:
         """Why a file is not opened at all."""
@@ -128,6 +129,8 @@ class _Reader:
             return "is a link that leads out of the folder"
         if not file.path.is_file():
             return "is not a file"
+        if storable(file.source) != file.source:
+            return "has a name that is not UTF-8; rename it"
         size = file.path.stat().st_size
         if size == 0:
             return "is empty"

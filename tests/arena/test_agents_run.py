@@ -232,3 +232,47 @@ def test_a_wrong_declaration_is_one_line(tmp_path: Path, agents: dict[str, Any],
     with pytest.raises(InputError, match=said) as raised:
         load_config(write_config(tmp_path, agents))
     assert "\n" not in str(raised.value)
+
+
+def test_an_agent_that_is_told_ids_answers_each_of_two_queries_of_one_text(tmp_path: Path) -> None:
+    (tmp_path / "recorded.csv").write_text("qid,answer\na,First.\nb,Second.\n")
+    (tmp_path / "mine.py").write_text("def ask(query): return f'Of {query.query_id}.'\n")
+    agents: dict[str, Any] = {
+        "recorded": {"kind": "file", "answers": "recorded.csv"},
+        "mine": {"kind": "python", "function": "mine.py:ask"},
+    }
+    with LLMServer(lambda call: Reply(body={"answer": f"To {call.body['id']}."})) as server:
+        told = {"request": {"question": "{query}", "id": "{query_id}"}, "mapping": {"answer": "answer"}}
+        path = write_config(tmp_path, {**agents, "x": http_agent(url_of(server, "x"), **told)})
+        (tmp_path / "queries.csv").write_text("qid,query\na,The same?\nb,The same?\n")
+        ran = run_agents(load_config(path), Silent())
+    assert ran.complete
+    answers = load_data(load_config(path), ran.declared).answers
+    assert {key: answer.text for key, answer in answers.items()} == {
+        ("a", "recorded"): "First.", ("b", "recorded"): "Second.",
+        ("a", "mine"): "Of a.", ("b", "mine"): "Of b.",
+        ("a", "x"): "To a.", ("b", "x"): "To b.",
+    }  # fmt: skip
+
+
+def test_two_queries_of_one_text_that_fail_are_both_counted_as_failed(tmp_path: Path) -> None:
+    with LLMServer(lambda call: EMPTY) as server:
+        path = write_config(tmp_path, {"x": http_agent(url_of(server, "x"))})
+        (tmp_path / "queries.csv").write_text("qid,query\na,The same?\nb,The same?\n")
+        summary = run_agents(load_config(path), Silent()).agents["x"]
+        assert len(server.calls) == 1
+    assert (summary.causes, summary.left) == ({"empty": 2}, 0)
+
+
+def test_documents_that_are_only_named_are_looked_up_in_the_corpus_and_never_labelled_as_blank(tmp_path: Path) -> None:
+    named = Reply(body={"answer": "Because [1].", "found": [{"id": "d1"}, {"id": "d2"}]})
+    (tmp_path / "corpus.csv").write_text("did,document\nd1,One.\nd2,Two.\n")
+    for data, texts in (({}, []), ({"corpus": "corpus.csv"}, ["One.", "Two."])):
+        with LLMServer(lambda call: named) as server:
+            agents = {"x": http_agent(url_of(server, "x"))}
+            path = write_config(tmp_path, agents, ["q0"], data={"queries": "queries.csv", **data})
+            ran = run_agents(load_config(path), Silent())
+        loaded = load_data(load_config(path), ran.declared)
+        entries = loaded.retrieved.get("q0", ())
+        assert [loaded.documents[entry.doc_id].text for entry in entries] == texts
+        assert json.loads(loaded.answers["q0", "x"].metadata["citations"]) == ["d1"]

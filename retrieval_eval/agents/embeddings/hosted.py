@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ class HostedEmbedder:
         )
         key = api_key(asked, KEY_VARIABLE)
         sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
+        self._free = asyncio.Semaphore(spec.concurrency)
         self._endpoint = Endpoint(sdk_target(sdk, "/embeddings", asked, key))
         self.identity: Mapping[str, str | int | None] = {
             "provider": "openai",
@@ -67,7 +69,8 @@ class HostedEmbedder:
             usage = answer.body.get("usage")
             return vectors, token_count(usage, "prompt_tokens") if isinstance(usage, Mapping) else None
 
-        vectors, tokens = await attempts(call, self._spec.max_attempts, self._spec.timeout_s, meter)
+        async with self._free:  # before the seconds are counted: the wait for a turn is no doing of the server
+            vectors, tokens = await attempts(call, self._spec.max_attempts, self._spec.timeout_s, meter)
         meter.count(Usage(input_tokens=tokens), 1, self._cost_usd(tokens))
         return of_length_one(vectors)
 

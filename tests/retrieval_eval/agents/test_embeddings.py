@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -163,6 +165,23 @@ async def test_a_local_model_s_vector_is_the_mean_of_its_tokens_whatever_stands_
             mean = model(ids).last_hidden_state[0].mean(0)
         assert vector == pytest.approx((mean / mean.norm()).numpy(), abs=1e-5)
     assert embedder.identity["weights"]
+
+
+async def test_seconds_leave_out_the_wait_for_a_turn(tiny_bert: Path) -> None:
+    reply = Reply(body={"data": [{"index": 0, "embedding": [1.0]}]}, delay_s=0.1)
+    with LLMServer(lambda call: reply) as server:
+        for spec in (
+            hosted(server, concurrency=1),
+            EmbeddingsSpec(provider="transformers", path=tiny_bert, device="cpu"),
+        ):
+            embedder = open_embedder(spec)
+            await embedder.embed(["a first one"], Meter())
+            meters = [Meter() for _ in range(5)]
+            started = time.perf_counter()
+            await asyncio.gather(*(embedder.embed(["x" * 60], meter) for meter in meters))
+            wall = time.perf_counter() - started
+            await embedder.close()
+            assert 0 < sum(meter.latency_s for meter in meters) <= wall
 
 
 async def test_a_folder_with_broken_weights_fails_with_one_line(tiny_bert: Path, tmp_path: Path) -> None:

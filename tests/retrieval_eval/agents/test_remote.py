@@ -30,7 +30,7 @@ async def test_the_request_is_filled_in_and_the_reply_is_mapped() -> None:
         {"text": "No id."},
         "Bare text.",
         "elo",
-        {"id": "x"},
+        {"id": "x", "text": "X."},
     ]
     reply = said(answer=" Because. ", sources=sources, cited=["x", 1, 9])
     with LLMServer([reply]) as server:
@@ -46,7 +46,7 @@ async def test_the_request_is_filled_in_and_the_reply_is_mapped() -> None:
         (2, "No id."),
         (3, "Bare text."),
         (4, CORPUS.by_id["elo"].text),
-        (5, ""),
+        (5, "X."),
     ]
     first, second, _, fourth, _ = found.documents
     assert (first.doc_id, first.score, first.metadata) == ("7", 2.0, {"title": "T"})
@@ -89,7 +89,7 @@ async def test_a_redirect_is_not_followed() -> None:
         moved = Reply(status=307, headers={"Location": f"http://127.0.0.1:{thief.port}/ask"})
         with LLMServer([moved]) as server:
             failure = await failed(only(http(server)))
-        assert failure.cause == "unknown_model"
+        assert (failure.cause, failure.message) == ("bad_request", "mine: HTTP 307: no explanation (check 'url')")
         assert thief.calls == []
 
 
@@ -103,7 +103,7 @@ async def test_a_redirect_is_not_followed() -> None:
         (Reply(fault="garbage"), "server_error"),
         (Reply(status=500, text="oops"), "server_error"),
         (Reply(status=400, text="what?"), "bad_request"),
-        (Reply(status=404, text="gone"), "unknown_model"),
+        (Reply(status=404, text="gone"), "bad_request"),
         (Reply(status=429, text="slower", headers={"Retry-After": "3600"}), "rate_limit"),
         (said(answer=""), "empty"),
         (said(answer=" \n"), "empty"),
@@ -113,6 +113,7 @@ async def test_a_redirect_is_not_followed() -> None:
         (said(answer="a", sources={"not": "a list"}), "contract"),
         (said(answer="a", sources=[{}]), "contract"),
         (said(answer="a", sources=[{"id": ["x"], "text": "t"}]), "contract"),
+        (said(answer="a", sources=[{"id": "in no corpus"}, "elo"]), "contract"),
         (said(answer="a", sources=[5]), "contract"),
         (said(answer="a", sources=["x"] * 1001), "contract"),
         (said(answer="a", cited="1"), "contract"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -245,3 +247,12 @@ def test_keys_of_the_environment_do_not_reach_the_process_that_reads(
         process.kill()
         with process:
             pass
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
+def test_a_name_that_is_no_text_is_said_and_the_file_passed_over(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"b\xffad.md")).write_text("Lost.")
+    (tmp_path / "good.md").write_text("Kept.")
+    skipped, kept = sorted(read_documents([tmp_path]), key=lambda found: isinstance(found, SourceDocument))
+    assert skipped == Skipped("b\ufffdad.md", "has a name that is not UTF-8; rename it")
+    assert kept.source == "good.md"
