@@ -42,4 +42,7 @@ def _print_corpus(run: AgentsRun) -> None:
     for file in corpus.skipped[:_NAMED]:
         say(f"corpus: {file.source} {file.reason}", errors)
     if len(corpus.skipped) > _NAMED:
-        say(f"corpus: ... and {len(corpus.skipped) - _NAMED:,} more that could not be read", errors)
+        say(
+            f"corpus: ... and {len(corpus.skipped) - _NAMED:,} more that could not be read; 'ragarena documents' lists them",
+            errors,
+        )

@@ -24,6 +24,8 @@ def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None) -> 
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")
     say(f"synth: {kept} written to {own.synth.out}; 'ragarena synth' says more", errors)
+    if report.skipped:
+        say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
     for model, (found, quota) in report.short.items():
         say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
     return report.complete

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from judges.sections import RelativePath, Section, beside_file
+from judges.sections import PromptName, RelativePath, Section, beside_file
 from judges.spec import Count, Positive, Price
 from retrieval_eval.agents.embedding_spec import SECRET, Address, EmbeddingsSpec, refuse_foreign
 
@@ -20,18 +20,11 @@ EXTRACTIVE = "extractive"
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
-def _prompt_beside_file(name: str, info: ValidationInfo) -> str:
-    return str(beside_file(Path(name), info)) if name.endswith((".yaml", ".yml")) else name
-
-
 def _function_beside_file(given: str, info: ValidationInfo) -> str:
     found = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", given)
     if found is None:
         raise ValueError("is written module:function or file.py:function")
     return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
-
-
-PromptName = Annotated[str, AfterValidator(_prompt_beside_file)]
 
 
 class MappingSpec(Section):

@@ -37,7 +37,7 @@ def write_slow_pdf(path: Path) -> Path:
     from pypdf import PdfReader, PdfWriter
     from pypdf.generic import NameObject, StreamObject
 
-    writer = PdfWriter(clone_from=PdfReader(write_pdf(path, ["x"] * 50)))
+    writer = PdfWriter(clone_from=PdfReader(write_pdf(path, ["x"] * 500)))
     content = StreamObject()
     content._data = zlib.compress(b"q Q " * 900_000, 9)
     content[NameObject("/Filter")] = NameObject("/FlateDecode")
