@@ -43,6 +43,6 @@ def _print_corpus(run: AgentsRun) -> None:
         say(f"corpus: {file.source} {file.reason}", errors)
     if len(corpus.skipped) > _NAMED:
         say(
-            f"corpus: ... and {len(corpus.skipped) - _NAMED:,} more that could not be read; 'ragarena documents' lists them",
+            f"corpus: ... and {len(corpus.skipped) - _NAMED:,} more; 'ragarena documents' lists all",
             errors,
         )

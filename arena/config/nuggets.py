@@ -1,0 +1,85 @@
+"""Nuggets: how they are made, and what is held against them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from judges.sections import PromptName, RelativePath, Section, as_list, each_once
+from judges.spec import Count
+from judges.types import Task
+from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
+
+
+class NuggetCreationSection(Section):
+    """How nuggets are made of relevant documents."""
+
+    from_label: int = 1
+    """The lowest relevance label of the documents that are read."""
+    window: Count = WINDOW
+    most: Count = MOST
+    prompt: PromptName = "nugget_create"
+    importance_prompt: PromptName = "nugget_importance"
+
+
+class NuggetAssignmentSection(Section):
+    """How answers, and the documents that agents retrieved, are held against nuggets."""
+
+    to: Annotated[
+        list[Literal["answers", "documents"]],
+        BeforeValidator(as_list),
+        Field(min_length=1),
+        AfterValidator(each_once),
+    ] = ["answers"]
+    depth: Count | None = None
+    """Documents of each agent's ranking that are held against nuggets and count; ``DEPTH`` when absent."""
+    batch: Count = BATCH
+    grades: Literal[2, 3] = 3
+    prompt: PromptName | None = None
+    """Of answers: ``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    passage_prompt: PromptName | None = None
+    """Of documents: ``nugget_assign_passage``, with two grades ``nugget_assign_passage_two_grades``."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> NuggetAssignmentSection:
+        for key in ("depth", "passage_prompt"):
+            if "documents" not in self.to and getattr(self, key) is not None:
+                raise ValueError(f"'{key}' goes with 'to: documents' only")
+        return self
+
+    def prompts(self) -> dict[Task, str]:
+        """The prompt of each task, named or not."""
+        grades = "" if self.grades == 3 else "_two_grades"
+        named = {
+            "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
+            "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
+        }
+        return dict(named[what] for what in self.to)
+
+
+class NuggetsSection(Section):
+    """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
+
+    judge: str
+    create: NuggetCreationSection | None = None
+    keep: Count = KEPT
+    """Nuggets that are kept of those made, vital ones first."""
+    bank: RelativePath | None = None
+    """A file of nuggets, in place of ``create``."""
+    assign: NuggetAssignmentSection = NuggetAssignmentSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _made_unless_given(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("bank") is None and given.get("create") is None:
+            return {**given, "create": {}}
+        return given
+
+    @model_validator(mode="after")
+    def _made_or_given(self) -> NuggetsSection:
+        if self.bank is not None and self.create is not None:
+            raise ValueError("'bank' takes the place of 'create'; leave one of them out")
+        if self.bank is not None and "keep" in self.model_fields_set:
+            raise ValueError("'keep' goes with 'create'; of a 'bank' every nugget counts")
+        return self

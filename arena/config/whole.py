@@ -1,0 +1,114 @@
+"""The whole file, and what its sections ask of each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from arena.config.data import DataSection, StoreName
+from arena.config.exam import ExamSection
+from arena.config.judging import CriteriaSection, PairwiseSection, RetrievalSection
+from arena.config.nuggets import NuggetsSection
+from arena.config.ratings import RatingsSection
+from arena.synth.section import SynthSection
+from judges.errors import ConfigError, InputError
+from judges.sections import Section, load_section, nearest
+from judges.spec import JudgeSpec
+from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
+
+AgentName = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+
+
+class Config(Section):
+    """A whole tournament. Every stage is optional, data is not."""
+
+    name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
+    store: StoreName
+    data: DataSection
+    judges: dict[str, JudgeSpec] = Field(default_factory=dict)
+    agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
+    """Systems that are asked for answers, besides those whose answers are in files."""
+    synth: SynthSection | None = None
+    """How queries are made of documents."""
+    retrieval: RetrievalSection | None = None
+    pairwise: PairwiseSection | None = None
+    criteria: CriteriaSection | None = None
+    exam: ExamSection | None = None
+    nuggets: NuggetsSection | None = None
+    ratings: RatingsSection = RatingsSection()
+    families: dict[str, str] = Field(default_factory=dict)
+    """For agents, whose model wrote their answers."""
+
+    @model_validator(mode="after")
+    def _judges_are_declared(self) -> Config:
+        synth = self.synth.judges() if self.synth is not None else []
+        for name in [*self.judges_in_use(), *synth, *judges_of_agents(self.agents.values())]:
+            if name not in self.judges:
+                raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
+        return self
+
+    @model_validator(mode="after")
+    def _queries_come_from_somewhere(self) -> Config:
+        if not self.query_files:
+            raise ValueError("data: say where the queries are with 'queries', or have them made with a section 'synth'")
+        return self
+
+    @model_validator(mode="after")
+    def _corpus_is_searched(self) -> Config:
+        if self.data.corpus and not (self.data.runs or uses_corpus(self.agents.values())):
+            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it")
+        if needs_corpus(self.agents.values()) and not self.data.corpus:
+            raise ValueError("data: agents search documents; say where they are with 'corpus'")
+        return self
+
+    @model_validator(mode="after")
+    def _nuggets_have_what_they_need(self) -> Config:
+        if self.nuggets is None:
+            return self
+        if self.nuggets.create is not None and self.retrieval is None:
+            raise ValueError("nuggets are made of documents with a label: 'nuggets' needs 'retrieval', or a 'bank'")
+        if self.judges[self.nuggets.judge].samples > 1:
+            raise ValueError(
+                f"nuggets.judge: {self.nuggets.judge!r} has 'samples', and lists of nuggets cannot be averaged; "
+                "declare a judge without"
+            )
+        return self
+
+    @property
+    def query_files(self) -> list[Path]:
+        """Where the queries are: files that are named, else the one that ``synth`` writes."""
+        return self.data.queries or ([self.synth.out] if self.synth is not None else [])
+
+    def queries(self) -> list[Path]:
+        """The same, to be read.
+
+        Raises:
+            InputError: the queries are to be made first.
+        """
+        if not self.data.queries and self.synth is not None and not self.synth.out.is_file():
+            raise InputError(
+                f"{self.synth.out}: not written yet; 'ragarena run CONFIG --stage synth' makes the queries"
+            )
+        return self.query_files
+
+    def judges_in_use(self) -> list[str]:
+        """Names of the judges that some stage asks, in the order of the stages, each once."""
+        stages = [
+            *(self.retrieval.judge if self.retrieval else []),
+            *(self.pairwise.judges if self.pairwise else []),
+            *([self.criteria.judge] if self.criteria else []),
+            *(self.exam.judges() if self.exam else []),
+            *([self.nuggets.judge] if self.nuggets else []),
+        ]
+        return list(dict.fromkeys(stages))
+
+
+def load_config(path: Path) -> Config:
+    """Read and check one YAML file.
+
+    Raises:
+        ConfigError: one line that names the file, the key and the problem.
+    """
+    return load_section(path, Config, ConfigError)
