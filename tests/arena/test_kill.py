@@ -80,7 +80,7 @@ def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
 
 
 def log(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{url}/log", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/log", timeout=60) as answer:
         told: dict[str, Any] = json.load(answer)
     return told
 

@@ -33,11 +33,11 @@ def write_pdf(path: Path, pages: Sequence[str], *, title: str = "", password: st
 
 
 def write_slow_pdf(path: Path) -> Path:
-    """A small file with many pages of many operations, each page as long as pypdf is willing to read one."""
+    """A small file whose pages, each as long as pypdf is willing to read one, take over a minute together."""
     from pypdf import PdfReader, PdfWriter
     from pypdf.generic import NameObject, StreamObject
 
-    writer = PdfWriter(clone_from=PdfReader(write_pdf(path, ["x"] * 50)))
+    writer = PdfWriter(clone_from=PdfReader(write_pdf(path, ["x"] * 2000)))
     content = StreamObject()
     content._data = zlib.compress(b"q Q " * 900_000, 9)
     content[NameObject("/Filter")] = NameObject("/FlateDecode")
