@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from arena.dataset import Dataset
 from judges.errors import DataError
+from retrieval_eval.exam.passages import origin_of
 from retrieval_eval.trec_files import read_qrels
 
 
@@ -33,3 +34,20 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
                     problem = f"query {query_id!r}, document {doc_id!r} has the label {known[doc_id]} in another file"
                     raise DataError(source, problem, value=str(label))
     return replace(data, qrels={query_id: labels[query_id] for query_id in data.queries if query_id in labels})
+
+
+def of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
+    """People's labels of documents, without those of passages of the answers, which an exam is held against.
+
+    Nobody could have retrieved such a passage, so it belongs into no ideal ranking.
+    """
+    found = {
+        query_id: {doc_id: label for doc_id, label in labels.items() if not _is_of_an_answer(data, doc_id)}
+        for query_id, labels in data.qrels.items()
+    }
+    return {query_id: labels for query_id, labels in found.items() if labels}
+
+
+def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
+    origin = origin_of(doc_id)
+    return origin is not None and origin[:2] in data.answers and doc_id not in data.documents

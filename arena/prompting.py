@@ -22,7 +22,7 @@ from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import label_of, relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
-from judges.types import EXAM_TASKS, NUGGET_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Task
+from judges.types import EXAM_TASKS, NUGGET_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Retrieved, Task
 
 _WRITING = frozenset({Task.QUESTIONS, Task.EXTRACTION})
 
@@ -328,21 +328,24 @@ class Prompting:
         return labels
 
     def ranked(self, query_id: str) -> list[str]:
-        """The query's documents by the best rank that an agent retrieved them at."""
+        """The query's documents down to the depth, by the best rank that an agent retrieved them at."""
         best: dict[str, int] = {}
-        for entry in self.data.retrieved.get(query_id, ()):
+        for entry in self._retrieved(query_id):
             best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
         return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def _pool(self, query_id: str, agents: Collection[str] | None) -> list[str]:
         """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""
-        depth = self.config.retrieval.depth if self.config.retrieval else None
-        entries = self.data.retrieved.get(query_id, ())
         return sorted(
             {
                 entry.doc_id
-                for entry in entries
-                if (agents is None or entry.agent == SHARED or entry.agent in agents)
-                and (depth is None or entry.rank <= depth)
+                for entry in self._retrieved(query_id)
+                if agents is None or entry.agent == SHARED or entry.agent in agents
             }
         )
+
+    def _retrieved(self, query_id: str) -> list[Retrieved]:
+        """What agents retrieved down to the depth of ``retrieval``; other stages may look further."""
+        depth = self.config.retrieval.depth if self.config.retrieval else None
+        entries = self.data.retrieved.get(query_id, ())
+        return [entry for entry in entries if depth is None or entry.rank <= depth]

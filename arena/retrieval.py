@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from arena.config import RatingsSection
 from arena.dataset import SHARED, Dataset
+from arena.human_qrels import of_documents
 from arena.samples import across_judges, combinations, combined, document_labels, of_each_judge
 from arena.store import Result, Wanted
 from judges.errors import InputError
@@ -116,13 +117,14 @@ def retrieval_board(
         InputError: a measure cannot be computed.
     """
     each = list(wanted)
-    if not each and not data.qrels:
+    by_people = of_documents(data)
+    if not each and not by_people:
         return None
     how = combinations(settings)
     results = document_labels(each, how, across_judges(settings))
     judged = of_each_judge(combined(each, how))
     by_judge = {judge: labels_in(data, own) for judge, own in judged.items()}
-    labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": data.qrels}
+    labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": by_people}
     labels = {source: own for source, own in labels.items() if own}
     entries = retrieved_by_agents(data, depth_of(settings))
     runs = {run.name: run.scores() for run in runs_of(entries)}

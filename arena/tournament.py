@@ -16,6 +16,7 @@ from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
 from arena.human_qrels import with_qrels
+from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
 from arena.prompting import Prompting
 from arena.retrieval import check_measures
@@ -54,9 +55,14 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Datas
 
 def _run_depth(config: Config) -> int | None:
     """How many documents of a run some stage looks at; all where a stage has no limit."""
-    depth = config.retrieval.depth if config.retrieval is not None else None
-    graded = config.exam.depth if config.exam is not None and config.exam.passages == "documents" else 0
-    return None if depth is None else max(depth, graded)
+    if config.retrieval is None or config.retrieval.depth is None:
+        return None
+    depths = [config.retrieval.depth]
+    if config.exam is not None and config.exam.texts == "documents":
+        depths.append(config.exam.depth)
+    if config.nuggets is not None and "documents" in config.nuggets.assign.texts:
+        depths.append(depth_of(config.nuggets.assign))
+    return max(depths)
 
 
 def _declared(config: Config) -> list[Declared]:

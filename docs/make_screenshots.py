@@ -1,6 +1,8 @@
 """Pictures of the web leaderboard's pages, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
 
-Starts the server on a store, opens each page in the system's Chromium and writes one PNG file per page.
+Starts the server on a store, or on a YAML file as one who edits does, opens each page in the system's Chromium and
+writes one PNG file per page. Those of ``docs/exam.md`` and ``docs/nuggets.md`` show the examples there, after their
+commands: ``tournament.yaml docs/images --height 400 --pages exam bank``, and ``cats.yaml`` with ``nuggets assess``.
 """
 
 from __future__ import annotations
@@ -10,26 +12,32 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from arena.config import load_config
 from tests.support.browser import chromium, served, settle
 
 PAGES = ("overview", "matrix", "retrieval", "games")
+ADDRESSES = {"overview": "", "assess": "assess?annotator=ann"}
+"""Of pages whose address is not their name alone."""
 
 
 def main() -> None:
     """Write the pictures."""
     parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages.")
-    parser.add_argument("store")
+    parser.add_argument("store", help="a store, or a YAML file that names one")
     parser.add_argument("out_dir", type=Path)
+    parser.add_argument("--pages", nargs="+", default=PAGES, help="as their addresses name them")
     parser.add_argument("--width", type=int, default=1280, help="of the window, in pixels")
     parser.add_argument("--height", type=int, default=900, help="least height; a longer page gets a higher picture")
     parser.add_argument("--dark", action="store_true", help="as a browser set to dark shows the pages")
     given = parser.parse_args()
     given.out_dir.mkdir(parents=True, exist_ok=True)
-    with served(given.store) as address, chromium() as browser:
+    config = Path(given.store) if given.store.endswith((".yaml", ".yml")) else None
+    store = given.store if config is None else load_config(config).store
+    with served(store, config) as address, chromium() as browser:
         page = browser.new_page(color_scheme="dark" if given.dark else "light", reduced_motion="reduce")
-        for name in PAGES:
+        for name in given.pages:
             page.set_viewport_size({"width": given.width, "height": given.height})
-            page.goto(f"{address}/{'' if name == PAGES[0] else name}")
+            page.goto(f"{address}/{ADDRESSES.get(name, name)}")
             _fit(page, given.width, given.height)
             page.screenshot(path=given.out_dir / f"{name}.png")
 

@@ -232,14 +232,17 @@ def oversight(
 def import_grades(
     file: Annotated[Path, typer.Argument(metavar="GRADED", help="the workbench's graded jsonl.gz")],
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder for the tables")],
-    bank: BankFile = None,
+    bank: Annotated[Path | None, typer.Option(help="its test bank, which says what is secret")] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")] = False,
 ) -> None:
     """Turn a file of the workbench into tables: documents, grades, labels; with its bank also queries and items."""
     from arena.cli.console import output
     from arena.exam.files import import_workbench
 
-    for written, rows in import_workbench(file, folder, bank):
-        output.print(f"{rows:>7}  {written}")
+    for table in import_workbench(file, folder, bank, secret=secret):
+        output.print(f"{table.rows:>7}  {table.path}")
+        if table.left_out:
+            output.print(f"         {table.left_out} rows of secret items left out; --secret writes them")
 
 
 @exam.command("export")

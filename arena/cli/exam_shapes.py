@@ -55,7 +55,7 @@ def score_json(report: ScoreReport, study: Study, workbench: bool) -> dict[str, 
             "grades_outside_the_bank": study.grids.unknown,
         },
         "settings": {
-            "passages": study.unit,
+            "texts": study.unit,
             "k": scores.k,
             "levels": list(report.levels),
             "bank": study.version if not workbench else None,

@@ -67,7 +67,7 @@ def print_nugget_board(board: NuggetBoard, order: Sequence[str]) -> None:
     for why, number in Counter(board.without.values()).items():
         output.print(f"nuggets: {number} {'query' if number == 1 else 'queries'} left out: {why}")
     for what, scored in (("nuggets", board.answers), ("nuggets of documents", board.documents)):
-        for note in score_notes(scored.table, scored.runs):
+        for note in score_notes(scored.table, scored.runs) if scored.runs else ():
             output.print(printable(f"{what}: {note}"))
 
 

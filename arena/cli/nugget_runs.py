@@ -68,12 +68,12 @@ def assign_nuggets(
     nuggets, answers = files
     if (nuggets is None) is not (not answers):
         raise InputError("--nuggets and --answers go together: nuggets are held against answers to the same queries")
-    for kind, file in zip(("answers", "documents"), out, strict=True):
-        if kind in nuggets_of(config).assign.to:
-            require_free(file, force)
     data = None
     if nuggets is not None:
         config, data = assignment_of_files(config, nuggets, answers)
+    for kind, file in zip(("answers", "documents"), out, strict=True):
+        if kind in nuggets_of(config).assign.texts:
+            require_free(file, force)
     tasks = [Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT] if nuggets_of(config).bank is None else NUGGET_TASKS
     summary = _run(config, tasks, data, retry_failed=retry_failed)
     store = Store.open(config.store)
@@ -81,7 +81,7 @@ def assign_nuggets(
     store.close()
     if not results.banks:
         raise InputError(f"{path}: no query has nuggets yet; 'ragarena nuggets create {path}' makes them")
-    _write_assignments(out, results, nuggets_of(config).assign.to, as_json=as_json)
+    _write_assignments(out, results, nuggets_of(config).assign.texts, as_json=as_json)
     if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)
 

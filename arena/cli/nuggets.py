@@ -73,7 +73,7 @@ def assign(
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="where assignments go")] = Path("assignments.jsonl"),
     documents_out: Annotated[
-        Path, typer.Option(metavar="FILE", help="where those of documents go, with 'assign: {to: documents}'")
+        Path, typer.Option(metavar="FILE", help="where those of documents go, with 'assign: {texts: documents}'")
     ] = Path("passages.jsonl"),
     force: Force = False,
     retry_failed: RetryFailed = False,

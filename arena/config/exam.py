@@ -39,7 +39,7 @@ class ExamSection(Section):
     check_judge: str | None = None
     """``extraction_llm``: who checks the answers; ``judge`` when absent."""
     check_prompt: PromptName = "answer_check"
-    passages: Literal["answers", "documents"] = "answers"
+    texts: Literal["answers", "documents"] = "answers"
     """Whose passages are graded: those of the answers, or of the documents that agents retrieved."""
     passage_words: Count = 400
     items_per_call: Count = 1

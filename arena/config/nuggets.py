@@ -26,7 +26,7 @@ class NuggetCreationSection(Section):
 class NuggetAssignmentSection(Section):
     """How answers, and the documents that agents retrieved, are held against nuggets."""
 
-    to: Annotated[
+    texts: Annotated[
         list[Literal["answers", "documents"]],
         BeforeValidator(as_list),
         Field(min_length=1),
@@ -44,8 +44,8 @@ class NuggetAssignmentSection(Section):
     @model_validator(mode="after")
     def _fits(self) -> NuggetAssignmentSection:
         for key in ("depth", "passage_prompt"):
-            if "documents" not in self.to and getattr(self, key) is not None:
-                raise ValueError(f"'{key}' goes with 'to: documents' only")
+            if "documents" not in self.texts and getattr(self, key) is not None:
+                raise ValueError(f"'{key}' goes with 'texts: documents' only")
         return self
 
     def prompts(self) -> dict[Task, str]:
@@ -55,7 +55,7 @@ class NuggetAssignmentSection(Section):
             "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
             "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
         }
-        return dict(named[what] for what in self.to)
+        return dict(named[what] for what in self.texts)
 
 
 class NuggetsSection(Section):

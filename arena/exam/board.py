@@ -86,7 +86,7 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
         given.passage_rankings,
         nuggets=frozenset(item.item_id for item in bank.items if item.item_type == "nugget"),
     )
-    graded = by_document(source) if section.passages == "documents" else source
+    graded = by_document(source) if section.texts == "documents" else source
     return Study(
         source,
         graded,
@@ -95,9 +95,9 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
         bank,
         given.rankings,
         make_grids(graded.grades[grader], bank, given.rankings),
-        data.qrels if section.passages == "documents" else {},
+        data.qrels if section.texts == "documents" else {},
         RATED_LEVELS if rated else (1,),
-        section.passages,
+        section.texts,
         section.min_grade if rated else 1,
         (kept["bank"] or {}).get("version"),
     )

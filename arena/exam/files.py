@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena.exam.study import USUAL_LEVEL
@@ -12,14 +12,30 @@ from judges.tables import Cell, read_rows, write_rows
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import ALIASES, read_graded, to_workbench, workbench_entries, write_grades
 from retrieval_eval.exam.grades import Grade, Graded
+from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.workbench import GradedQuery, is_workbench, read_workbench, write_workbench
 from retrieval_eval.trec_files import write_qrels
 
 _TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
 
 
-def import_workbench(file: Path, folder: Path, bank: Path | None) -> Iterator[tuple[Path, int]]:
-    """Write what a graded file says as tables of this project; yields each file written and its number of rows.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A table that was written; ``left_out`` rows of it would have been of secret items."""
+
+    path: Path
+    rows: int
+    left_out: int = 0
+
+
+def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[Written]:
+    """Write what a graded file says as tables of this project; yields each file once it is written.
+
+    Args:
+        file: the workbench's.
+        folder: a new or empty one.
+        bank: the test bank, which says what is secret.
+        secret: also write secret items and their grades.
 
     Raises:
         InputError: the file is none of the workbench's graded ones, or the folder is not empty.
@@ -28,6 +44,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None) -> Iterator[tu
         raise DataError(file, "is not a graded file of the workbench; a test bank is read by 'ragarena bank convert'")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
+    graded, left_out = graded.without(() if known is None or secret else known.secret_ids)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")
     try:
@@ -36,24 +53,24 @@ def import_workbench(file: Path, folder: Path, bank: Path | None) -> Iterator[tu
         raise DataError(folder, f"cannot be made a folder: {error.strerror}") from error
     if rows := list(_document_rows(graded)):
         write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
-        yield folder / "documents.csv", len(rows)
+        yield Written(folder / "documents.csv", len(rows))
     if graded.grades:
-        yield folder / "grades.csv", write_grades(folder / "grades.csv", graded)
+        yield Written(folder / "grades.csv", write_grades(folder / "grades.csv", graded), left_out)
     tables = {"human.qrels": graded.labels}
     tables |= {f"direct-{number}.qrels": labels for number, labels in enumerate(graded.direct.values(), start=1)}
     for name, labels in tables.items():
         if count := sum(map(len, labels.values())):
             write_qrels(folder / name, labels)
-            yield folder / name, count
+            yield Written(folder / name, count)
     if known is not None:
         queries: list[dict[str, Cell]] = [
             {"qid": query_id, "query": info.text} for (query_id, facet), info in known.queries.items() if facet is None
         ]
         if queries:
             write_rows(folder / "queries.csv", ("qid", "query"), queries)
-            yield folder / "queries.csv", len(queries)
-        write_bank(folder / "bank.csv", known, secret=True)
-        yield folder / "bank.csv", len(known.items)
+            yield Written(folder / "queries.csv", len(queries))
+        hidden = write_bank(folder / "bank.csv", known, secret=secret)
+        yield Written(folder / "bank.csv", len(known.items) - hidden, hidden)
 
 
 def export_workbench(
@@ -74,14 +91,9 @@ def export_workbench(
     if bank is None and not secret:
         raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
     graded = read_graded(file)
-    items = read_bank(bank).items if bank is not None else ()
-    hidden = {item.item_id for item in items if item.secret and not secret}
-    nuggets = graded.nuggets | {item.item_id for item in items if item.item_type == "nugget"}
-    open_grades = {
-        grader: [entry for entry in entries if entry.item_id not in hidden] for grader, entries in graded.grades.items()
-    }
-    left_out = sum(map(len, graded.grades.values())) - sum(map(len, open_grades.values()))
-    graded = replace(graded, grades=open_grades, nuggets=nuggets)
+    known = read_bank(bank) if bank is not None else Bank(())
+    nuggets = graded.nuggets | {item.item_id for item in known.items if item.item_type == "nugget"}
+    graded, left_out = replace(graded, nuggets=nuggets).without(() if secret else known.secret_ids)
     level = min_grade or USUAL_LEVEL
     if onto is not None:
         return write_workbench(out, _added(graded, onto, level)), left_out

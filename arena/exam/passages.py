@@ -44,7 +44,7 @@ class Material:
 
 def material(data: Dataset, section: ExamSection) -> Material:
     """Cut what is to be graded, down to the depth of each agent."""
-    return _documents(data, section) if section.passages == "documents" else _answers(data, section)
+    return _documents(data, section) if section.texts == "documents" else _answers(data, section)
 
 
 def _answers(data: Dataset, section: ExamSection) -> Material:

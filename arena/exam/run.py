@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from arena import tournament
@@ -16,7 +16,6 @@ from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import EXAM_TASKS, CallTrace, Task
 from retrieval_eval.exam.grade_files import to_workbench, write_grades
-from retrieval_eval.exam.grades import Graded
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.workbench import write_workbench
 
@@ -72,9 +71,9 @@ def grade(
     if config.exam is None:
         raise ConfigError("exam: the configuration has no such section")
     data = tournament.load_data(config)
-    unit = config.exam.passages
+    unit = config.exam.texts
     if not (data.retrieved if unit == "documents" else data.answers):
-        raise ConfigError(f"exam.passages: {unit!r} are to be graded, and 'data' has none")
+        raise ConfigError(f"exam.texts: {unit!r} are to be graded, and 'data' has none")
     summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
@@ -94,14 +93,10 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     Raises:
         DataError: the file cannot be written.
     """
-    hidden = {item.item_id for item in study.bank.items if item.secret and not secret} if study.bank else set()
-    shown = {
-        grader: [entry for entry in entries if entry.item_id not in hidden]
-        for grader, entries in study.source.grades.items()
-    }
-    graded: Graded = replace(study.source, grades=shown)
+    known = study.bank.secret_ids if study.bank is not None else ()
+    graded, left_out = study.source.without(() if secret else known)
     if path.name.endswith(".jsonl.gz"):
         write_workbench(path, to_workbench(graded, tau=study.usual_level))
     else:
         write_grades(path, graded)
-    return sum(map(len, study.source.grades.values())) - sum(map(len, shown.values()))
+    return left_out

@@ -28,7 +28,7 @@ def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict
     for (query_id, _), ranking in _rankings(data, depth_of(section)):
         found[query_id] += [doc_id for doc_id in ranking if doc_id not in found[query_id]]
     if not any(found.values()):
-        raise ConfigError("nuggets.assign.to: documents, but the data have none; see 'data.documents' and 'data.runs'")
+        raise ConfigError("nuggets.assign.texts: 'documents' are to be held against nuggets, and 'data' has none")
     return found
 
 

@@ -44,10 +44,10 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     if not data.answers:
         raise InputError(f"{', '.join(map(str, answers))}: no answer to a query of {nuggets}; are the ids the same?")
     name = _NOT_IN_NAMES.sub("-", f"{config.name} {nuggets.name}")[:80]
-    to_answers = section.assign.model_copy(update={"to": ["answers"], "depth": None, "passage_prompt": None})
+    to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
     chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
-    own = {"name": name, "retrieval": None, "pairwise": None, "criteria": None, "nuggets": chosen}
-    return config.model_copy(update=own), data
+    others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
+    return config.model_copy(update={**others, "agents": {}, "name": name, "nuggets": chosen}), data
 
 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:

@@ -81,9 +81,9 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
             without[query.query_id] = why
         else:
             banks[query.query_id] = _bank(query, *own, section)
-    answers = {key: answer.text for key, answer in data.answers.items()} if "answers" in section.assign.to else {}
+    answers = {key: answer.text for key, answer in data.answers.items()} if "answers" in section.assign.texts else {}
     passages = {}
-    if "documents" in section.assign.to:
+    if "documents" in section.assign.texts:
         held = retrieved_documents(data, section.assign).items()
         texts = {(query_id, doc_id): data.documents[doc_id].text for query_id, own in held for doc_id in own}
         passages = _assignments(texts, banks, store.outcomes(tournament, Task.PASSAGE_ASSIGNMENT))

@@ -61,9 +61,9 @@ class NuggetStages:
     def _held_against_nuggets(self) -> dict[Task, Mapping[str, Sequence[str]]]:
         """By task and query the agents whose answers, and the documents that, are held against the query's nuggets."""
         assign, held = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
-        if "answers" in assign.to:
+        if "answers" in assign.texts:
             held[Task.ASSIGNMENT] = answering(self._data)
-        if "documents" in assign.to:
+        if "documents" in assign.texts:
             held[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self._data, assign)
         return held
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -85,6 +85,14 @@ class Graded:
         there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting or self.grades)
         which = "several graders graded this; name one" if fitting else "no grader fits; there are"
         raise InputError(f"{which}: {there}")
+
+    def without(self, item_ids: Collection[str]) -> tuple[Graded, int]:
+        """The same without the grades of some items, and how many these are."""
+        left = {
+            grader: [entry for entry in entries if entry.item_id not in item_ids]
+            for grader, entries in self.grades.items()
+        }
+        return replace(self, grades=left), sum(map(len, self.grades.values())) - sum(map(len, left.values()))
 
     def answers(self, grader: Grader) -> dict[tuple[str, str, str], str]:
         """Extracted answers by query, passage and item: the grader's own; where it gave none, those of the others."""

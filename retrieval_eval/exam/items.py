@@ -142,6 +142,11 @@ class Bank:
         lines = sorted(json.dumps(_scored(item), sort_keys=True) for item in self.items)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
+    @cached_property
+    def secret_ids(self) -> frozenset[str]:
+        """Ids of the items that are secret, retired ones included."""
+        return frozenset(item.item_id for item in self.items if item.secret)
+
     def without_secrets(self) -> Bank:
         """What may be shown to others."""
         return Bank(tuple(item for item in self.items if not item.secret), self.queries)

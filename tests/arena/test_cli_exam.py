@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from judges.tables import read_rows
-from retrieval_eval.exam.bank_files import write_bank
+from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from tests.conftest import CLI
 from tests.support.workbench_files import write_graded
@@ -105,7 +105,7 @@ def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
     folder, out = tmp_path / "tables", tmp_path / "again.jsonl.gz"
-    assert cli("exam", "import", graded, folder, "--bank", bank).status == 0
+    assert cli("exam", "import", graded, folder, "--bank", bank, "--secret").status == 0
     assert {path.name for path in folder.iterdir()} == {
         *("documents.csv", "grades.csv", "human.qrels", "direct-1.qrels", "queries.csv", "bank.csv")
     }
@@ -113,6 +113,21 @@ def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     assert "6 grades of secret items left out" in done.out
     assert '"b"' not in gzip.decompress(out.read_bytes()).decode()
     assert cli("exam", "score", out, "--json", "--llm", "google/flan-t5-large").status == 0
+
+
+def test_secret_items_are_in_no_imported_table_unless_asked_for(
+    cli: CLI, graded: Path, bank: Path, tmp_path: Path
+) -> None:
+    ended = cli("exam", "import", graded, tmp_path / "open", "--bank", bank)
+    assert ended.status == 0
+    assert "6 rows of secret items left out; --secret writes them" in ended.out
+    assert "1 rows of secret items left out" in ended.out
+    secret = read_bank(bank).secret_ids
+    assert secret
+    for name in ("bank.csv", "grades.csv"):
+        rows = list(read_rows(tmp_path / "open" / name))
+        assert rows
+        assert not [row for row in rows if row.text("item") in secret]
 
 
 def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     before = len(server.calls)
     assert cli("nuggets", "assign", config, *files, "--force").status == 0
     assert len(server.calls) == before
+    Path("exam.csv").write_text("qid,question\nq2,What is the PLANTED fact?\n")
+    config.write_text(config.read_text() + "exam: {judge: judge, bank: exam.csv}\n")
+    ended = cli("nuggets", "assign", config, *files, "--force")
+    assert (ended.status, ended.err.count("error")) == (0, 0), "other stages are not looked at"
 
 
 def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path: Path, config: Path) -> None:
@@ -122,6 +126,7 @@ def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path
     assert re.search(r"^nuggets +V strict +95 % interval +All +95 % interval +length +labels$", ended.out, re.MULTILINE)
     assert re.search(r"^x +0\.3333 +0\.333\.\.0\.333 +0\.2500 .* 100\.0%$", ended.out, re.MULTILINE)
     assert "nuggets: means over 2 queries" in ended.out
+    assert "documents" not in ended.out, "only answers are held against nuggets here"
     assert "assignment: 6 of 6 judged (100.0%)" in ended.out
     rows = list(csv.DictReader(io.StringIO(cli("leaderboard", config, "--format", "csv").out)))
     assert {(row["agent"], row["nuggets_v_strict"], row["nuggets_all"]) for row in rows} == {

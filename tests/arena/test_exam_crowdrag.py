@@ -107,12 +107,12 @@ def test_answers_are_graded_by_a_bank_that_a_judge_writes(topics: Path, cli: Any
     assert len(found["agents"]) == AGENTS
     coverage = found["coverage"]
     assert coverage["graded"] == coverage["pairs"] == first - TOPICS
-    assert found["settings"]["passages"] == "answers"
+    assert found["settings"]["texts"] == "answers"
 
 
 def test_cited_documents_are_graded_by_a_bank_of_ones_own(topics: Path, cli: Any) -> None:
     with LLMServer(word_judge) as server:
-        config = configured(topics, server.openai_url, "documents", bank="bank.csv", passages="documents", depth=10)
+        config = configured(topics, server.openai_url, "documents", bank="bank.csv", texts="documents", depth=10)
         done = cli("exam", "grade", config, "--json", "--out", topics / "graded.jsonl.gz")
         assert done.status == 0, done.err
         calls = len(server.calls)

@@ -43,7 +43,7 @@ def documents_config(folder: Path, url: str | None = None, **section: Any) -> Co
     columns = ["qid", "did", "document", "rank", *([] if shared else ["agent"])]
     write_rows(folder / "documents.csv", columns, rows)
     data = {name: [folder / f"{name}.csv"] for name in ("queries", "documents", "answers")}
-    return exam_config(folder, url, beside={"data": data} | section.pop("beside", {}), passages="documents", **section)
+    return exam_config(folder, url, beside={"data": data} | section.pop("beside", {}), texts="documents", **section)
 
 
 def knows(call: Call) -> Reply:
@@ -74,8 +74,7 @@ def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(
     shown = cli("leaderboard", config.store)
     assert "graded: documents, the first 20 of each agent and query" in shown.out
     assert (
-        json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]["settings"]["passages"]
-        == "documents"
+        json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]["settings"]["texts"] == "documents"
     )
 
 
@@ -107,7 +106,7 @@ def test_grades_in_a_file_lead_from_passages_back_to_documents(tmp_path: Path, c
     said = json.loads(cli("exam", "score", path, "--bank", tmp_path / "bank.csv", "--run", run, "--json").out)
     board = json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]
     assert said["agents"] == board["agents"]
-    assert said["settings"]["passages"] == "documents"
+    assert said["settings"]["texts"] == "documents"
     done = cli("exam", "qrels", path, qrels, "--bank", tmp_path / "bank.csv", "--by", "count", "--min-grade", 5)
     assert "4 labels of documents written" in done.out
     assert set(qrels.read_text().splitlines()) == {
@@ -187,4 +186,4 @@ def test_an_exam_of_documents_needs_documents(tmp_path: Path) -> None:
     write_exam(tmp_path)
     for bank in ({}, {"generate": {}}):
         with pytest.raises(InputError, match="'documents' are to be graded, and 'data' has none"):
-            graded(exam_config(tmp_path, passages="documents", **bank))
+            graded(exam_config(tmp_path, texts="documents", **bank))

@@ -80,7 +80,7 @@ def slow_server(delay_ms: int, hostile: float = 0) -> Iterator[str]:
 
 
 def log(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"{url}/log", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}/log", timeout=60) as answer:
         told: dict[str, Any] = json.load(answer)
     return told
 
@@ -120,7 +120,7 @@ def written(
 
 
 def wait_for(url: str, asked: int, child: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while log(url)["count"] < asked:
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
@@ -210,7 +210,7 @@ def test_an_interrupted_run_keeps_what_is_in_flight(tmp_path: Path, started: Any
         child = started(config)
         wait_for(url, 3 * CONCURRENCY, child)
         child.send_signal(number)
-        assert child.communicate(timeout=10) == ("incomplete\n", "")
+        assert child.communicate(timeout=60) == ("incomplete\n", "")
         asked = log(url)["count"]
     assert child.returncode == 0
     assert asked < ALL
@@ -226,7 +226,7 @@ def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, sta
         time.sleep(0.3)
         assert child.poll() is None, "the first one waits for what is in flight"
         child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=5)
+        _, errors = child.communicate(timeout=15)
     assert child.returncode != 0
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert judged(config) == {}
@@ -239,7 +239,7 @@ def test_two_runs_on_one_store_share_the_work(tmp_path: Path, started: Any, stor
         config = written(tmp_path, url, store=store_location)
         children = [started(config), started(config)]
         for child in children:
-            assert child.communicate(timeout=60) == ("complete\n", "")
+            assert child.communicate(timeout=300) == ("complete\n", "")
         told = log(url)
     assert told["count"] == ALL
     assert len({call["sha256"] for call in told["calls"]}) == ALL
@@ -253,7 +253,7 @@ def test_a_run_takes_over_what_a_killed_one_was_about_to_ask(tmp_path: Path, sta
         wait_for(url, ALL // 4, killed)
         killed.send_signal(signal.SIGKILL)
         killed.communicate()
-        assert other.communicate(timeout=60) == ("complete\n", "")
+        assert other.communicate(timeout=300) == ("complete\n", "")
         told = log(url)
     assert len({call["sha256"] for call in told["calls"]}) == ALL
     assert told["count"] - ALL <= 2 * CONCURRENCY

@@ -20,7 +20,7 @@ from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, shown_nuggets, task_of, user_of
 from tests.support.tournaments import AGENTS, calls, run, write_data
 
-BOTH = {"judge": "judge", "create": {"window": 2}, "assign": {"to": ["answers", "documents"]}}
+BOTH = {"judge": "judge", "create": {"window": 2}, "assign": {"texts": ["answers", "documents"]}}
 
 
 def judge(call: Call) -> Reply:
@@ -91,7 +91,7 @@ def test_documents_alone_are_held_against_a_bank_without_a_language_model(tmp_pa
     write_data(tmp_path, ["q1"])
     bank = {"qid": "q1", "query": "?", "nuggets": [{"text": "x tells it", "importance": "vital"}]}
     (tmp_path / "bank.jsonl").write_text(json.dumps(bank))
-    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"to": "documents"}}
+    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"texts": "documents"}}
     config = nugget_tournament(tmp_path, None, nuggets=section, retrieval=None)
     summary = run(config)
     assert summary.complete
@@ -114,15 +114,15 @@ def test_documents_that_all_agents_were_given_are_scored_once(tmp_path: Path) ->
 def test_data_without_documents_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"])
     (tmp_path / "bank.jsonl").write_text('{"qid": "q1", "query": "?", "nuggets": [{"text": "a"}]}')
-    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"to": "documents"}}
+    section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"texts": "documents"}}
     data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers")}
-    with pytest.raises(ConfigError, match="documents, but the data have none"):
+    with pytest.raises(ConfigError, match="are to be held against nuggets, and"):
         run(nugget_tournament(tmp_path, None, nuggets=section, retrieval=None, data=data))
 
 
 def test_a_depth_without_documents_is_refused(tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"])
-    with pytest.raises(ValueError, match="'depth' goes with 'to: documents' only"):
+    with pytest.raises(ValueError, match="'depth' goes with 'texts: documents' only"):
         nugget_tournament(tmp_path, None, nuggets={"judge": "judge", "assign": {"depth": 3}})
 
 
@@ -132,7 +132,7 @@ store: store.db
 data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
 judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}'}}}}
 retrieval: {{judge: judge}}
-nuggets: {{judge: judge, assign: {{to: [answers, documents]}}}}
+nuggets: {{judge: judge, assign: {{texts: [answers, documents]}}}}
 """
 
 

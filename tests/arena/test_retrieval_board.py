@@ -116,6 +116,15 @@ def test_people_s_labels_alone_score_agents_too() -> None:
     assert (found.judges, found.mean_labels, found.agreement) == ({}, {}, None)
 
 
+def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_missed() -> None:
+    documents = {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}}
+    with_passages = {"q1": {**documents["q1"], "q1/good#1": 3}, "q2": documents["q2"], "q3": {"q3/shy#1": 1}}
+    assert board(*LABELS, qrels=with_passages) == board(*LABELS, qrels=documents)
+    assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], SETTINGS) is None
+    of_a_document = {"q1": {**documents["q1"], "q9/good#1": 3}, "q2": documents["q2"]}
+    assert board(*LABELS, qrels=of_a_document) != board(*LABELS, qrels=documents)
+
+
 def test_several_judges_are_combined_and_compared() -> None:
     second = [said(2, "k"), said(1, "k", doc="d2"), said(1, "k", "q2"), said("contract", "k", "q2", "d2")]
     found = board(*LABELS, *second, combine="mean", measures=["RR@5"])

@@ -140,6 +140,23 @@ def test_a_tournament_labels_the_documents_of_runs(cli: Any, folder: Path) -> No
     assert cli("plan", folder / "tournament.yaml").status == 2
 
 
+@pytest.mark.parametrize(
+    ("section", "depth"),
+    [
+        ("", 1),
+        ("nuggets: {judge: word, bank: n.jsonl}", 1),
+        ("nuggets: {judge: word, bank: n.jsonl, assign: {texts: documents}}", 3),
+        ("nuggets: {judge: word, bank: n.jsonl, assign: {texts: documents, depth: 2}}", 2),
+        ("exam: {judge: word, bank: b.csv, texts: documents, depth: 2}", 2),
+    ],
+)
+def test_of_a_run_as_many_documents_are_read_as_the_stage_that_looks_furthest_needs(
+    folder: Path, section: str, depth: int
+) -> None:
+    config = load_config(put(folder, "t.yaml", CONFIG.replace("depth: 2", "depth: 1") + section))
+    assert max(entry.rank for entry in load_data(config).retrieved["1"]) == depth
+
+
 def test_doctor_says_what_is_odd_about_a_run(cli: Any, folder: Path) -> None:
     put(folder, "y.run.txt", "1 Q0 c 1 2 y\n1 Q0 a 2 2 y\n")
     out = cli("doctor", folder / "tournament.yaml").out

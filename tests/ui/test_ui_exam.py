@@ -12,6 +12,7 @@ from arena.config import Config
 from arena.dataset import Dataset
 from arena.exam.board import ExamBoard, exam_board
 from arena.store import Store
+from judges.tables import write_rows
 from judges.types import Query
 from retrieval_eval.exam.influence import influences
 from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam
@@ -171,6 +172,17 @@ def test_without_labels_of_passages_it_says_how_to_get_some(tmp_path: Path, monk
     assert "Not known: nobody labelled a passage of an answer" in shown(page("exam"))
 
 
+def test_an_exam_of_documents_speaks_of_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_exam(tmp_path)
+    rows = [{"qid": "skin", "did": "d1", "document": "The epidermis is outside.", "agent": "one"}]
+    write_rows(tmp_path / "documents.csv", ["qid", "did", "document", "agent"], rows)
+    data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers", "documents")}
+    start_on(monkeypatch, judged(tmp_path, texts="documents", beside={"data": data}))
+    words = shown(page("exam"))
+    assert "the first 20 documents of a ranking cover" in words
+    assert "Not known: nobody labelled a graded document" in words
+
+
 def test_extracted_answers_without_grades_are_shown_without_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,4 +214,4 @@ def test_answers_without_passages_are_no_error(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "answers.csv").write_text("qid,agent,answer\nskin,one,\nrock,one,Elvis.\n")
     write_bank_csv(tmp_path, [("skin", LAYERS), ("rock", PIONEERS)])
     start_on(monkeypatch, judged(tmp_path, steady_judge))
-    assert "No answer to this query has a passage" in shown(page("exam"))
+    assert "Nothing was there to be graded for this query" in shown(page("exam"))

@@ -14,6 +14,7 @@ from arena.config import load_config
 from arena.nuggets.results import nugget_results
 from arena.safe_files import history
 from arena.store import Store
+from judges.tables import write_rows
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
@@ -84,6 +85,31 @@ def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     assert support["Stated by"].tolist() == [2, 1, 0]
     assert support["agent y"].tolist() == ["support", "no support", "no support"]
     assert "(games?query=q1%3A%20What%20of%20q1%3F)" in words(page)
+
+
+def with_documents(folder: Path, assign: dict[str, Any]) -> Path:
+    """Agent y retrieved what states the first two facts, z what states the third; x retrieved nothing."""
+    documents = [("q1", "d1", f"One says {FACTS[0]} and {FACTS[1]}.", "y"), ("q1", "d2", f"So {FACTS[2]}.", "z")]
+    rows = [dict(zip(("qid", "did", "document", "agent"), row, strict=True)) for row in documents]
+    write_rows(folder / "documents.csv", ["qid", "did", "document", "agent"], rows)
+    data = {name: f"{name}.csv" for name in ("queries", "answers", "documents")}
+    nuggets = {"judge": "words", "bank": "bank.jsonl", "assign": assign}
+    return write_nugget_tournament(folder, data=data, nuggets=nuggets)
+
+
+def test_nugget_recall_of_retrieved_documents_is_shown_also_by_itself(here: Path) -> None:
+    run(load_config(with_documents(here, {"texts": "documents", "depth": 5})))
+    page = opened()
+    assert "Nugget recall of the first 5 documents" in [element.value for element in page.subheader]
+    scores = table(page, "V strict").set_index("Agent")
+    assert scores["V strict"].to_dict() == {"y": 0.5, "z": 0}, "a mean over both queries"
+    assert scores["Assigned"].tolist() == [100, 100]
+    assert "Nothing to a query with nuggets" not in words(page)
+
+
+def test_labels_of_documents_that_are_missing_are_said(here: Path) -> None:
+    run(load_config(with_documents(here, {"texts": ["answers", "documents"]})), only=[Task.NUGGETS, Task.IMPORTANCE])
+    assert "24 of 24 labels failed or are not made yet" in words(opened()), "of six answers and two documents"
 
 
 def test_a_store_without_a_configuration_can_be_read_and_not_edited(

@@ -62,7 +62,7 @@ def _say_what_was_saved(found: Session) -> None:
 def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
     bank = draft.file.bank
     active = sum(map(len, bank.active.values()))
-    text.quiet(str(draft.file.path), "bank-path")
+    text.quiet(f"File: {draft.file.path.name}", "bank-path")
     st.caption(f"Version {bank.version}: {active:,} items count, {len(bank.items) - active:,} are retired.")
     study = exam.study(source)
     if study is not None and study.version != of_queries(bank, data.dataset(source)).version:

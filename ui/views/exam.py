@@ -8,13 +8,20 @@ import pandas as pd
 import streamlit as st
 
 from arena.exam.board import ExamBoard
-from arena.exam.study import Study
+from arena.exam.study import Study, Unit
 from retrieval_eval.exam.grades import Labels
 from ui import data, exam, text
 from ui.retrieval import WHOSE
 
 _MOST_COLOURED: Final = 5000
 """Cells of a grid that are coloured; a larger one is drawn plain, at once."""
+_GRADED: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of a ranking"}
+_NO_LABELS: Final[dict[Unit, str]] = {
+    "answers": "Not known: nobody labelled a passage of an answer. Name people's labels of passages, by ids such as "
+    "`query/agent#1`, under `data: {qrels: FILE}`, or give the passages as documents to a `retrieval` judge.",
+    "documents": "Not known: nobody labelled a graded document. Name people's labels under `data: {qrels: FILE}`, or a "
+    "judge under `retrieval`.",
+}
 
 
 def show(source: data.Source) -> None:
@@ -90,13 +97,14 @@ def _show_cover(board: ExamBoard, level: int) -> None:
             "alpha-nDCG": st.column_config.TextColumn(
                 help="The items as intents: covering one again is worth half as much, and early passages count more."
             ),
-            "Queries": number(help="Queries of the bank to which the agent has an answer; the others count as 0."),
+            "Queries": number(help="Queries of the bank to which the agent has a response; the others count as 0."),
             "Graded": number(format="%.0f %%", help="Pairs of its passages and items that have a grade."),
         },
     )
+    k = board.report.scores.k
     st.caption(
-        f"EXAM-Cover@{board.report.scores.k}: share of the items that the first {board.report.scores.k} passages of an "
-        f"answer cover, ± one standard error, mean over {len(board.report.scores.queries):,} queries."
+        f"EXAM-Cover@{k}: share of the items that the first {k} {_GRADED[board.study.unit]} cover, ± one standard "
+        f"error, mean over {len(board.report.scores.queries):,} queries."
     )
 
 
@@ -118,10 +126,7 @@ def _show_labels(source: data.Source, found: Study, level: int) -> None:
     st.subheader("Does the bank ask for what is relevant?", anchor=False)
     labels = exam.labels(source)
     if not labels:
-        st.caption(
-            "Not known: nobody labelled a passage of an answer. Name people's labels of passages, by ids such as "
-            "`query/agent#1`, under `data: {qrels: FILE}`, or give the passages as documents to a `retrieval` judge."
-        )
+        st.caption(_NO_LABELS[found.unit])
         return
     with st.container(horizontal=True):
         whose = st.selectbox("Labels of", list(labels), format_func=WHOSE.__getitem__, key="labels", width=260)
@@ -165,7 +170,7 @@ def _show_query(source: data.Source, found: Study, level: int) -> None:
     _table(items, "Items of the query", {"Item": st.column_config.TextColumn(width="large")})
     grid = exam.grid_frame(found, query_id)
     if grid.empty:
-        st.info("No answer to this query has a passage.")
+        st.info("Nothing was there to be graded for this query.")
         return
     narrow = {str(name): st.column_config.NumberColumn(width=110) for name in list(grid)[2:]}
     _table(_coloured(grid, max(found.levels)), "Passages and items", narrow)

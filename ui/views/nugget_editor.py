@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,36 +13,18 @@ import streamlit as st
 from arena import safe_files
 from arena.nuggets.preview import preview
 from arena.nuggets.results import NuggetResults
-from arena.store.annotations import texts_digest
 from judges.errors import InputError, RagarenaError
-from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
+from retrieval_eval.nuggets.drafts import draft_of
 from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
 from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.nuggets import changes_frame, history_frame, preview_frame
+from ui.views.nugget_steps import PROBLEM, Draft, show_steps
 
 _NOTE: Final = "nugget-note"
-_PROBLEM: Final = "nugget-problem"
 _FILE: Final = "nugget-file"
 _WHO: Final = "nugget-editor"
-
-Step = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """One query's nuggets as they are being edited; ``seen`` is the digest of the file that ``before`` is from."""
-
-    seen: str | None
-    before: NuggetBank
-    after: NuggetBank
-
-    @property
-    def is_changed(self) -> bool:
-        return is_reordered(self.before, self.after) or any(
-            change.kind is not Kind.KEPT for change in changes(self.before, self.after)
-        )
 
 
 def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> None:
@@ -66,7 +47,7 @@ def _show_notes() -> None:
     if note := st.session_state.pop(_NOTE, None):
         st.success("Saved.", icon=":material/check:")
         text.plain(note)
-    if problem := st.session_state.pop(_PROBLEM, None):
+    if problem := st.session_state.pop(PROBLEM, None):
         st.error("Nothing was changed.", icon=":material/error:")
         text.plain(problem)
 
@@ -101,14 +82,14 @@ def _save_all(session: editing.Session, results: NuggetResults) -> None:
 
 def _show_draft(session: editing.Session, path: Path, results: NuggetResults, none: NuggetBank) -> None:
     key = f"nugget-draft-{none.query_id}"
-    draft: _Draft = st.session_state.get(key) or _begun(path, none)
+    draft: Draft = st.session_state.get(key) or _begun(path, none)
     if not draft.is_changed:
         draft = _begun(path, none)
     st.session_state[key] = draft
     if not safe_files.within(session.folder, path):
         st.caption("The file of nuggets is not in the folder of the YAML file, so it can only be edited by itself.")
         return
-    _show_steps(draft.after, key)
+    show_steps(draft.after, key)
     _show_changes(draft, results)
     _show_save(session, path, draft, key)
     if len(told := history_frame(draft.before)):
@@ -116,82 +97,14 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
             st.dataframe(told, hide_index=True, alt="History of the nuggets")
 
 
-def _begun(path: Path, none: NuggetBank) -> _Draft:
+def _begun(path: Path, none: NuggetBank) -> Draft:
     """The draft of what the file says now."""
     seen = safe_files.digest(path)
     before = next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none)
-    return _Draft(seen, before, draft_of(before))
+    return Draft(seen, before, draft_of(before))
 
 
-def _show_steps(bank: NuggetBank, key: str) -> None:
-    """What can be done, by how many nuggets are chosen."""
-    version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
-    with st.container(gap="xxsmall"):
-        for number, nugget in enumerate(bank.nuggets, start=1):
-            text.plain(f"{number}. {nugget.text} ({nugget.importance or 'importance not known'})")
-    chosen = sorted(
-        st.multiselect(
-            "Nuggets to change",
-            range(len(bank.nuggets)),
-            format_func=lambda place: f"{place + 1}. {text.clipped(bank.nuggets[place].text, 60)}",
-            placeholder="none: add a new one",
-            key=f"nuggets-{version}",
-        )
-    )
-    own = f"{version}-{'-'.join(map(str, chosen))}"
-    words = [bank.nuggets[place].text for place in chosen]
-    st.text_area(
-        "Text" if len(chosen) != 1 else "Text; several lines split the nugget",
-        "; ".join(words),
-        key=f"wording-{own}",
-        height=90,
-    )
-    current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
-    st.radio(
-        "Importance",
-        list(Importance),
-        index=None if current is None else list(Importance).index(current),
-        horizontal=True,
-        key=f"importance-{own}",
-    )
-    with st.container(horizontal=True):
-        for label, step in _steps(len(chosen)).items():
-            st.button(label, key=f"{label}-{own}", on_click=_do, args=(key, step, chosen, own))
-
-
-def _steps(chosen: int) -> dict[str, Step]:
-    """The buttons for so many nuggets, and what they do with the draft, the places, the text and the importance."""
-    if chosen == 0:
-        return {"Add": lambda bank, _, wording, importance: added(bank, wording, importance)}
-    both: dict[str, Step] = {
-        "Set importance": lambda bank, places, _, importance: weighed(bank, places, importance),
-        "Remove": lambda bank, places, *_: removed(bank, places),
-    }
-    if chosen > 1:
-        return {"Merge": lambda bank, places, wording, _: merged(bank, places, wording), **both}
-    return {
-        "Set text": lambda bank, places, wording, _: worded(bank, places[0], _lines(wording)),
-        **both,
-        "Move up": lambda bank, places, *_: moved(bank, places[0], -1),
-        "Move down": lambda bank, places, *_: moved(bank, places[0], 1),
-    }
-
-
-def _lines(wording: str) -> list[str]:
-    return [line for line in wording.splitlines() if line.strip()] or [""]
-
-
-def _do(key: str, step: Step, places: Sequence[int], own: str) -> None:
-    """One step, with the text as it is now: it may have been typed after the page was drawn."""
-    draft: _Draft = st.session_state[key]
-    wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
-    try:
-        st.session_state[key] = _Draft(draft.seen, draft.before, step(draft.after, places, wording, importance))
-    except ValueError as error:
-        st.session_state[_PROBLEM] = f"{error}."
-
-
-def _show_changes(draft: _Draft, results: NuggetResults) -> None:
+def _show_changes(draft: Draft, results: NuggetResults) -> None:
     """What the draft does to the list and, with what is known already, to the scores."""
     query_id = draft.after.query_id
     last = results.banks.get(query_id)
@@ -223,7 +136,7 @@ def _said(bank: NuggetBank) -> list[tuple[str, Importance | None]]:
     return [(own.text, own.importance) for own in bank.nuggets]
 
 
-def _show_save(session: editing.Session, path: Path, draft: _Draft, key: str) -> None:
+def _show_save(session: editing.Session, path: Path, draft: Draft, key: str) -> None:
     st.text_input("Your name", editing.usual_name(), key=_WHO, max_chars=80, width=320)
     with st.container(horizontal=True):
         st.button(
@@ -241,7 +154,7 @@ def _discard(key: str) -> None:
 
 
 def _save(session: editing.Session, path: Path, key: str) -> None:
-    draft: _Draft = st.session_state[key]
+    draft: Draft = st.session_state[key]
     who = st.session_state[_WHO].strip()
 
     def save() -> str:
@@ -268,4 +181,4 @@ def _attempt(save: Callable[[], str]) -> None:
     try:
         st.session_state[_NOTE] = save()
     except (RagarenaError, ValueError) as error:
-        st.session_state[_PROBLEM] = str(error)
+        st.session_state[PROBLEM] = str(error)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import streamlit as st
 
-from arena.nuggets.board import NuggetBoard
+from arena.nuggets.board import Scored
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
@@ -29,9 +29,11 @@ def show(source: data.Source) -> None:
         return
     _say_what_is_missing(results)
     if board.answers.runs:
-        _show_scores(board)
-    elif results.banks:
-        st.info("No answer to a query with nuggets is there to be scored.")
+        _show_scores("Scores", board.answers, "answer")
+    if board.documents.runs:
+        _show_scores(f"Nugget recall of the first {board.depth} documents", board.documents, "ranking")
+    if results.banks and not (board.answers.runs or board.documents.runs):
+        st.info("Nothing to a query with nuggets is there to be scored.")
     dataset = data.dataset(source)
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
     st.subheader("Nuggets of a query", anchor=False)
@@ -46,36 +48,36 @@ def show(source: data.Source) -> None:
 
 
 def _say_what_is_missing(results: NuggetResults) -> None:
-    labels = [label for own in results.assignments for label in own.labels]
+    labels = [label for own in (*results.assignments, *results.passages.values()) for label in own.labels]
     if open_ := labels.count(None):
         st.warning(
-            f"**Incomplete:** {open_:,} of {len(labels):,} labels failed or are not made yet. An answer with one of "
-            "them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed.",
+            f"**Incomplete:** {open_:,} of {len(labels):,} labels failed or are not made yet. A score that needs "
+            "one of them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed.",
             icon=":material/warning:",
         )
     for why, number in Counter(results.without.values()).items():
         st.caption(f"Queries without nuggets, in nobody's mean: {number:,}. Why: {why}.")
 
 
-def _show_scores(board: NuggetBoard) -> None:
-    st.subheader("Scores", anchor=False)
+def _show_scores(title: str, scored: Scored, of: str) -> None:
+    st.subheader(title, anchor=False)
     number, words = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
-        scores_frame(board.answers.runs),
+        scores_frame(scored.runs),
         hide_index=True,
         placeholder="none",
-        alt="Nugget scores",
+        alt=title,
         column_config={
             "Agent": words(pinned=True),
             **{name: number(format="%.3f", width=80) for name in SCORES.values()},
             **{f"{name} interval": words("95% interval") for name in SCORES.values()},
-            "Words": number(format="%.0f", help="Mean length of an answer.", width=70),
+            "Words": number(format="%.0f", help=f"Mean length of {of}s.", width=70),
             "Assigned": number(format="%.1f %%", help="Share of the labels that did not fail.", width=90),
             "Queries": number(help="Queries in the mean of V strict.", width=80),
         },
     )
     st.caption(
-        f"Means over {len(board.answers.table.topics):,} queries, from 0 to 1, higher is better. V counts vital "
+        f"Means over {len(scored.table.topics):,} queries, from 0 to 1, higher is better. V counts vital "
         "nuggets, All every nugget, W okay ones by half; strict scores give nothing for partial support, the others "
         "half. Intervals: had other queries been asked."
     )
