@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.words import THINGS
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
@@ -13,7 +14,6 @@ from retrieval_eval.rater_agreement import RaterAgreement
 from retrieval_eval.resampling import Estimate
 
 _MOST_NAMED = 8
-_THINGS = {"verdicts": "games", "labels": "documents", "criteria": "grades", "nuggets": "nuggets"}
 _SIDES = {1: "first wins", 0: "tie", -1: "second wins"}
 
 
@@ -144,7 +144,7 @@ def _print_confusion(own: JudgeReport) -> None:
 
 def _print_notes(one: Comparison) -> None:
     label, own = (f"{one.group}: " if one.group else ""), one.people
-    what = _THINGS[own.level]
+    what = THINGS[own.level]
     method = "majority of people" if own.consensus.method == "majority" else "Dawid and Skene's model"
     if own.consensus.converged is False:
         say(f"{label}Dawid and Skene's model has not converged after {own.consensus.iterations} steps")
