@@ -67,6 +67,7 @@ def agreement_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
                 **with_interval("Kappa", kappa, 2),
                 **with_interval("Spearman", own.correlations.spearman, 2),
                 **with_interval("Bias", bias, 2),
+                **with_interval("Leaderboard tau", NONE if report.boards is None else report.boards.kendall, 2),
             }
         )
     return pd.DataFrame(rows)

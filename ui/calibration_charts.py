@@ -33,7 +33,7 @@ def correlation_chart(frame: pd.DataFrame, methods: Sequence[str], coefficient: 
         ],
     )
     colour = alt.Color("value:Q", scale=alt.Scale(scheme="blueorange", domain=[-1, 1], reverse=True), legend=None)
-    ink = alt.condition(abs(alt.datum.value) > 0.82, alt.value("#ffffff"), alt.value("#1a1a1a"))
+    ink = alt.condition(abs(alt.datum.value) > 0.7, alt.value("#ffffff"), alt.value("#1a1a1a"))
     figures = base.transform_filter("isValid(datum.value)").mark_text(fontSize=14)
     return alt.layer(
         base.mark_rect().encode(color=colour), figures.encode(text=alt.Text("value:Q", format=".2f"), color=ink)
@@ -76,7 +76,7 @@ def bars_chart(frame: pd.DataFrame, title: str, names: str, kinds: str, *, signe
     axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None, labelOverlap=False)
     base = alt.Chart(frame).encode(
         y=alt.Y(f"{names}:N", sort=list(dict.fromkeys(frame[names])), axis=axis),
-        yOffset=alt.YOffset(f"{kinds}:N", sort=order),
+        **({"yOffset": alt.YOffset(f"{kinds}:N", sort=order)} if frame[names].duplicated().any() else {}),
         color=colour,
         tooltip=[
             alt.Tooltip(f"{names}:N", title="Of"),
@@ -98,7 +98,7 @@ def bars_chart(frame: pd.DataFrame, title: str, names: str, kinds: str, *, signe
     if signed:
         zero = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(color=_GREY, strokeDash=[4, 4]).encode(x="x:Q")
         layers.insert(0, zero)
-    return alt.layer(*layers).properties(height=alt.Step(22 if len(order) == 1 else 15))
+    return alt.layer(*layers).properties(height=alt.Step(15 if frame[names].duplicated().any() else 22))
 
 
 def bland_altman_chart(own: BlandAltman) -> alt.LayerChart:

@@ -85,7 +85,7 @@ def calibrate_tournament(
         compare_methods(_methods(store, tournament, verdicts), method_samples, settings.seed),
         compare_opinions(said.judges, said.people, settings, most=most, wish=wish),
         spending(store, tournament),
-        {judge: order_health(own) for judge, own in games.items()},
+        {judge: own for judge, said_by in games.items() if (own := order_health(said_by)) is not None},
         dataset_texts(store.dataset(tournament)) if most else {},
         said.outdated,
         _styles(store, tournament, games, list(verdicts)),

@@ -73,6 +73,7 @@ def test_agreement_with_people_is_the_command_s(judged: Path, cli: CLI) -> None:
         same(row["Kappa"], own["kappa"], 2)
         assert row["Kappa, 95 %"] == span(own, "kappa", 2)
         same(row["Spearman"], own["spearman"], 2)
+        same(row["Leaderboard tau"], own.get("leaderboard_kendall"), 2)
         if one["level"] != "verdicts":
             same(row["Bias"], own["bias"], 2)
 
@@ -101,7 +102,7 @@ def test_methods_money_and_style_are_the_command_s(judged: Path, cli: CLI) -> No
 
 
 def test_corrected_figures_are_the_command_s(judged: Path, cli: CLI) -> None:
-    expected = as_json(cli, judged, "--estimates", "--width", "0.1")["comparisons"][0]["judges"]["strict"]["estimates"]
+    expected = as_json(cli, judged, "--estimates", "--width", "0.2")["comparisons"][0]["judges"]["strict"]["estimates"]
     run = opened()
     frame = table(run, "Labels needed").set_index("Figure")
     for own in expected["figures"]:

@@ -85,8 +85,8 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
         chart = bars_chart(frame, "votes alike, %", "who", "kind")
         st.altair_chart(chart, width="stretch")
         st.caption(
-            "How often a judge says what a person says of the same thing, and how often two people agree: no judge can "
-            "agree with people more than they do. Whiskers: 95 % intervals, had other queries been asked."
+            "How often a judge says what a person says of the same thing, beside how often two people agree: that is "
+            "what to measure a judge by. Whiskers: 95 % intervals, had other queries been asked."
         )
     number = st.column_config.NumberColumn
     st.dataframe(
@@ -103,6 +103,9 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
                 format="%.2f", help="Cohen's, against what most people say: 0 is chance, 1 full agreement."
             ),
             "Spearman": number(format="%.2f", help="Rank correlation with what most people say."),
+            "Leaderboard tau": number(
+                format="%.2f", help="Whether judge and people put agents in one order, by the things that both judged."
+            ),
             "Bias": number(format="%+.2f", help="Mean of judge less people; verdicts have none."),
         },
     )

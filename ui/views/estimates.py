@@ -48,7 +48,7 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
     width = st.number_input(
         "Say how many labels an interval of this width needs",
         min_value=0.001,
-        value=0.1,
+        value=0.2,
         step=0.01,
         format="%.3f",
         key="width",
@@ -70,9 +70,10 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
         },
     )
     st.caption(
-        f"{what.capitalize()} of each agent. Corrected: the judge's figure over all things, moved by its error on "
-        "those that people labelled; right whatever the judge is like, if **what people labelled is a random sample** "
-        "(`ragarena calibrate --next` draws one). The judge's own interval knows nothing of its bias."
+        f"{'Win rates, a tie being half a win' if rates else 'Means'}. Corrected: the judge's figure over all things, "
+        "moved by its error on those that people labelled; right whatever the judge is like, if **what people labelled "
+        "is a random sample** (`ragarena calibrate --next` draws one). The judge's own interval knows nothing of its "
+        "bias."
     )
     if rates:
         _show_ratings(own)

@@ -34,7 +34,7 @@ def show_methods(source: data.Source, found: MethodComparison) -> None:
         with st.expander("Scores and places by every method"):
             st.dataframe(scores_frame(found), hide_index=True, placeholder="none", alt="Scores and places")
     if found.pairs:
-        _show_points(found)
+        _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
 
 
 def _show_matrix(source: data.Source, found: MethodComparison) -> None:
@@ -83,18 +83,25 @@ def _show_places(found: MethodComparison) -> None:
     if frame.empty:
         st.caption("Every method that scores all agents puts each of them in the same place.")
         return
-    st.dataframe(frame, hide_index=True, height=min(36 * (len(frame) + 1) + 2, 290), alt="Places that differ")
+    st.dataframe(frame, hide_index=True, alt="Places that differ")
     st.caption("Agents whose place differs between methods, the most first: read their games before you trust one.")
 
 
-def _show_points(found: MethodComparison) -> None:
+def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
+    """Agents by two methods, at first those that are least alike."""
     names = sorted({name for pair in found.pairs for name in (pair.first, pair.second)})
     left, right = st.columns(2)
     with left:
-        across = st.selectbox("Method across", names, key="across", bind="query-params")
+        across = st.selectbox("Method across", names, index=names.index(first[0]), key="across", bind="query-params")
     others = [name for name in names if name != across]
     with right:
-        up = st.selectbox("Method up", others, key="up", bind="query-params")
+        up = st.selectbox(
+            "Method up",
+            others,
+            index=others.index(first[1]) if first[1] in others else 0,
+            key="up",
+            bind="query-params",
+        )
     frame = points_frame(found, across, up)
     with st.container(width=640):
         st.altair_chart(points_chart(frame, across, up), width="stretch")
