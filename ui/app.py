@@ -9,7 +9,7 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import assess, bank, exam, games, matrix, nuggets, overview, retrieval
+from ui.views import assess, bank, calibration, exam, games, matrix, nuggets, overview, retrieval
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
@@ -19,6 +19,7 @@ PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Exam", "How much of the test bank each agent covers, and where grades and bank go wrong.", exam.show),
     ("Bank", "The items that answers are graded against, and their edits.", bank.show),
     ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
+    ("Calibration", "Whether the judge can be trusted, and the answer if it is biased.", calibration.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
     ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
 )

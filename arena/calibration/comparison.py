@@ -16,6 +16,8 @@ from arena.calibration.judge_people import (
     judge_against_people,
     people,
 )
+from arena.calibration.leaderboards import leaderboard_agreement
+from arena.calibration.methods import MethodPair
 from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import OrderHealth, order_health, settled, values_of
 from arena.calibration.panel_gain import PanelGain, panel_gain
@@ -30,15 +32,17 @@ class JudgeReport:
 
     Attributes:
         against: it and people.
-        orders: what its verdicts say about places; ``None`` where it gave none, and for a panel.
+        orders: what its verdicts say about places; ``None`` where none says who was shown first, and for a panel.
         disagreements: things that it sees differently, the furthest apart first.
         estimates: its figures corrected by people, where they are asked for.
+        boards: its leaderboard against that of people on the same things; ``None`` for fewer than three agents.
     """
 
     against: JudgeAgainstPeople
     orders: OrderHealth | None
     disagreements: tuple[Disagreement, ...]
     estimates: Estimates | None
+    boards: MethodPair | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ def compare(
         wish: what is asked of corrected estimates, ``None`` for none.
     """
     verdicts = level == "verdicts"
+    how = settings or Settings()
     against = people(level, settled(said_by_people, verdicts=verdicts), settings)
     of_judge = {name: settled(said, verdicts=verdicts) for name, said in judges.items() if said}
     members = {name: values_of(own) for name, own in of_judge.items()}
@@ -100,9 +105,8 @@ def compare(
             order_health(said[name]) if verdicts and name != PANEL else None,
             tuple(disagreements(own, against, most)),
             None if wish is None else estimates(level, own, against.consensus.values, wish),
+            leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
         )
         for name, own in values.items()
     }
-    return Comparison(
-        group, against, order_health(said_by_people) if verdicts and said_by_people else None, reports, gain
-    )
+    return Comparison(group, against, order_health(said_by_people) if verdicts else None, reports, gain)

@@ -152,7 +152,7 @@ def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0
         if len(common) >= _FEWEST_AGENTS:
             sides = [[methods[k].agents.index(agent) for agent in common] for k in (i, j)]
             pairs.append(
-                _pair(
+                method_pair(
                     (methods[i].name, methods[j].name),
                     (points[i][sides[0]], points[j][sides[1]]),
                     (drawn[i][:, sides[0]], drawn[j][:, sides[1]]),
@@ -167,7 +167,8 @@ def _scored(method: Method, points: Floats) -> MethodScores:
     return MethodScores(method.name, scores, dict(zip(scores, ranks.tolist(), strict=True)))
 
 
-def _pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> MethodPair:
+def method_pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> MethodPair:
+    """Two methods by their scores of the same agents, shape (agents,), and of each sample, (samples, agents)."""
     whole = ~(np.isnan(drawn[0]) | np.isnan(drawn[1])).any(axis=1)
     x, y = (part[whole] for part in drawn)
     a, b = (np.round(part, _DECIMALS) for part in points)

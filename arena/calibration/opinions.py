@@ -29,6 +29,7 @@ class Opinion:
         value: a label or a grade; of a verdict 1 where the first agent of ``item`` won, -1 where the second did, and 0
             for a tie.
         swapped: of a verdict, whether the second agent of ``item`` was shown first.
+        placed: of a verdict, whether it is known who was shown first.
     """
 
     query_id: str
@@ -36,6 +37,7 @@ class Opinion:
     rater: str
     value: float
     swapped: bool = False
+    placed: bool = True
 
 
 def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[Item, float]]]:

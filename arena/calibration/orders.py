@@ -83,8 +83,11 @@ def values_of(settled_opinions: Sequence[Opinion]) -> Values:
     }
 
 
-def order_health(said: Sequence[Opinion]) -> OrderHealth:
-    """Places in the verdicts of one rater, at least one."""
+def order_health(said: Sequence[Opinion]) -> OrderHealth | None:
+    """Places in the verdicts of one rater; ``None`` where none is known of whose answer was shown first."""
+    said = [one for one in said if one.placed]
+    if not said:
+        return None
     queries = {one.query_id: at for at, one in enumerate(said)}
     value = np.array([one.value for one in said])
     swapped = np.array([one.swapped for one in said])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.words import THINGS
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
@@ -13,7 +14,6 @@ from retrieval_eval.rater_agreement import RaterAgreement
 from retrieval_eval.resampling import Estimate
 
 _MOST_NAMED = 8
-_THINGS = {"verdicts": "games", "labels": "documents", "criteria": "grades", "nuggets": "nuggets"}
 _SIDES = {1: "first wins", 0: "tie", -1: "second wins"}
 
 
@@ -23,9 +23,10 @@ def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     _print_people(comparisons, grouped=grouped)
     _print_agreement(comparisons, grouped=grouped)
     _print_correlations(comparisons, grouped=grouped)
+    _print_boards(comparisons, grouped=grouped)
     _print_orders(comparisons, grouped=grouped)
     if len(comparisons) == 1 and len(comparisons[0].judges) == 1:
-        _print_confusion(next(iter(comparisons[0].judges.values())))
+        _print_confusion(next(iter(comparisons[0].judges.values())), verdicts=comparisons[0].people.level == "verdicts")
     output.print()
     for one in comparisons:
         _print_notes(one)
@@ -115,6 +116,20 @@ def _print_correlations(comparisons: Sequence[Comparison], *, grouped: bool) -> 
         print_table(_headings("judge", grouped=grouped), headings, rows)
 
 
+def _print_boards(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
+    rows = []
+    for one, report in _reports(comparisons):
+        if (own := report.boards) is not None:
+            cells = [f"{own.agents:,}"]
+            for found in (own.kendall, own.spearman):
+                cells += [_coefficient(found), _between(found)]
+            rows.append([*_names(one, report.against.judge, grouped=grouped), *cells])
+    if rows:
+        output.print("\nleaderboards of judge and people, by the things that both judged")
+        headings = ["agents", "tau-b", "95 %\ninterval", "Spearman", "95 %\ninterval"]
+        print_table(_headings("judge", grouped=grouped), headings, rows)
+
+
 def _print_orders(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
     rows = []
     for one in comparisons:
@@ -132,11 +147,10 @@ def _print_orders(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
         print_table(_headings("judge", grouped=grouped), [*headings, "95 %\ninterval"], rows)
 
 
-def _print_confusion(own: JudgeReport) -> None:
+def _print_confusion(own: JudgeReport, *, verdicts: bool) -> None:
     labels = own.against.labels
     if labels is not None and labels.scale:
         output.print("\nrows: people's consensus; columns: the judge")
-        verdicts = own.orders is not None
         names = [_SIDES[label] if verdicts else str(label) for label in labels.scale]
         rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, labels.confusion, strict=True)]
         print_table([""], names, rows)
@@ -144,7 +158,7 @@ def _print_confusion(own: JudgeReport) -> None:
 
 def _print_notes(one: Comparison) -> None:
     label, own = (f"{one.group}: " if one.group else ""), one.people
-    what = _THINGS[own.level]
+    what = THINGS[own.level]
     method = "majority of people" if own.consensus.method == "majority" else "Dawid and Skene's model"
     if own.consensus.converged is False:
         say(f"{label}Dawid and Skene's model has not converged after {own.consensus.iterations} steps")

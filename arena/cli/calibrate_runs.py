@@ -82,6 +82,7 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
     store.close()
     if found.outdated:
         notes = (*notes, f"{found.outdated:,} annotations are of texts that have changed since: left out")
+    notes = (*notes, *(f"{level}: people spoke of nothing that a judge judged: left out" for level in found.apart))
     if request.plot is not None:
         write_scatter(request.plot, found.methods)
     if request.form == "json":

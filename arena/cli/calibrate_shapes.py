@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from arena.calibration.comparison import Comparison, JudgeReport
-from arena.calibration.judge_people import JudgeAgainstPeople, People
+from arena.calibration.judge_people import People
 from arena.calibration.orders import OrderHealth
 from arena.cli.agreement_shapes import flattened
 from arena.cli.console import rounded
@@ -35,7 +35,7 @@ def comparison_rows(one: Comparison) -> list[Row]:
     """One flat row per judge."""
     rows: list[Row] = []
     for own in one.judges.values():
-        row = {"group": one.group or None, "level": one.people.level, **judge_row(own.against, own.orders)}
+        row = {"group": one.group or None, "level": one.people.level, **judge_row(own)}
         rows.append(rounded(row))
     return rows
 
@@ -64,8 +64,9 @@ def people_row(own: People, orders: OrderHealth | None) -> Row:
     return row | _orders_row(orders)
 
 
-def judge_row(own: JudgeAgainstPeople, orders: OrderHealth | None) -> Row:
+def judge_row(report: JudgeReport) -> Row:
     """A judge against people, flat."""
+    own = report.against
     row: Row = {
         "judge": own.judge,
         "n": own.n,
@@ -87,7 +88,11 @@ def judge_row(own: JudgeAgainstPeople, orders: OrderHealth | None) -> Row:
     if own.differences is not None:
         for name in ("bias", "lower", "upper"):
             row |= estimate_row(name, getattr(own.differences, name))
-    return row | _orders_row(orders)
+    if report.boards is not None:
+        row["leaderboard_agents"] = report.boards.agents
+        for name in ("kendall", "spearman"):
+            row |= coefficient_row(f"leaderboard_{name}", getattr(report.boards, name))
+    return row | _orders_row(report.orders)
 
 
 def estimate_row(name: str, own: Estimate) -> Row:
@@ -101,7 +106,7 @@ def coefficient_row(name: str, own: Coefficient) -> Row:
 
 
 def _judge_json(own: JudgeReport) -> Row:
-    row = judge_row(own.against, own.orders)
+    row = judge_row(own)
     if own.against.labels is not None:
         row["scale"], row["confusion"] = list(own.against.labels.scale), own.against.labels.confusion
     row["disagreements"] = [asdict(one) for one in own.disagreements]

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from arena.calibration.opinions import Item, Level, Opinion
-from arena.verdicts import read_verdicts
+from arena.verdicts import ALIASES as VERDICT_ALIASES
+from arena.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
 from judges.tables import Row, missing_column, read_columns, read_rows
 from judges.types import Verdict
 from retrieval_eval.nuggets.types import Support, make_nuggets
@@ -30,6 +31,10 @@ _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
     "criteria": ("agent", "criterion"),
     "nuggets": ("agent", "nugget"),
 }
+_OF_VERDICTS: Final = {name for column in ("agent_a", "agent_b") for name in (column, *VERDICT_ALIASES[column])} - set(
+    ALIASES["agent"]
+)
+"""Columns that only tables of games have."""
 _VALUE: Final[Mapping[Level, str]] = {"labels": "label", "criteria": "score", "nuggets": "assignment"}
 
 
@@ -70,7 +75,7 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
 
     - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
     - ``did, label``: relevance labels, whole numbers;
-    - ``agent, criterion, score``: grades;
+    - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0.
 
     Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands.
@@ -86,6 +91,8 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
         needed = (*things, _VALUE[level])
         if all(names & {name, *ALIASES.get(name, ())} for name in needed):
             return _graded(path, level, how)
+    if names & {"agent", *ALIASES["agent"]} and not names & {*_OF_VERDICTS, "criterion", "nugget"}:
+        return _wide(path, how)
     return _verdicts(path, how)
 
 
@@ -103,6 +110,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     further = zip(*(read.extras[column] for column in how.item), strict=True) if how.item else None
     groups = read.extras[how.by] if how.by else [""] * len(read.verdicts)
     found: dict[str, list[Opinion]] = {}
+    placed = _places_known(path, read, how)
     for place, (verdict, group) in enumerate(zip(read.verdicts, groups, strict=True)):
         if verdict.query_id is None:
             raise missing_column(path, "qid", read_columns(path))
@@ -114,14 +122,34 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         if how.by and not group.strip():
             raise Row(path, read.lines[place], {}).error(f"{how.by!r} is empty")
         found.setdefault(group, []).append(
-            Opinion(verdict.query_id, item, rater, -value if swapped else value, swapped)
+            Opinion(
+                verdict.query_id, item, rater, -value if swapped else value, swapped, placed and read.order_known[place]
+            )
         )
     notes = {
         "without a verdict left out": read.skipped,
         "repeated": read.duplicates,
         "games with different verdicts in repeated rows": read.conflicts,
     }
-    return OpinionTable("verdicts", found, tuple(f"{count:,} {what}" for what, count in notes.items() if count))
+    told = [f"{count:,} {what}" for what, count in notes.items() if count]
+    if not placed:
+        told.append("no column 'order' says which answer was shown first, so nothing is said of places")
+    return OpinionTable("verdicts", found, tuple(told))
+
+
+def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
+    """Whether a table says who was shown first.
+
+    It does by a column of its own, by columns that are named after places, or by writing some game both ways round.
+    """
+    renamed = {own: name for name, own in (how.columns or {}).items()}
+    names = {renamed.get(column, column) for column in read_columns(path)}
+    if names & {"order", *VERDICT_ALIASES["order"]} or names >= set(BOTH_ORDERS):
+        return True
+    if {"left", "right"} <= names and not {"agent_a", "model_a", "system_a"} & names:
+        return True
+    shown = {(one.query_id, one.agent_a, one.agent_b) for one in read.verdicts}
+    return any((query_id, b, a) in shown for query_id, a, b in shown)
 
 
 def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
@@ -136,6 +164,31 @@ def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
         group = row.identifier(how.by) if how.by else ""
         found.setdefault(group, []).append(Opinion(row.identifier("qid"), item, rater, _value(row, level)))
     return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else ())
+
+
+def _wide(path: Path, how: Reading) -> OpinionTable:
+    """Grades with a column for each criterion: every column that is none of ours."""
+    given = {name: (own,) for name, own in (how.columns or {}).items()}
+    aliases = {**ALIASES, **given}
+    own = {"reason", *how.item, *([how.by] if how.by else [])}
+    own |= {spelling for name in ("qid", "agent", "annotator") for spelling in (name, *aliases[name])}
+    criteria = [column for column in read_columns(path) if column not in own]
+    if not criteria:
+        raise missing_column(path, "criterion", read_columns(path))
+    found: dict[str, list[Opinion]] = {}
+    skipped = 0
+    for row in read_rows(path, ["qid", "agent", *how.item, *([how.by] if how.by else [])], aliases):
+        rater = row.text("annotator").strip() or rater_of_file(path)
+        group = row.identifier(how.by) if how.by else ""
+        further = [row.identifier(name) for name in how.item]
+        for criterion in criteria:
+            if not row.text(criterion).strip() and how.skip_empty:
+                skipped += 1
+                continue
+            item = (*further, row.identifier("agent"), criterion)
+            value = _number(row, criterion)
+            found.setdefault(group, []).append(Opinion(row.identifier("qid"), item, rater, value))
+    return OpinionTable("criteria", found, (f"{skipped:,} without a value left out",) if skipped else ())
 
 
 def _rows(path: Path, level: Level, how: Reading) -> Iterator[Row]:
@@ -157,10 +210,15 @@ def _value(row: Row, level: Level) -> float:
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
         return SUPPORT[Support(text)]
+    return _number(row, _VALUE[level], whole=level == "labels")
+
+
+def _number(row: Row, column: str, *, whole: bool = False) -> float:
+    text = row.text(column).strip()
     try:
         value = float(text)
     except ValueError:
-        raise row.error(f"{_VALUE[level]!r} is no number", text) from None
-    if not abs(value) < float("inf") or (level == "labels" and value != int(value)):
-        raise row.error(f"{_VALUE[level]!r} is no {'whole ' if level == 'labels' else ''}number", text)
+        raise row.error(f"{column!r} is no number", text) from None
+    if not abs(value) < float("inf") or (whole and value != int(value)):
+        raise row.error(f"{column!r} is no {'whole ' if whole else ''}number", text)
     return value

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
-from arena.calibration.methods import MethodComparison, compare_methods
-from arena.calibration.opinions import Opinion
+from arena.calibration.methods import Method, MethodComparison, compare_methods
+from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import OrderHealth, order_health, settled
 from arena.calibration.style import StyleEffect, family_effects, style_effects
 from arena.opinions.methods import people_method, stored_methods
@@ -31,6 +31,7 @@ class TournamentCalibration:
         texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
         outdated: people's annotations of texts that have changed since, which are left out.
         styles: what answer judges make of qualities of style, and of agents of their own family.
+        apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
     """
 
     methods: MethodComparison
@@ -40,6 +41,17 @@ class TournamentCalibration:
     texts: Mapping[tuple[str, str], str]
     outdated: int
     styles: tuple[StyleEffect, ...]
+    apart: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Everything said of a tournament, by judges and by people; ``outdated`` and ``apart`` as above."""
+
+    judges: Opinions
+    people: Opinions
+    outdated: int
+    apart: tuple[Level, ...]
 
 
 def calibrate_tournament(
@@ -66,26 +78,52 @@ def calibrate_tournament(
     Raises:
         InputError: no such tournament, or people speak of nothing that a judge judged.
     """
-    judges = judges_opinions(store, tournament)
-    on_pages = peoples_opinions(store, tournament)
-    human = {key: list(said) for key, said in people.items()}
-    for key, said in on_pages.opinions.items():
-        human.setdefault(key, []).extend(said)
-    if labels := peoples_labels(store, tournament):
-        human.setdefault(("labels", ""), []).extend(labels)
-    methods = stored_methods(store, tournament)
-    if (of_people := people_method(settled(human.get(("verdicts", ""), []), verdicts=True))) is not None:
-        methods.append(of_people)
-    games: Mapping[str, list[Opinion]] = by_name(judges.get(("verdicts", ""), ()))
+    said = _said(store, tournament, people)
+    verdicts = said.people.get(("verdicts", ""), ())
+    games: Mapping[str, list[Opinion]] = by_name(said.judges.get(("verdicts", ""), ()))
     return TournamentCalibration(
-        compare_methods(methods, method_samples, settings.seed),
-        compare_opinions(judges, human, settings, most=most, wish=wish),
+        compare_methods(_methods(store, tournament, verdicts), method_samples, settings.seed),
+        compare_opinions(said.judges, said.people, settings, most=most, wish=wish),
         spending(store, tournament),
-        {judge: order_health(said) for judge, said in games.items()},
+        {judge: own for judge, said_by in games.items() if (own := order_health(said_by)) is not None},
         dataset_texts(store.dataset(tournament)) if most else {},
-        on_pages.outdated,
-        _styles(store, tournament, games, human.get(("verdicts", ""), [])),
+        said.outdated,
+        _styles(store, tournament, games, list(verdicts)),
+        said.apart,
     )
+
+
+def compare_tournament_methods(store: Store, tournament: str, samples: int, seed: int = 0) -> MethodComparison:
+    """A tournament's methods alone, as ``calibrate_tournament`` compares them; many samples of many games take long.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    verdicts = _said(store, tournament, {}).people.get(("verdicts", ""), ())
+    return compare_methods(_methods(store, tournament, verdicts), samples, seed)
+
+
+def _said(store: Store, tournament: str, people: Opinions) -> _Said:
+    """What judges said, and people: in files, on the pages, and with the data where a judge judged the same."""
+    judges, on_pages = judges_opinions(store, tournament), peoples_opinions(store, tournament)
+    own = dict(on_pages.opinions)
+    if labels := peoples_labels(store, tournament):
+        own["labels", ""] = own.get(("labels", ""), []) + labels
+    human = {key: list(said) for key, said in people.items()}
+    apart = []
+    for key, said in own.items():
+        judged = {(one.query_id, one.item) for one in judges.get(key, ())}
+        if key in people or any((one.query_id, one.item) in judged for one in said):
+            human.setdefault(key, []).extend(said)
+        else:
+            apart.append(key[0])
+    return _Said(judges, human, on_pages.outdated, tuple(apart))
+
+
+def _methods(store: Store, tournament: str, verdicts: Sequence[Opinion]) -> list[Method]:
+    methods = stored_methods(store, tournament)
+    of_people = people_method(settled(verdicts, verdicts=True))
+    return methods if of_people is None else [*methods, of_people]
 
 
 def _styles(

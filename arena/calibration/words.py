@@ -1,0 +1,99 @@
+"""What a comparison comes to in one sentence, for whoever decides by it: a page, a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.methods import MethodComparison, MethodPair
+from arena.calibration.opinions import Level
+
+Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
+
+FEW_QUERIES: Final = 10
+"""With fewer queries an interval has too little to draw from."""
+
+THINGS: Final[dict[Level, str]] = {
+    "verdicts": "games",
+    "labels": "documents",
+    "criteria": "grades",
+    "nuggets": "nuggets",
+}
+"""What is judged on each level, many of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether a judge can be trusted on one level.
+
+    Attributes:
+        level: what was judged.
+        judge: its name, which comes from outside.
+        trust: ``unknown``: nothing both judged; ``few``: on too few queries; ``chance``: not shown to agree more than
+            chance would; ``below people``: its agreement with a vote lies, interval and all, below that of two people;
+            ``as people``: it does not; ``above chance``: there are no two people to hold against.
+        sentence: the same in words, with the figures.
+    """
+
+    level: Level
+    judge: str
+    trust: Trust
+    sentence: str
+
+
+def findings(comparison: Comparison) -> tuple[Finding, ...]:
+    """One for each judge."""
+    return tuple(_finding(comparison, name, report) for name, report in comparison.judges.items())
+
+
+def least_and_most_alike(found: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
+    """The two methods whose orders of agents differ most, and those that are most alike, by Kendall's tau."""
+    known = [pair for pair in found.pairs if pair.kendall.value is not None]
+    if not known:
+        return None
+    return min(known, key=_tau), max(known, key=_tau)
+
+
+def _tau(pair: MethodPair) -> float:
+    return pair.kendall.value or 0.0
+
+
+def _finding(comparison: Comparison, name: str, report: JudgeReport) -> Finding:
+    own, level = report.against, comparison.people.level
+    what, within = THINGS[level], comparison.people.within.share
+    trust = _trust(comparison, report)
+    basis = f"on {own.n:,} {what} of {own.queries:,} queries"
+    share, bounds = own.votes.share.value, (own.votes.share.low, own.votes.share.high)
+    if trust == "unknown" or share is None:
+        return Finding(level, name, "unknown", f"{name} and people judged none of the same {what}.")
+    said = f"{name} says what a person says in {share:.1%} of cases{_between(*bounds)}, {basis}"
+    if trust == "few":
+        return Finding(level, name, trust, f"{said}. That is too little to trust or distrust it.")
+    if trust == "chance":
+        return Finding(level, name, trust, f"{said}. It is not shown to agree with people more than chance would.")
+    if within.value is None:
+        more = "That is more than chance. How often two people agree is not known: let several judge the same things."
+        return Finding(level, name, trust, f"{said}. {more}")
+    among = f"two people agree in {within.value:.1%}{_between(within.low, within.high)}"
+    verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
+    return Finding(level, name, trust, f"{said}; {among}. {verdict} among themselves.")
+
+
+def _trust(comparison: Comparison, report: JudgeReport) -> Trust:
+    own, within = report.against, comparison.people.within.share
+    if not own.n or own.votes.share.value is None:
+        return "unknown"
+    if own.queries < FEW_QUERIES:
+        return "few"
+    beyond = own.labels.kappa if own.labels is not None else own.correlations.spearman
+    if beyond.low is None or beyond.low <= 0:
+        return "chance"
+    if within.value is None:
+        return "above chance"
+    high = own.votes.share.high
+    return "below people" if high is not None and within.low is not None and high < within.low else "as people"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"

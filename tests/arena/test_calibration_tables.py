@@ -1,0 +1,139 @@
+"""Tables for calibration: criteria in columns, places that nobody told, and leaderboards of judge and people."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from arena.calibration.leaderboards import leaderboard_agreement
+from arena.opinions.files import Reading, read_opinions
+from judges.errors import DataError
+from tests.conftest import CLI
+
+WIDE = "qid,agent,accuracy,tone,reason\nq1,x,2,1,good\nq1,y,0,1.5,\nq2,x,1,0,\n"
+LONG = (
+    "qid,agent,criterion,score\nq1,x,accuracy,2\nq1,x,tone,1\nq1,y,accuracy,0\nq1,y,tone,1.5\n"
+    "q2,x,accuracy,1\nq2,x,tone,0\n"
+)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_criteria_in_columns_are_those_in_lines(tmp_path: Path) -> None:
+    wide, long = (read_opinions(written(tmp_path / "j.csv", text)) for text in (WIDE, LONG))
+    assert wide.level == long.level == "criteria"
+    assert wide.groups == long.groups
+
+
+def test_criteria_in_columns_name_their_rater(tmp_path: Path) -> None:
+    read = read_opinions(written(tmp_path / "p.csv", "qid,model,accuracy,worker\nq1,x,2,ann\n"))
+    assert [(one.item, one.rater, one.value) for one in read.groups[""]] == [(("x", "accuracy"), "ann", 2)]
+
+
+def test_an_empty_grade_in_a_column_is_refused_or_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "p.csv", "qid,agent,accuracy,tone\nq1,x,2,\n")
+    with pytest.raises(DataError, match=r"2.*'tone' is no number"):
+        read_opinions(path)
+    read = read_opinions(path, Reading(skip_empty=True))
+    assert len(read.groups[""]) == 1
+    assert read.notes == ("1 without a value left out",)
+
+
+def test_a_table_with_a_criterion_and_no_score_is_no_table_of_criteria_in_columns(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is missing"):
+        read_opinions(written(tmp_path / "p.csv", "qid,agent,criterion,mark\nq1,x,tone,2\n"))
+
+
+def test_what_export_writes_is_what_people_may_say(cli: CLI, played_demo: Path, tmp_path: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    cli("export", config, tmp_path / "grades.csv", "--what", "criteria")
+    found = json.loads(
+        cli("calibrate", config, "--people", tmp_path / "grades.csv", "--method-samples", 0, "--json").out
+    )
+    (own,) = found["comparisons"]
+    assert own["level"] == "criteria"
+    assert own["judges"]["baseline"]["agreement"] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "known"),
+    [
+        ("qid,agent_a,agent_b,verdict", ["q1,x,y,A", "q2,x,y,B"], False),
+        ("qid,agent_a,agent_b,verdict", ["q1,x,y,A", "q1,y,x,B"], True),
+        ("qid,agent_a,agent_b,verdict,order", ["q1,x,y,A,ab", "q2,x,y,B,ab"], True),
+        ("qid,left,right,winner", ["q1,x,y,left", "q2,x,y,right"], True),
+        ("qid,agent_a,agent_b,winner_ab,winner_ba", ["q1,x,y,A,B", "q2,x,y,A,A"], True),
+    ],
+)
+def test_places_are_told_only_where_a_table_tells_them(
+    columns: str, rows: Sequence[str], known: bool, cli: CLI, tmp_path: Path
+) -> None:
+    judge = written(tmp_path / "judge.csv", "\n".join((columns, *rows)))
+    people = written(tmp_path / "people.csv", "qid,agent_a,agent_b,verdict,order\nq1,x,y,A,ab\nq2,x,y,B,ab\n")
+    found = json.loads(cli("calibrate", judge, "--people", people, "--json").out)
+    assert ("first_share" in found["comparisons"][0]["judges"]["judge"]) is known
+    assert any("no column 'order'" in note for note in found["notes"]) is not known
+
+
+def verdicts(strengths: Mapping[str, int], queries: int, upset: int) -> dict[str, dict[tuple[str, ...], float]]:
+    """The stronger agent wins but for every ``upset``-th game."""
+    names = sorted(strengths)
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    game = 0
+    for query in range(queries):
+        for first in range(len(names)):
+            for second in range(first + 1, len(names)):
+                game += 1
+                a, b = names[first], names[second]
+                won = 1.0 if strengths[a] > strengths[b] else -1.0
+                found.setdefault(f"q{query}", {})[a, b] = -won if game % upset == 0 else won
+    return found
+
+
+def test_leaderboards_agree_by_the_places_of_agents() -> None:
+    people = verdicts({"a": 4, "b": 3, "c": 2, "d": 1}, 20, 7)
+    own = leaderboard_agreement("verdicts", people, people, samples=50)
+    assert own is not None
+    assert own.kendall.value == pytest.approx(1)
+    other = leaderboard_agreement("verdicts", verdicts({"a": 3, "b": 4, "c": 2, "d": 1}, 20, 7), people, samples=50)
+    assert other is not None
+    assert other.kendall.value == pytest.approx(stats.kendalltau([4, 3, 2, 1], [3, 4, 2, 1]).statistic)
+    assert other.kendall.low is not None
+    assert other.kendall.low <= other.kendall.value + 1e-9
+
+
+def test_leaderboards_rest_on_the_same_things() -> None:
+    people = {"q0": {("a", "tone"): 3.0, ("b", "tone"): 2.0, ("c", "tone"): 1.0}}
+    judge = {**people, "q1": {("c", "tone"): 90.0}}
+    own = leaderboard_agreement("criteria", judge, people)
+    assert own is not None
+    assert (own.agents, own.kendall.value) == (3, pytest.approx(1))
+
+
+@pytest.mark.parametrize("level", ["labels", "criteria"])
+def test_two_agents_and_documents_have_no_leaderboard(level: Any) -> None:
+    values = {"q0": {("a", "tone"): 3.0, ("b", "tone"): 2.0}}
+    assert leaderboard_agreement(level, values, values) is None
+
+
+def test_the_leaderboards_of_a_table_are_printed(cli: CLI, tmp_path: Path) -> None:
+    rows = [
+        (query, a, b, "A" if value > 0 else "B", "ab")
+        for query, games in verdicts({"a": 3, "b": 2, "c": 1}, 12, 5).items()
+        for (a, b), value in games.items()
+    ]
+    for name in ("judge.csv", "people.csv"):
+        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("qid", "agent_a", "agent_b", "verdict", "order"), *rows])
+    said = cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--samples", "50").out
+    line = said.split("leaderboards of judge and people")[1].splitlines()[2]
+    assert line.split()[:3] == ["judge", "3", "1.00"]

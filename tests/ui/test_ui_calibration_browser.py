@@ -1,0 +1,81 @@
+"""The page of calibration in a real Chromium: every chart is drawn, hostile names and texts are shown as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.support.browser import chromium, served, settle, watched
+from tests.support.peoples_words import add_people
+from tests.support.sample_store import write_store
+
+AGENTS = (
+    "**x** <b>b</b>",
+    "![x](http://127.0.0.1:9/leak.png)",
+    ":smile: $x$",
+    '<img src=x onerror="window.__pwned=5">',
+)
+PLANTED = "<script>window.__pwned=1</script> [l](javascript:window.__pwned=2) **b**"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page on a store full of hostile texts that two people have judged."""
+    store: Path = tmp_path_factory.mktemp("calibration") / "s.db"
+    write_store(store, agents=AGENTS, wording=lambda _kind, text: f"{text}\n{PLANTED}", failed=3)
+    add_people(store, "sample")
+    with served(store) as address, chromium() as browser, watched(browser, address) as page:
+        page.goto(f"{address}/calibration")
+        page.wait_for_selector("text=Where they disagree most")
+        settle(page)
+        yield page
+
+
+def test_all_charts_are_drawn_and_no_error_is_shown(page: Page) -> None:
+    charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
+    page.wait_for_function("charts => document.querySelectorAll(charts).length >= 7", arg=charts)
+    assert page.locator("[data-testid=stException]").count() == 0
+    for place in range(7):
+        box = page.locator(charts).nth(place).bounding_box()
+        assert box is not None
+        assert box["height"] > 60
+
+
+def test_hostile_texts_and_names_show_as_they_are(page: Page) -> None:
+    texts = page.locator("[data-testid=stText]")
+    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script)").count() == 0
+    seen = "\n".join(texts.all_inner_texts())
+    assert seen.count(PLANTED) >= 15  # of five disagreements the query and two answers
+    assert any(agent in seen for agent in AGENTS)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_fits_its_window(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+
+
+def test_intervals_come_on_request(page: Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_text("95 % intervals", exact=True).click()
+    page.wait_for_selector("text=Switch on the intervals above", state="detached", timeout=60_000)
+    settle(page)
+    page.get_by_text("The same as a table").click()
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('[data-testid=stDataFrame] td')]"
+        ".some(cell => /^-?[01]\\.\\d\\d to -?[01]\\.\\d\\d$/.test(cell.textContent))",
+        timeout=60_000,
+    )
+
+
+def test_a_disagreement_leads_to_its_game(page: Page) -> None:
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="The game", exact=True).first.click()
+    game = opened.value
+    game.wait_for_selector("text=What the judge said")
+    assert "/games?game=" in game.url
+    assert game.get_by_text("not in the store").count() == 0

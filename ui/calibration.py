@@ -1,0 +1,155 @@
+"""Calibration as a reader looks at it: cached reads and tables. ``ragarena calibrate`` prints the same figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final
+
+import pandas as pd
+import streamlit as st
+
+from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.estimates import Wish
+from arena.calibration.judge_people import Settings
+from arena.calibration.methods import MethodComparison
+from arena.calibration.style import StyleEffect
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, compare_tournament_methods
+from arena.store import Store
+from ui import data
+from ui.figures import NONE, Row, bar, percent, with_interval
+
+MOST_LISTED: Final = 50
+"""Disagreements of each judge that are kept for the reading list."""
+_METHOD_SAMPLES: Final = 200
+"""As many as the command draws if not told otherwise."""
+
+
+@st.cache_resource(max_entries=4, show_spinner="Holding judges against people …")
+def calibration(source: data.Source) -> TournamentCalibration:
+    """What the tournament shows about itself; correlations of methods without intervals, which take long."""
+    with closing(Store.open(source.location)) as store:
+        return calibrate_tournament(
+            store, source.tournament, {}, Settings(), method_samples=0, most=MOST_LISTED, wish=Wish()
+        )
+
+
+@st.cache_resource(max_entries=4, show_spinner="Scoring every method anew on resampled queries …")
+def methods_with_intervals(source: data.Source) -> MethodComparison:
+    """Correlations of methods with their intervals: seconds for a small tournament, minutes for a large one."""
+    with closing(Store.open(source.location)) as store:
+        return compare_tournament_methods(store, source.tournament, _METHOD_SAMPLES)
+
+
+def reports(comparisons: Sequence[Comparison]) -> Iterator[tuple[Comparison, str, JudgeReport]]:
+    """Every judge on every level."""
+    for one in comparisons:
+        for name, report in one.judges.items():
+            yield one, name, report
+
+
+def agreement_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """A line for each judge and level."""
+    rows: list[Row] = []
+    for one, name, report in reports(comparisons):
+        own, labels, within = report.against, report.against.labels, one.people.within.share
+        kappa = NONE if labels is None else labels.kappa
+        bias = NONE if own.differences is None else own.differences.bias
+        rows.append(
+            {
+                "Judge": name,
+                "Judged": one.people.level,
+                "Things": own.n,
+                "Coverage": 100 * own.n / ((own.n + own.people_only) or 1),
+                **with_interval("Agrees with a vote", own.votes.share, 1, 100),
+                **with_interval("Two people agree", within, 1, 100),
+                "Without ties": None if own.votes_decided is None else percent(own.votes_decided.share),
+                **with_interval("Kappa", kappa, 2),
+                **with_interval("Spearman", own.correlations.spearman, 2),
+                **with_interval("Bias", bias, 2),
+                **with_interval("Leaderboard tau", NONE if report.boards is None else report.boards.kendall, 2),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def people_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """A line for each level: what people say among themselves."""
+    rows: list[Row] = []
+    for one in comparisons:
+        own = one.people
+        alpha = NONE if own.alpha is None else own.alpha.alpha
+        rows.append(
+            {
+                "Judged": own.level,
+                "People": len(own.annotators),
+                "Votes": len(own.opinions),
+                "Things": own.things,
+                "By several": own.repeated,
+                **with_interval("Two agree", own.within.share, 1, 100),
+                **with_interval("Alpha", alpha, 2),
+                "Not above chance": sum(person.above_chance is False for person in own.annotators),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def votes_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """For the chart: how often a judge and a person, or two people, say the same, in percent."""
+    rows: list[Row] = []
+    for one in comparisons:
+        shares = {"two people": one.people.within.share}
+        shares |= {name: report.against.votes.share for name, report in one.judges.items()}
+        rows += [
+            {"who": f"{name}, {one.people.level}", "kind": "people" if name == "two people" else "judge", **bar(own)}
+            for name, own in shares.items()
+            if own.value is not None
+        ]
+    return pd.DataFrame(rows, columns=["who", "kind", "value", "low", "high", "interval"])
+
+
+def money_frame(found: TournamentCalibration) -> pd.DataFrame:
+    """A line for each judge of answers: agreement with people, orders, failures, cost."""
+    verdicts = next((one for one in found.comparisons if one.people.level == "verdicts"), None)
+    rows: list[Row] = []
+    for judge, own in found.spent.items():
+        report = verdicts.judges.get(judge) if verdicts is not None else None
+        labels, orders = report.against.labels if report is not None else None, found.orders.get(judge)
+        rows.append(
+            {
+                "Judge": judge,
+                "Games": own.games,
+                **with_interval("Same as people", NONE if labels is None else labels.agreement, 1, 100),
+                **with_interval("Kappa", NONE if labels is None else labels.kappa, 2),
+                **with_interval("Same in both orders", NONE if orders is None else orders.order_agreement, 1, 100),
+                "Failed": f"{own.failed:,} of {own.wanted:,}",
+                "Cost of 1000 games": own.per_thousand,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def styles_frame(styles: Sequence[StyleEffect]) -> pd.DataFrame:
+    """A line for each judge and quality."""
+    rows = [
+        {
+            "Judge": own.judge,
+            "Quality": own.name.replace("_", " "),
+            **with_interval("Points", own.points, 0),
+            "Verdicts": own.games,
+            "Why not": own.why_not,
+        }
+        for own in styles
+    ]
+    frame = pd.DataFrame(rows)
+    return frame if any(own.why_not for own in styles) else frame.drop(columns="Why not")
+
+
+def effects_frame(styles: Sequence[StyleEffect]) -> pd.DataFrame:
+    """For the chart: effects that there are."""
+    rows = [
+        {"name": f"{own.judge}, {own.name.replace('_', ' ')}", "kind": "effect", **bar(own.points, 1)}
+        for own in styles
+        if own.points.value is not None
+    ]
+    return pd.DataFrame(rows, columns=["name", "kind", "value", "low", "high", "interval"])

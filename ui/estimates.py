@@ -1,0 +1,71 @@
+"""A judge's figures corrected by people's labels, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from arena.calibration.estimates import Estimates
+from arena.calibration.prediction_powered import labels_needed
+from retrieval_eval.resampling import Estimate
+from ui.figures import NONE, Row, bar, with_interval
+
+
+def estimates_frame(own: Estimates, width: float | None) -> pd.DataFrame:
+    """Means, or win rates, three ways; with a width how many labels it takes."""
+    rows: list[Row] = []
+    for figure in own.figures:
+        found = figure.corrected
+        row = {
+            "Figure": figure.name,
+            **with_interval("Corrected", found.corrected, 3),
+            **with_interval("People alone", found.people, 3),
+            **with_interval("Judge alone", found.judge, 3),
+            "Weight": found.weight,
+            "Things": found.n,
+            "Labelled": found.labelled,
+        }
+        if width is not None:
+            needed = labels_needed(found, width)
+            row |= {"Labels needed": _count(needed.corrected), "Without judge": _count(needed.people)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def ratings_frame(own: Estimates) -> pd.DataFrame:
+    """Bradley-Terry ratings three ways, the best first."""
+    if own.ratings is None:
+        return pd.DataFrame()
+    found = own.ratings
+    people = found.people or [NONE] * len(found.agents)
+    best_first = sorted(
+        zip(found.agents, found.corrected, people, found.judge, strict=True), key=lambda row: -(row[1].value or 0)
+    )
+    return pd.DataFrame(
+        [
+            {
+                "Figure": agent,
+                **with_interval("Corrected", corrected, 0),
+                **with_interval("People alone", alone, 0),
+                **with_interval("Judge alone", judged, 0),
+            }
+            for agent, corrected, alone, judged in best_first
+        ]
+    )
+
+
+def three_ways(figures: Sequence[tuple[str, Estimate, Estimate, Estimate]]) -> pd.DataFrame:
+    """For the chart: name, corrected, people's alone and the judge's alone."""
+    ways = ("corrected", "people alone", "judge alone")
+    rows = [
+        {"name": name, "way": way, **bar(own, 1)}
+        for name, *estimates in figures
+        for way, own in zip(ways, estimates, strict=True)
+        if own.value is not None
+    ]
+    return pd.DataFrame(rows, columns=["name", "way", "value", "low", "high", "interval"])
+
+
+def _count(labels: int | None) -> str:
+    return "more than all" if labels is None else f"{labels:,}"

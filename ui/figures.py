@@ -1,0 +1,38 @@
+"""Estimates as cells of tables and bars of charts."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from retrieval_eval.rank_correlation import Coefficient
+from retrieval_eval.resampling import Estimate
+
+NONE: Final = Estimate(None)
+"""Where there is nothing to compute a figure from."""
+
+Row: TypeAlias = dict[str, Any]
+
+
+def with_interval(name: str, own: Estimate | Coefficient, digits: int, factor: int = 1) -> Row:
+    """The figure under its name and its interval in words beside it."""
+    value = None if own.value is None else factor * own.value
+    return {name: value, f"{name}, 95 %": span(own, digits, factor)}
+
+
+def span(own: Estimate | Coefficient, digits: int, factor: int = 1) -> str:
+    """The interval in words."""
+    if own.low is None or own.high is None:
+        return "none"
+    return f"{factor * own.low:.{digits}f} to {factor * own.high:.{digits}f}"
+
+
+def bar(own: Estimate, factor: int = 100) -> Row:
+    """The figure and its ends as a chart draws them, the interval in words for its tooltip."""
+    low, high = (None if bound is None else factor * bound for bound in (own.low, own.high))
+    digits = 1 if factor == 100 or abs(own.value or 0) > 10 else 3
+    return {"value": factor * (own.value or 0), "low": low, "high": high, "interval": span(own, digits, factor)}
+
+
+def percent(own: Estimate) -> float | None:
+    """The figure in percent."""
+    return None if own.value is None else 100 * own.value

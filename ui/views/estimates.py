@@ -1,0 +1,129 @@
+"""Means, win rates and ratings by judge and people together: a part of the page of calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.estimates import Estimates
+from ui import text
+from ui.calibration import reports
+from ui.calibration_charts import bars_chart
+from ui.estimates import estimates_frame, ratings_frame, three_ways
+from ui.figures import NONE
+
+
+def choose(
+    label: str, key: str, options: Sequence[tuple[Comparison, str, JudgeReport]]
+) -> tuple[Comparison, str, JudgeReport]:
+    """One of the judges and levels, asked for where there are several."""
+    if len(options) == 1:
+        return options[0]
+    named = [f"{name}, {one.people.level}" for one, name, _ in options]
+    chosen = st.selectbox(label, named, key=key, bind="query-params", width=420)
+    return options[named.index(chosen)]
+
+
+def show_estimates(comparisons: Sequence[Comparison]) -> None:
+    """Draw the part, below its heading."""
+    known = [entry for entry in reports(comparisons) if entry[2].estimates is not None and entry[2].estimates.figures]
+    if not known:
+        st.caption(
+            "Not known without labels of people: they measure the judge's error on a few things, and that corrects its "
+            "figures over all of them."
+        )
+        return
+    one, name, report = choose("Judge and what it judged", "corrected", known)
+    own = report.estimates
+    assert own is not None
+    rates = one.people.level == "verdicts"
+    what = "win rate, ties half" if rates else "mean"
+    text.plain(_in_words(own, name))
+    figures = [
+        (entry.name, entry.corrected.corrected, entry.corrected.people, entry.corrected.judge) for entry in own.figures
+    ]
+    st.altair_chart(bars_chart(three_ways(figures), what, "name", "way"), width="stretch")
+    width = st.number_input(
+        "Say how many labels an interval of this width needs",
+        min_value=0.001,
+        value=0.2,
+        step=0.01,
+        format="%.3f",
+        key="width",
+        width=420,
+    )
+    number = st.column_config.NumberColumn
+    ways = ("Corrected", "People alone", "Judge alone")
+    st.dataframe(
+        estimates_frame(own, width),
+        hide_index=True,
+        placeholder="none",
+        alt="Corrected figures",
+        column_config={
+            "Figure": st.column_config.TextColumn(pinned=True),
+            **{way: number(format="%.3f") for way in ways},
+            "Weight": number(format="%.2f", help="How far the judge is listened to: 0 is not at all."),
+            "Labelled": number(help="Things that people labelled, of those that the judge judged."),
+            "Without judge": st.column_config.TextColumn(help="Labels for the same width, were there no judge."),
+        },
+    )
+    st.caption(
+        f"{'Win rates, a tie being half a win' if rates else 'Means'}. Corrected: the judge's figure over all things, "
+        "moved by its error on those that people labelled; right whatever the judge is like, if **what people labelled "
+        "is a random sample** (`ragarena calibrate --next` draws one). The judge's own interval knows nothing of its "
+        "bias."
+    )
+    if rates:
+        _show_ratings(own)
+
+
+def _in_words(own: Estimates, judge: str) -> str:
+    """Which figure the judge gets most wrong."""
+    gaps = {
+        entry.name: entry.corrected.judge.value - entry.corrected.corrected.value
+        for entry in own.figures
+        if entry.corrected.judge.value is not None and entry.corrected.corrected.value is not None
+    }
+    outside = [
+        entry.name
+        for entry in own.figures
+        if (found := entry.corrected).corrected.low is not None
+        and found.corrected.high is not None
+        and found.judge.value is not None
+        and not found.corrected.low <= found.judge.value <= found.corrected.high
+    ]
+    if not gaps:
+        return "No figure can be corrected yet."
+    worst = max(gaps, key=lambda name: abs(gaps[name]))
+    said = f"{judge} is furthest off for {worst}: {gaps[worst]:+.3f} against the corrected figure."
+    if not outside:
+        return f"{said} No figure of the judge lies outside the corrected interval."
+    return f"{said} {len(outside)} of {len(own.figures)} figures of the judge lie outside the corrected interval."
+
+
+def _show_ratings(own: Estimates) -> None:
+    if own.ratings is None:
+        text.quiet(f"No corrected ratings: {own.no_ratings}", "no-ratings")
+        return
+    found = own.ratings
+    people = found.people or [NONE] * len(found.agents)
+    rows = sorted(
+        zip(found.agents, found.corrected, people, found.judge, strict=True), key=lambda r: -(r[1].value or 0)
+    )
+    frame = three_ways(rows)
+    st.altair_chart(bars_chart(frame, "Bradley-Terry rating, points", "name", "way"), width="stretch")
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        ratings_frame(own),
+        hide_index=True,
+        placeholder="none",
+        alt="Corrected ratings",
+        column_config={way: number(format="%.0f") for way in ("Corrected", "People alone", "Judge alone")},
+    )
+    doubt = "" if found.converged else " The fit has not converged: do not use these."
+    st.caption(
+        f"Ratings with ties as half a win, from {found.labelled:,} labelled games of {found.games:,}, on "
+        f"{found.queries:,} queries; the judge weighs {found.weight:.2f}.{doubt}"
+    )

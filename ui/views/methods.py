@@ -1,0 +1,108 @@
+"""Ways of scoring the same agents held against each other: a part of the page of calibration."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from arena.calibration.methods import MethodComparison
+from arena.calibration.words import least_and_most_alike
+from ui import data, text
+from ui.calibration import methods_with_intervals
+from ui.calibration_charts import correlation_chart, points_chart
+from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
+
+_COEFFICIENTS: Final = ("Kendall's tau-b", "Spearman's rho")
+
+
+def show_methods(source: data.Source, found: MethodComparison) -> None:
+    """Draw the part."""
+    st.subheader("Do the methods agree with each other?", anchor=False)
+    ends = least_and_most_alike(found)
+    if ends is None:
+        st.caption("Not known: it takes two ways of scoring, and three agents that both score.")
+    else:
+        least, most = ends
+        said = f"Most alike are {most.first} and {most.second} (tau {most.kendall.value:.2f})"
+        if least is not most:
+            said += f", least {least.first} and {least.second} ({least.kendall.value:.2f})"
+        text.plain(f"{said}: 1 is the same order of agents, 0 none in common, -1 the reverse.")
+        _show_matrix(source, found)
+    if found.methods:
+        _show_places(found)
+        with st.expander("Scores and places by every method"):
+            st.dataframe(scores_frame(found), hide_index=True, placeholder="none", alt="Scores and places")
+    if found.pairs:
+        _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
+
+
+def _show_matrix(source: data.Source, found: MethodComparison) -> None:
+    names = [own.method for own in found.methods]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        coefficient = st.segmented_control(
+            "Correlation", _COEFFICIENTS, default=_COEFFICIENTS[0], required=True, key="coefficient"
+        )
+        asked = st.toggle(
+            "95 % intervals",
+            key="intervals",
+            help="Scores every method anew on 200 draws of the queries: seconds for a small tournament, a minute or "
+            "two for thousands of games. Kept until the store changes.",
+        )
+    if asked:
+        found = methods_with_intervals(source)
+    frame = correlation_frame(found, coefficient)
+    with st.container(width=180 + 84 * len(names)):
+        st.altair_chart(correlation_chart(frame, names, coefficient), width="stretch")
+    agents = max(pair.agents for pair in found.pairs)
+    pairs = agents * (agents - 1) // 2
+    st.caption(
+        f"{coefficient} of the agents' places by every two methods. {agents} agents make {pairs} pairs: one pair "
+        f"turned round takes {2 / pairs:.2f} off tau. A gap is two methods that do not score three agents in common."
+    )
+    with st.expander("The same as a table"):
+        st.dataframe(
+            frame,
+            hide_index=True,
+            placeholder="none",
+            alt="Correlations as a table",
+            column_config={
+                "row": "Method",
+                "column": "Other method",
+                "value": st.column_config.NumberColumn(coefficient, format="%.2f"),
+                "interval": "95 % interval",
+                "agents": "Agents",
+            },
+        )
+        if not asked:
+            st.caption("Switch on the intervals above to see how sure these figures are.")
+
+
+def _show_places(found: MethodComparison) -> None:
+    frame = places_frame(found)
+    if frame.empty:
+        st.caption("Every method that scores all agents puts each of them in the same place.")
+        return
+    st.dataframe(frame, hide_index=True, alt="Places that differ")
+    st.caption("Agents whose place differs between methods, the most first: read their games before you trust one.")
+
+
+def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
+    """Agents by two methods, at first those that are least alike."""
+    names = sorted({name for pair in found.pairs for name in (pair.first, pair.second)})
+    left, right = st.columns(2)
+    with left:
+        across = st.selectbox("Method across", names, index=names.index(first[0]), key="across", bind="query-params")
+    others = [name for name in names if name != across]
+    with right:
+        up = st.selectbox(
+            "Method up",
+            others,
+            index=others.index(first[1]) if first[1] in others else 0,
+            key="up",
+            bind="query-params",
+        )
+    frame = points_frame(found, across, up)
+    with st.container(width=640):
+        st.altair_chart(points_chart(frame, across, up), width="stretch")
+    st.caption("One mark for each agent. Two methods that agree put the marks on a line that rises to the right.")
