@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.dataset import Dataset
+from arena.store import Annotations, Store
 from arena.voting import documents
 from arena.voting.games import Ballot, Game, annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Answer, Document, Query, Verdict
+from tests.conftest import ROOT
 
 AGENTS = ("w", "x", "y", "z")
 QUERIES = [f"q{number}" for number in range(60)]
@@ -82,6 +88,43 @@ def test_a_query_whose_answer_changed_is_asked_anew_and_a_new_game_does_not_brin
     gone = replace(DATA, answers={found: own for found, own in DATA.answers.items() if found != key})
     rest = [game for game in GAMES[:6] if ballot.agents[0] not in game]
     assert [one.state for one in ballots(rest, gone, [said], "ann")] == [State.OPEN]
+
+
+VOTER = """
+import sys
+from contextlib import closing
+from arena.store import Annotations, Store
+from arena.store.annotations import Kind
+from arena.voting.games import annotation_of, ballots
+from arena.voting.things import State
+from judges.types import Verdict
+from tests.arena.test_voting import GAMES
+who = sys.argv[2]
+while True:  # as the page does: what is said is read anew before each vote
+    with closing(Store.open(sys.argv[1])) as store:
+        kept = Annotations(store, "t")
+        todo = ballots(GAMES[:120], store.dataset("t"), kept.latest(Kind.VERDICT, who), who)
+        left = [ballot for ballot in todo if ballot.state is State.OPEN]
+        if not left:
+            break
+        kept.add([annotation_of(left[0], Verdict.A, who)])
+        kept.add([annotation_of(left[0], Verdict.A, who)])
+"""
+
+
+def test_ten_voters_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
+    place = str(tmp_path / "s.db")
+    with closing(Store.create(place)) as store:
+        store.begin("t", {}, DATA, [])
+    command = [sys.executable, "-c", VOTER, place]
+    voters = [
+        subprocess.Popen([*command, f"person {i}"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for i in range(10)
+    ]
+    assert [(voter.communicate(timeout=240)[1], voter.returncode) for voter in voters] == [("", 0)] * 10
+    with closing(Store.open(place)) as store:
+        said = Annotations(store, "t").history()
+    assert Counter(own.annotator for own in said) == {f"person {i}": 20 for i in range(10)}
+    assert len({(own.annotator, own.query_id) for own in said}) == 200
 
 
 @pytest.mark.parametrize(("label", "state"), [(0, State.DONE), (2, State.DONE), (None, State.SKIPPED)])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from arena.store import Annotation, Annotations, Store
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import SETTINGS, write_store
-from ui import people
+from ui import data, people
 from ui.data import LOCATION_VARIABLE
 
 FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
@@ -152,7 +154,34 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
 @pytest.mark.parametrize(("view", "said"), [("vote", "No game has a verdict"), ("label", "No document has a label")])
 def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: Path, view: str, said: str) -> None:
     with closing(Store.open(str(store))) as opened_store:
-        data = opened_store.dataset("sample")
+        texts = opened_store.dataset("sample")
     with closing(Store.create(str(store))) as opened_store:
-        opened_store.begin("new", SETTINGS | {"retrieval": None}, data, [])
+        opened_store.begin("new", SETTINGS | {"retrieval": None}, texts, [])
     assert said in shown(page(view))
+
+
+def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Path, cli: Any) -> None:
+    run = opened("vote", "ann")
+    for label in (FIRST, SECOND, FIRST, TIE):
+        run = press(run, label)
+    run = opened("label", "ann")
+    for label in ("0", "1", "2"):
+        run = press(run, label)
+    version, (name,) = data.tournaments()
+    source = data.Source(str(store), version, name)
+    games = {(game.query_id, game.agent_a, game.agent_b): game.score for game in data.games(source)}
+    agreeing = 0
+    for said in kept(store)[:4]:
+        a, b = sorted((said.item, said.other))
+        score = {"A": 1.0, "B": 0.0, "TIE": 0.5}[said.value]
+        agreeing += games[said.query_id, a, b] == (score if said.item == a else 1 - score)
+    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "0").out)
+    by_level = {one["level"]: one for one in found["comparisons"]}
+    assert by_level["labels"]["judges"]["strict"]["n"] == 3
+    of_games = by_level["verdicts"]["judges"]["strict"]
+    assert (of_games["n"], of_games["agreement"]) == (4, agreeing / 4)
+
+
+def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
+    write_store(store, name="same", queries=1, wording=lambda kind, text: kind if kind == "answer" else text)
+    assert "word for word" in shown(opened("vote", "ann"))

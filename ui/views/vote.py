@@ -47,6 +47,8 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
         with column:
             st.caption(f"Answer {number}")
             text.passage(answer, f"{number}-{own}", empty="This answer is empty.", height=_HEIGHT, border=True)
+    if ballot.answers[0] == ballot.answers[1]:
+        st.caption("Both answers are the same, word for word.")
     desk.show_problem()
     with st.container(horizontal=True):
         for number, (verdict, words) in enumerate(_CHOICES, start=1):
