@@ -13,6 +13,7 @@ from judges.errors import DataError
 from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
+from retrieval_eval.trec_files import is_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
@@ -33,7 +34,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     Raises:
         DataError: the file cannot be written.
     """
-    if out.name.removesuffix(".gz").endswith(".qrels"):
+    if is_qrels(out):
         raise DataError(out, "not a table; 'ragarena qrels export' writes qrels")
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     whose = ("judge",) if len({want.judge for want, _ in wanted}) > 1 else ()

@@ -187,6 +187,9 @@ def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Decla
     if prompting.exam is not None:
         settings["exam"] = exam_settings(prompting.exam)
         settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
-    if config.retrieval is not None and config.retrieval.measures is None:
-        settings["retrieval"]["measures"] = default_measures(prompting.templates[Task.RELEVANCE].reply.highest_label())
+    if config.retrieval is not None:
+        reply = prompting.templates[Task.RELEVANCE].reply
+        settings["retrieval"]["scale"] = {str(word): label for label, word in reply.label_words().items()}
+        if config.retrieval.measures is None:
+            settings["retrieval"]["measures"] = default_measures(reply.highest_label())
     return settings

@@ -110,6 +110,11 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
     return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in found.items()}
 
 
+def is_qrels(path: Path | str) -> bool:
+    """Whether a name says that the file holds trec_eval's lines of qrels."""
+    return Path(path).name.lower().removesuffix(".gz").endswith(".qrels")
+
+
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import assess, bank, calibration, exam, games, matrix, nuggets, overview, retrieval
+from ui.views import assess, bank, calibration, exam, games, label, matrix, nuggets, overview, retrieval, vote
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
@@ -21,18 +22,22 @@ PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
     ("Calibration", "Whether the judge can be trusted, and the answer if it is biased.", calibration.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+    ("Vote", "Say which of two answers is better, without knowing whose they are.", vote.show),
+    ("Label", "Say how relevant documents are, without knowing what the judges said.", label.show),
     ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
 )
+_PEOPLE = ("Vote", "Label", "Assess")
+"""Titles of the pages on which people judge, blind."""
 
 
 def main() -> None:
     """Draw the page that is asked for; an unreadable store is said in one line."""
     st.set_page_config(page_title="ragarena", layout="wide", initial_sidebar_state="collapsed")
     text.use_style()
-    pages = [
-        st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)
-        for title, purpose, show in PAGES
-    ]
+    pages: dict[str, list[StreamlitPage]] = {"": [], "People": []}
+    for title, purpose, show in PAGES:
+        page = st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)
+        pages["People" if title in _PEOPLE else ""].append(page)
     st.navigation(pages, position="top").run()
 
 

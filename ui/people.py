@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
 import streamlit as st
 
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind, annotator_name
-from judges.errors import InputError
+from arena.voting.things import State, Thing
+from judges.errors import InputError, RagarenaError
 from ui import data, text
+
+AnyThing = TypeVar("AnyThing", bound=Thing)
+
+QUICK: Final = 0.7
+"""Seconds in which nobody reads a thing and presses a button on it."""
 
 _NAME: Final = "annotator"
 """Query parameter that holds the annotator's name, so that a reload goes on where they stopped."""
@@ -37,17 +46,119 @@ def annotator() -> str | None:
         return None
 
 
-def latest(source: data.Source, kind: Kind, annotator: str | None = None) -> list[Annotation]:
-    """What is said now, read anew at every call."""
-    with closing(Store.open(source.location)) as store:
-        return Annotations(store, source.tournament).latest(kind, annotator)
+@dataclass(frozen=True)
+class Desk(Generic[AnyThing]):
+    """Where one person takes up one thing after the other on one page.
 
-
-def add(source: data.Source, said: Iterable[Annotation]) -> None:
-    """Keep what somebody said.
-
-    Raises:
-        StoreError: the store cannot be written.
+    Attributes:
+        source: what they work on.
+        who: their name.
+        kind: of what they say.
+        things: what is counted, in our own words: "answers".
+        done: what has become of one that is done: "assessed".
     """
-    with closing(Store.open(source.location)) as store:
-        Annotations(store, source.tournament).add(said)
+
+    source: data.Source
+    who: str
+    kind: Kind
+    things: str
+    done: str
+
+    def said(self) -> list[Annotation]:
+        """What they say now, read anew at every call."""
+        with closing(Store.open(self.source.location)) as store:
+            return Annotations(store, self.source.tournament).latest(self.kind, self.who)
+
+    def take_up(self, todo: Sequence[AnyThing], states: Sequence[State]) -> AnyThing | None:
+        """Draw how far they are; the thing to be shown, or ``None`` after the last, which is said.
+
+        Args:
+            todo: at least one thing, in their order.
+            states: of each.
+        """
+        skipped, left = (
+            [thing for thing, own in zip(todo, states, strict=True) if own is state]
+            for state in (State.SKIPPED, State.OPEN)
+        )
+        more = f", {len(skipped):,} skipped" if skipped else ""
+        done = len(todo) - len(left) - len(skipped)
+        st.progress(1 - len(left) / len(todo), text=f"{done:,} of {len(todo):,} {self.things} {self.done}{more}")
+        chosen = next((thing for thing in todo if thing.thing_id == st.session_state.get(self._at)), None)
+        thing = chosen or (left[0] if left else None)
+        if thing is not None:
+            st.session_state.setdefault(self._begun(thing), time.monotonic())
+            return thing
+        st.success(f"You have been through all {len(todo):,} {self.things}. Thank you.", icon=":material/done_all:")
+        if skipped:
+            st.button(f"Take up the {len(skipped):,} skipped", on_click=self.go_to, args=(skipped[0],))
+        return None
+
+    def key(self, thing: AnyThing) -> str:
+        """Part of widgets' keys: what one person has chosen and not saved is not shown to another."""
+        return f"{self.kind}-{thing.thing_id}-{self.who.encode('utf-8', 'replace').hex()}"
+
+    def seconds(self, thing: AnyThing) -> float:
+        """How long they have had the thing."""
+        return time.monotonic() - float(st.session_state[self._begun(thing)])
+
+    def keep(self, thing: AnyThing, said: Iterable[Annotation]) -> None:
+        """Keep what they said of the thing that was shown, and go on.
+
+        The second press of a double click, or a key held down, falls on the next thing, which nobody has read by then:
+        it does not count.
+        """
+        now, last = time.monotonic(), st.session_state.get(self._pressed, -math.inf)
+        st.session_state[self._pressed] = now
+        if min(now - last, self.seconds(thing)) < QUICK:
+            st.toast("Pressed twice, counted once.", icon=":material/touch_double:")
+            return
+        try:
+            with closing(Store.open(self.source.location)) as store:
+                Annotations(store, self.source.tournament).add(said)
+        except RagarenaError as error:
+            self.refuse(f"Not saved. {error}")
+        else:
+            self.go_to(None)
+
+    def refuse(self, problem: str) -> None:
+        """Say with the next drawing why nothing was kept."""
+        st.session_state[self._problem] = problem
+
+    def show_problem(self) -> None:
+        """Draw what was refused, if anything."""
+        if problem := st.session_state.pop(self._problem, None):
+            st.error("Not saved yet.", icon=":material/error:")
+            text.plain(problem)
+
+    def show_back(self, todo: Sequence[AnyThing], thing: AnyThing) -> None:
+        """Draw the way back to the thing before, and from there to where they stopped."""
+        place = todo.index(thing)
+        with st.container(horizontal=True):
+            st.button(
+                "Back to the one before",
+                on_click=self.go_to,
+                args=(todo[place - 1],),
+                disabled=place == 0,
+                icon=":material/arrow_back:",
+            )
+            if st.session_state.get(self._at) is not None:
+                st.button("Go on where you stopped", on_click=self.go_to, args=(None,))
+
+    def go_to(self, thing: AnyThing | None) -> None:
+        """Take up this thing next, or with ``None`` the first that is open."""
+        st.session_state[self._at] = None if thing is None else thing.thing_id
+
+    @property
+    def _at(self) -> str:
+        return f"{self.kind}-at"
+
+    @property
+    def _pressed(self) -> str:
+        return f"{self.kind}-pressed"
+
+    @property
+    def _problem(self) -> str:
+        return f"{self.kind}-problem"
+
+    def _begun(self, thing: AnyThing) -> str:
+        return f"begun-{self.key(thing)}"

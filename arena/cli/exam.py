@@ -169,7 +169,7 @@ def agreement(
     from arena.cli.exam_agreement import agreement_report, grades_report, print_agreement
     from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
-    from retrieval_eval.trec_files import read_qrels
+    from retrieval_eval.trec_files import is_qrels, read_qrels
 
     if other is not None:
         if qrels is not None or grade_map is not None or by is not By.HIGHEST:
@@ -178,7 +178,7 @@ def agreement(
         report = grades_report(first, second, min_grade)
         if not report.agreement.n:
             raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
-    elif file.name.removesuffix(".gz").endswith(".qrels"):
+    elif is_qrels(file):
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
         report = agreement_report(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label)

@@ -6,16 +6,15 @@ assessor said. Answers of one text are read once. What was said holds for these 
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import TypeAlias
 
 from arena.store import Annotation
 from arena.store.annotations import Kind, texts_digest
+from arena.voting.things import State, drawn
 from judges.types import Answer
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, of_empty_answer
 
@@ -45,17 +44,9 @@ class Sheet:
         return tuple(texts_digest(self.query, self.answer, nugget.text) for nugget in self.nuggets)
 
     @cached_property
-    def sheet_id(self) -> str:
+    def thing_id(self) -> str:
         """Twelve hexadecimal digits for what is read; another answer or other nuggets are another sheet."""
         return texts_digest(self.query_id, *self.texts)[:12]
-
-
-class State(Enum):
-    """What became of a sheet; one that was skipped can be taken up again."""
-
-    OPEN = "open"
-    DONE = "done"
-    SKIPPED = "skipped"
 
 
 def sheets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[Sheet]:
@@ -71,7 +62,7 @@ def sheets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[Shee
         Sheet(query_id, banks[query_id].query, text, tuple(sorted(own)), banks[query_id].nuggets)
         for (query_id, text), own in agents.items()
     ]
-    return sorted(found, key=lambda sheet: (_draw(annotator, sheet.query_id), _draw(annotator, sheet.answer)))
+    return sorted(found, key=lambda sheet: (drawn(annotator, sheet.query_id), drawn(annotator, sheet.answer)))
 
 
 def said_by(annotations: Iterable[Annotation], annotator: str) -> Said:
@@ -190,8 +181,3 @@ def taken(
             kept += annotations_of(sheet, [labels[nugget.nugget_id] for nugget in nuggets], annotator)
             about += bool(nuggets)
     return Taken(kept, about, unknown, changed, foreign, failed)
-
-
-def _draw(annotator: str, text: str) -> str:
-    """A random place that depends on nothing else, so that what is added moves nothing."""
-    return hashlib.sha256(f"{annotator}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,6 +13,7 @@ from arena.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
 from judges.tables import Row, missing_column, read_columns, read_rows
 from judges.types import Verdict
 from retrieval_eval.nuggets.types import Support, make_nuggets
+from retrieval_eval.trec_files import is_qrels, read_qrels
 
 ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "topic_id"),
@@ -78,12 +79,15 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0.
 
-    Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands.
+    Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands. Qrels
+    (``.qrels``) are labels too.
 
     Raises:
         DataError: the file cannot be read, is none of these, lacks a column, or holds a value that is none.
     """
     how = reading or Reading()
+    if is_qrels(path):
+        return _qrels(path)
     columns = read_columns(path)
     renamed = {own: name for name, own in (how.columns or {}).items()}
     names = {renamed.get(column, column) for column in columns}
@@ -99,6 +103,16 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
 def rater_of_file(path: Path) -> str:
     """The name of a rater that only its file names."""
     return path.name.removesuffix(".gz").rsplit(".", 1)[0]
+
+
+def _qrels(path: Path) -> OpinionTable:
+    rater, read = rater_of_file(path), read_qrels(path)
+    said = [
+        Opinion(query_id, (doc_id,), rater, float(label))
+        for query_id, labels in read.labels.items()
+        for doc_id, label in labels.items()
+    ]
+    return OpinionTable("labels", {"": said}, ())
 
 
 def _verdicts(path: Path, how: Reading) -> OpinionTable:

@@ -6,7 +6,7 @@ answer, the two answers of a game, or the answer and the nugget; see ``texts_dig
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from arena.calibration.opinions import Level, Opinion
@@ -38,23 +38,39 @@ def peoples_opinions(store: Store, tournament: str) -> StoredPeople:
     Raises:
         InputError: no such tournament.
     """
-    said = [one for one in Annotations(store, tournament).latest() if one.value is not None]
-    if not said:
-        return StoredPeople({}, 0)
-    data = store.dataset(tournament)
-    nuggets = _nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    said, outdated = said_of_texts_now(store, tournament)
     found: dict[tuple[Level, str], list[Opinion]] = {}
-    outdated = 0
     for one in said:
-        if _texts_now(one, data, nuggets) != one.texts:
-            outdated += 1
-            continue
-        for level, opinion in _opinions(one):
+        for level, opinion in opinions_in(one):
             found.setdefault((level, ""), []).append(opinion)
     return StoredPeople(found, outdated)
 
 
-def _opinions(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
+def said_of_texts_now(store: Store, tournament: str, kind: Kind | None = None) -> tuple[list[Annotation], int]:
+    """The latest word of everybody, skipped things aside, on texts that are as they were.
+
+    Args:
+        store: that holds them.
+        tournament: its name.
+        kind: only of this kind.
+
+    Returns:
+        Also how many are of texts that have changed since, or are gone.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    said = [one for one in Annotations(store, tournament).latest(kind) if one.value is not None]
+    if not said:
+        return [], 0
+    data = store.dataset(tournament)
+    nuggets = _nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    current = [one for one in said if texts_now(one, data, nuggets) == one.texts]
+    return current, len(said) - len(current)
+
+
+def opinions_in(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
+    """What an annotation comes to, where its thing was not skipped."""
     if said.kind is Kind.VERDICT:
         pair = tuple(sorted((said.item, said.other)))
         value = OUTCOME[Verdict(said.value)]
@@ -70,8 +86,14 @@ def _opinions(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
             yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
 
 
-def _texts_now(said: Annotation, data: Dataset, nuggets: dict[str, str]) -> str | None:
-    """The digest of the thing's texts as they are now, ``None`` where one is gone."""
+def texts_now(said: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
+    """The digest of the thing's texts as they are now, ``None`` where one is gone.
+
+    Args:
+        said: of the thing.
+        data: queries, documents and answers.
+        nuggets: texts by id, for what is said of nuggets.
+    """
     query = data.queries.get(said.query_id)
     texts = [None if query is None else query.text]
     if said.kind is Kind.RELEVANCE:

@@ -44,8 +44,9 @@ class Annotation:
 
     Attributes:
         annotator: who says it, see ``annotator_name``.
-        item: the document labelled, the agent graded, or the first agent of a game (by name).
-        other: the second agent of a game, or the nugget's id.
+        item: the document labelled, the agent graded, or of a game the agent whose answer was shown first; a verdict A
+            is for this one, B for the other.
+        other: the other agent of a game, or the nugget's id.
         texts: ``texts_digest`` of what the annotator saw.
         value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
         seconds: how long it took, where that is known.

@@ -95,10 +95,14 @@ class ReplySection(Section):
         label = (self.label or next(iter(self.choices))) if several else None
         return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
 
+    def label_words(self) -> dict[int, str | int]:
+        """The labels of a relevance prompt, lowest first, with the first word for each."""
+        words = self.choices[self.label or next(iter(self.choices))]
+        return {int(words[word]): word for word in sorted(word_per_value(words), key=lambda word: int(words[word]))}
+
     def highest_label(self) -> int:
         """The highest label of a relevance prompt."""
-        words = self.choices[self.label or next(iter(self.choices))]
-        return max(int(value) for value in words.values())
+        return max(self.label_words())
 
     def check(self, task: Task) -> None:
         """Hold the section against the task of its prompt.

@@ -48,7 +48,7 @@ def test_an_assessor_reads_every_answer_once_query_by_query_in_an_order_of_their
 
 
 def test_assessors_have_different_orders_and_an_added_answer_moves_nothing() -> None:
-    orders = {tuple(own.sheet_id for own in sheets(BANKS, ANSWERS, f"person {i}")) for i in range(5)}
+    orders = {tuple(own.thing_id for own in sheets(BANKS, ANSWERS, f"person {i}")) for i in range(5)}
     assert len(orders) == 5
     more = [*ANSWERS, Answer("q2", "new", "something else")]
     found = [own for own in sheets(BANKS, more, "ann") if own.agents != ("new",)]

@@ -27,9 +27,11 @@ from judges.types import (
 AGENTS = ("hybrid", "dense", "bm25", "random-passage")
 """Strongest first, as the verdicts will have it."""
 
+SCALE = {"not relevant": 0, "somewhat relevant": 1, "very relevant": 2}
+
 SETTINGS: dict[str, Any] = {
     "judges": {"strict": {"provider": "openai", "model": "judge-1", "temperature": 0.0}},
-    "retrieval": {"judge": "strict", "prompt": "reasoner@1", "depth": None},
+    "retrieval": {"judge": "strict", "prompt": "reasoner@1", "depth": None, "scale": SCALE},
     "pairwise": {
         "judges": ["strict"],
         "both_orders": True,

@@ -16,6 +16,7 @@ from judges.types import Task
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament, write_nugget_tournament
 from tests.support.tournaments import run
+from ui import people
 from ui.data import LOCATION_VARIABLE
 
 
@@ -23,6 +24,7 @@ from ui.data import LOCATION_VARIABLE
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the tournament that the page reads."""
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
+    monkeypatch.setattr(people, "QUICK", 0)
     return tmp_path
 
 
@@ -147,7 +149,7 @@ def test_skipped_answers_are_counted_and_can_be_taken_up(here: Path) -> None:
 
 def test_a_second_thought_takes_the_place_of_the_first(here: Path) -> None:
     played_nugget_tournament(here)
-    page = press(label_all(opened("ann"), FULL, NONE, NONE), "Back to the answer before")
+    page = press(label_all(opened("ann"), FULL, NONE, NONE), "Back to the one before")
     assert [radio.value for radio in page.radio] == [FULL, NONE, NONE]
     page = label_all(page, FULL, FULL, NONE)
     assert progress(page) == "1 of 6 answers assessed"

@@ -1,0 +1,187 @@
+"""The pages on which people compare answers and label documents: blind, and what is said is kept as it was meant."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from arena.store import Annotation, Annotations, Store
+from tests.support.pages import page, sent, shown
+from tests.support.sample_store import SETTINGS, write_store
+from ui import data, people
+from ui.data import LOCATION_VARIABLE
+
+FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = write_store(tmp_path / "s.db", queries=4, details={"note": "the judge's note"})
+    monkeypatch.setenv(LOCATION_VARIABLE, str(path))
+    monkeypatch.setattr(people, "QUICK", 0)
+    return path
+
+
+def opened(view: str, name: str) -> AppTest:
+    return page(view).text_input(key="annotator").set_value(name).run(timeout=20)
+
+
+def progress(run: AppTest) -> str:
+    return str(run.get("progress")[0].proto.text)
+
+
+def press(run: AppTest, label: str) -> AppTest:
+    (button,) = (button for button in run.button if button.label == label)
+    after = button.click().run(timeout=20)
+    assert not after.exception
+    return after
+
+
+def kept(store: Path, *, history: bool = False) -> list[Annotation]:
+    with closing(Store.open(str(store))) as opened:
+        annotations = Annotations(opened, "sample")
+        return annotations.history() if history else annotations.latest()
+
+
+def answers(run: AppTest) -> list[str]:
+    """Who gave the answers shown, first and second."""
+    return [text.value.split()[3] for text in run.text if text.value.startswith("The answer of")]
+
+
+@pytest.mark.parametrize("view", ["vote", "label"])
+def test_nobody_sees_a_text_before_they_said_who_they_are(store: Path, view: str) -> None:
+    assert "Enter your name" in shown(page(view))
+    assert "notice period" not in sent(page(view))
+
+
+@pytest.mark.parametrize(("label", "value"), [(FIRST, "A"), (SECOND, "B"), (TIE, "TIE")])
+def test_a_vote_is_for_the_answer_that_was_shown(store: Path, label: str, value: str) -> None:
+    run = opened("vote", "ann")
+    assert progress(run) == "0 of 4 queries voted on"
+    for _ in range(4):
+        first, second = answers(run)
+        run = press(run, label)
+        said = kept(store)[-1]
+        if said.query_id != "q00":  # there two agents give one answer
+            assert (said.item, said.other) == (first, second)
+        assert (said.value, said.annotator) == (value, "ann")
+    assert "all 4 queries" in shown(run)
+    assert len({said.query_id for said in kept(store)}) == 4
+
+
+def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path: Path, store: Path) -> None:
+    agents = [f"secret-{number}" for number in range(4)]
+    write_store(
+        store, name="blind", agents=agents, queries=2, wording=lambda kind, text: kind if kind == "answer" else text
+    )
+    for view, label in (("vote", TIE), ("label", "0")):
+        run = opened(view, "ann")
+        for _ in range(3):
+            seen = sent(run)
+            assert "notice period" in seen or "You have been through" in seen
+            for hidden in ("secret-", "weighed", "strict", "judge-1", "speaks of the case", "Preferred"):
+                assert hidden not in seen
+            run = press(run, label) if any(button.label == label for button in run.button) else run
+
+
+def test_who_comes_back_goes_on_and_sees_the_same_and_others_begin_for_themselves(store: Path) -> None:
+    stopped = press(press(opened("vote", "ann"), FIRST), SECOND)
+    again = opened("vote", "ann")
+    assert progress(again) == "2 of 4 queries voted on"
+    assert shown(again) == shown(stopped)
+    assert progress(opened("vote", "bob")) == "0 of 4 queries voted on"
+
+
+def test_a_second_press_on_what_nobody_can_have_read_does_not_count(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = opened("vote", "ann")
+    monkeypatch.setattr(people, "QUICK", 60)
+    for _ in range(2):
+        run = press(run, FIRST)
+    assert kept(store) == []
+    assert [toast.value for toast in run.toast] == ["Pressed twice, counted once."]
+    monkeypatch.setattr(people, "QUICK", 0)
+    assert progress(press(run, FIRST)) == "1 of 4 queries voted on"
+
+
+def test_skipped_games_are_taken_up_and_a_second_thought_takes_the_place_of_the_first(store: Path) -> None:
+    run = press(opened("vote", "ann"), "Skip")
+    assert progress(run) == "0 of 4 queries voted on, 1 skipped"
+    run = press(press(run, FIRST), "Back to the one before")
+    assert "Go on where you stopped" in [button.label for button in run.button]
+    run = press(run, TIE)
+    for _ in range(2):
+        run = press(run, SECOND)
+    assert "all 4 queries" in shown(run)
+    run = press(press(run, "Take up the 1 skipped"), FIRST)
+    assert progress(run) == "4 of 4 queries voted on"
+    assert [said.value for said in kept(store)] == ["TIE", "B", "B", "A"]
+    assert len(kept(store, history=True)) == 6
+
+
+def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
+    run = opened("label", "ann")
+    assert progress(run) == "0 of 20 documents labelled"
+    assert [button.label for button in run.button][:3] == ["0", "1", "2"]
+    assert "very relevant" in shown(run)
+    assert "Document q0" in shown(run)
+    run = press(press(run, "2"), "Skip")
+    assert progress(run) == "1 of 20 documents labelled, 1 skipped"
+    assert [said.value for said in kept(store)] == [2, None]
+    assert kept(store)[0].item.startswith(kept(store)[0].query_id)
+
+
+def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retrieval = SETTINGS["retrieval"]
+    monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"**no**": 0, ":smile:": 1}})
+    write_store(store, name="words", queries=1)
+    run = opened("label", "ann")
+    assert [button.label for button in run.button][:2] == ["0", "1"]
+    assert {"**no**", ":smile:"} <= {text.value for text in run.text}
+    monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"0": 0, "1": 1, "2": 2, "3": 3}})
+    write_store(store, name="numbers", queries=1)
+    assert "0 is not relevant at all, 3 is all" in shown(opened("label", "ann"))
+
+
+@pytest.mark.parametrize(("view", "said"), [("vote", "No game has a verdict"), ("label", "No document has a label")])
+def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: Path, view: str, said: str) -> None:
+    with closing(Store.open(str(store))) as opened_store:
+        texts = opened_store.dataset("sample")
+    with closing(Store.create(str(store))) as opened_store:
+        opened_store.begin("new", SETTINGS | {"retrieval": None}, texts, [])
+    assert said in shown(page(view))
+
+
+def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Path, cli: Any) -> None:
+    run = opened("vote", "ann")
+    for label in (FIRST, SECOND, FIRST, TIE):
+        run = press(run, label)
+    run = opened("label", "ann")
+    for label in ("0", "1", "2"):
+        run = press(run, label)
+    version, (name,) = data.tournaments()
+    source = data.Source(str(store), version, name)
+    games = {(game.query_id, game.agent_a, game.agent_b): game.score for game in data.games(source)}
+    agreeing = 0
+    for said in kept(store)[:4]:
+        a, b = sorted((said.item, said.other))
+        score = {"A": 1.0, "B": 0.0, "TIE": 0.5}[said.value]
+        agreeing += games[said.query_id, a, b] == (score if said.item == a else 1 - score)
+    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "0").out)
+    by_level = {one["level"]: one for one in found["comparisons"]}
+    assert by_level["labels"]["judges"]["strict"]["n"] == 3
+    of_games = by_level["verdicts"]["judges"]["strict"]
+    assert (of_games["n"], of_games["agreement"]) == (4, agreeing / 4)
+
+
+def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
+    write_store(store, name="same", queries=1, wording=lambda kind, text: kind if kind == "answer" else text)
+    assert "word for word" in shown(opened("vote", "ann"))

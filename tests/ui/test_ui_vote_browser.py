@@ -1,0 +1,139 @@
+"""Voting and labelling in a real Chromium: by keyboard, after a reload, with two clicks, on hostile texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from arena.store import Annotation, Annotations, Store
+from tests.support.browser import chromium, served, settle, watched
+from tests.support.sample_store import write_store
+
+PLANTED = (
+    "<script>window.__pwned=1</script>",
+    '<img src=x onerror="window.__pwned=2">',
+    "![x](http://127.0.0.1:9/leak.png) [link](javascript:window.__pwned=3)",
+    "$x^2$ :smile: **bold** :red[red] `code` <b>b</b>",
+)
+QUERIES = 6
+
+
+def hostile(kind: str, text: str) -> str:
+    long = "x" * 1_000_000 if kind in {"answer", "document"} else ""
+    return "\n".join((*PLANTED, text.replace("secret-", "number "), long))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("store") / "s.db"
+    return write_store(path, queries=QUERIES, agents=("secret-1", "secret-2", "secret-3"), wording=hostile)
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    with served(store) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with watched(browser, address) as page:
+        yield page
+
+
+def visit(page: Page, url: str, progress: str) -> None:
+    page.goto(url)
+    page.wait_for_selector(f"text={progress}")
+    settle(page)
+    page.wait_for_timeout(800)  # as long as it takes at least to read two answers
+
+
+def said(store: Path, annotator: str) -> list[Annotation]:
+    with closing(Store.open(str(store))) as opened:
+        return [own for own in Annotations(opened, "sample").history() if own.annotator == annotator]
+
+
+def press(page: Page, key: str, progress: str) -> None:
+    page.keyboard.press(key)
+    page.wait_for_selector(f"text={progress}")
+    settle(page)
+    page.wait_for_timeout(800)
+
+
+def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, address: str, store: Path) -> None:
+    page.goto(f"{address}/vote")
+    page.get_by_role("textbox", name="Your name or initials").fill("ann")
+    page.keyboard.press("End")
+    page.keyboard.type(" s123")  # in the field these are letters and no votes
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=0 of {QUERIES} queries voted on")
+    settle(page)
+    page.wait_for_timeout(800)
+    page.locator("h2").first.click()
+    for place, key in enumerate("123", start=1):
+        press(page, key, f"{place} of {QUERIES} queries voted on")
+    press(page, "s", "1 skipped")
+    page.reload()
+    page.wait_for_selector(f"text=3 of {QUERIES} queries voted on, 1 skipped")
+    assert [own.value for own in said(store, "ann s123")] == ["A", "B", "TIE", None]
+
+
+def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str, store: Path) -> None:
+    visit(page, f"{address}/vote?annotator=dora", f"0 of {QUERIES} queries")
+    page.get_by_role("button", name="Answer 1 is better").dblclick()
+    page.wait_for_selector(f"text=1 of {QUERIES} queries voted on")
+    settle(page)
+    page.wait_for_timeout(1500)
+    assert [own.value for own in said(store, "dora")] == ["A"]
+    page.locator("h2").first.click()
+    for _ in range(30):
+        page.keyboard.down("3")
+        page.wait_for_timeout(40)
+    page.keyboard.up("3")
+    page.wait_for_timeout(1500)
+    assert [own.value for own in said(store, "dora")] == ["A", "TIE"]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("view", "texts"), [("vote", 3), ("label", 3)])
+def test_planted_texts_show_as_they_are_and_the_page_fits_its_window(
+    page: Page, address: str, view: str, texts: int, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/{view}?annotator=%3Cb%3Eeve%3C/b%3E")
+    page.wait_for_selector("text=notice period")
+    settle(page)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    seen = "\n".join(page.locator("[data-testid=stText]").all_inner_texts())
+    for planted in PLANTED:
+        assert seen.count(planted) == texts  # the query and two answers, or a title and a document
+    assert "secret-" not in page.content()
+    page.get_by_text("Show all 1,000").first.click()
+    page.wait_for_function(
+        "[...document.querySelectorAll('[data-testid=stText]')].some(e => e.textContent.length > 1e6)"
+    )
+    boxes = page.locator("[class*=st-key-passage-]").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().height)"
+    )
+    assert max(boxes) <= 450
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    assert page.get_by_role("button", name="Skip").is_visible()
+
+
+def test_a_person_labels_by_keyboard(page: Page, address: str, store: Path) -> None:
+    visit(page, f"{address}/label?annotator=ann", "0 of 24 documents labelled")
+    press(page, "2", "1 of 24 documents labelled")
+    press(page, "0", "2 of 24 documents labelled")
+    press(page, "7", "2 of 24 documents labelled")  # no label of this scale
+    assert [own.value for own in said(store, "ann")] == [2, 0]

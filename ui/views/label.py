@@ -1,0 +1,74 @@
+"""Label: a person says how relevant a document is to a query. No label of a judge or of another person is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import streamlit as st
+
+from arena.store.annotations import Kind
+from arena.voting.documents import Slip, annotation_of, slips
+from judges.types import Judgment
+from ui import data, people, text
+
+_HEIGHT: Final = 400
+"""Pixels of a document: it is seen at once with the labels below on a common screen."""
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    st.header("How relevant is the document?", anchor=False)
+    given: Mapping[str, int] = (data.settings(source).get("retrieval") or {}).get("scale") or {}
+    scale = sorted((label, word) for word, label in given.items())
+    labelled = [names for names, result in data.labels(source).items() if isinstance(result, Judgment)]
+    if not labelled or not scale:
+        st.info(
+            "No document has a label yet. Give the YAML file a `retrieval` section and run `ragarena run`. "
+            "Then people can label here what the judges labelled."
+        )
+        return
+    who = people.annotator()
+    if who is None:
+        return
+    desk = people.Desk[Slip](source, who, Kind.RELEVANCE, "documents", "labelled")
+    todo = slips(labelled, data.dataset(source), desk.said(), who)
+    slip = desk.take_up(todo, [slip.state for slip in todo])
+    if slip is not None:
+        _show_slip(desk, slip, scale)
+        desk.show_back(todo, slip)
+
+
+def _show_slip(desk: people.Desk[Slip], slip: Slip, scale: Sequence[tuple[int, str]]) -> None:
+    own = desk.key(slip)
+    text.lead(slip.query, "query")
+    with st.container(gap="xsmall"):
+        if title := slip.document.metadata.get("title"):
+            text.strong(title, f"title-{own}")
+        text.passage(slip.document.text, f"label-{own}", empty="This document is empty.", height=_HEIGHT, border=True)
+    desk.show_problem()
+    with st.container(gap="xsmall"):
+        for label, word in scale:
+            _show_choice(desk, slip, label, "" if word == str(label) else word)
+    if all(word == str(label) for label, word in scale):
+        st.caption(f"{scale[0][0]} is not relevant at all, {scale[-1][0]} is all one could wish for.")
+    st.button("Skip", key=f"skip-{own}", shortcut="s", type="tertiary", on_click=_label, args=(desk, slip, None))
+
+
+def _show_choice(desk: people.Desk[Slip], slip: Slip, label: int, words: str) -> None:
+    """A button with the label's number, and the prompt's words for it, which are none of ours, as inert text."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            str(label),
+            key=f"choice-{label}-{desk.key(slip)}",
+            type="primary" if slip.said == label else "secondary",
+            shortcut=str(label) if 0 <= label <= 9 else None,
+            on_click=_label,
+            args=(desk, slip, label),
+        )
+        text.plain(words)
+
+
+def _label(desk: people.Desk[Slip], slip: Slip, label: int | None) -> None:
+    seconds = None if label is None else round(desk.seconds(slip), 2)
+    desk.keep(slip, [annotation_of(slip, label, desk.who, seconds)])

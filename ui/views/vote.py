@@ -1,0 +1,68 @@
+"""Vote: a person says which of two answers is better. Neither agents nor what a judge said is shown, ever."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import streamlit as st
+
+from arena.store.annotations import Kind
+from arena.voting.games import Ballot, annotation_of, ballots
+from judges.types import Verdict
+from ui import data, people, text
+
+_HEIGHT: Final = 440
+"""Pixels of an answer: both and the buttons below are seen at once on a common screen."""
+
+_CHOICES: Final = ((Verdict.A, "Answer 1 is better"), (Verdict.B, "Answer 2 is better"), (Verdict.TIE, "A tie"))
+"""In the order of their keys 1, 2, 3."""
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    st.header("Which answer is better?", anchor=False)
+    games = {(game.query_id, game.agent_a, game.agent_b) for game in data.games(source) if game.score is not None}
+    if not games:
+        st.info(
+            "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragarena run`. "
+            "Then people can vote here on what the judges judged."
+        )
+        return
+    who = people.annotator()
+    if who is None:
+        return
+    desk = people.Desk[Ballot](source, who, Kind.VERDICT, "queries", "voted on")
+    todo = ballots(games, data.dataset(source), desk.said(), who)
+    ballot = desk.take_up(todo, [ballot.state for ballot in todo])
+    if ballot is not None:
+        _show_ballot(desk, ballot)
+        desk.show_back(todo, ballot)
+
+
+def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
+    own = desk.key(ballot)
+    text.lead(ballot.query, "query")
+    st.caption("Which answer serves the one who asked better? *A tie*: they are equally good, or equally bad.")
+    for number, (column, answer) in enumerate(zip(st.columns(2, gap="medium"), ballot.answers, strict=True), start=1):
+        with column:
+            st.caption(f"Answer {number}")
+            text.passage(answer, f"{number}-{own}", empty="This answer is empty.", height=_HEIGHT, border=True)
+    if ballot.answers[0] == ballot.answers[1]:
+        st.caption("Both answers are the same, word for word.")
+    desk.show_problem()
+    with st.container(horizontal=True):
+        for number, (verdict, words) in enumerate(_CHOICES, start=1):
+            st.button(
+                words,
+                key=f"choice-{number}-{own}",
+                type="primary" if ballot.said is verdict else "secondary",
+                shortcut=str(number),
+                on_click=_vote,
+                args=(desk, ballot, verdict),
+            )
+        st.button("Skip", key=f"skip-{own}", shortcut="s", type="tertiary", on_click=_vote, args=(desk, ballot, None))
+
+
+def _vote(desk: people.Desk[Ballot], ballot: Ballot, verdict: Verdict | None) -> None:
+    seconds = None if verdict is None else round(desk.seconds(ballot), 2)
+    desk.keep(ballot, [annotation_of(ballot, verdict, desk.who, seconds)])
