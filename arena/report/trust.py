@@ -23,8 +23,8 @@ _FIRST_PLACE = 0.05
 _LONGER = 0.65
 _TIES = 0.5
 _CIRCLES = 0.1
-_CARRIED_BY = 0.01
-"""Share of the games that must not carry the lead alone."""
+_CARRIED_BY = 0.02
+"""Share of the queries, two at least, that must not carry the lead alone."""
 _ALPHA = 0.4
 """Moderate agreement by the usual reading of kappa (Landis and Koch 1977)."""
 _SAME_AGAIN = 0.8
@@ -90,7 +90,7 @@ def _of_lead(ratings: Ratings) -> Iterator[Check]:
     if own is None:
         return
     words = ("query", "queries") if own.unit == "query" else ("game", "games")
-    least = max(1, round(_CARRIED_BY * own.units))
+    least = max(2, round(_CARRIED_BY * own.units))
     if own.count is None:
         finding = f"More than {own.tried} of {own.units} {words[1]} would have to go for another agent to lead."
     else:
