@@ -7,6 +7,8 @@ from datetime import datetime
 
 from arena.conclusion import conclude
 from arena.report.blocks import Check, Checks, Report, Section
+from arena.report.calibration import method_section, people_section
+from arena.report.costs import costs
 from arena.report.facts import Facts
 from arena.report.figures import counted
 from arena.report.judging import judging
@@ -26,13 +28,16 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     """
     board = facts.board
     conclusion = conclude(board)
-    checks = trust_checks(board)
+    checks = trust_checks(board, facts.calibration.comparisons if facts.calibration else (), facts.not_calibrated)
     found = [
         ranking(facts),
         _trust(checks),
         win_section(facts),
-        judging(board),
+        judging(board, facts.calibration.styles if facts.calibration else ()),
+        people_section(facts.calibration),
         scores(board),
+        method_section(facts.calibration),
+        costs(board.costs),
         coverage(facts),
         *origin(facts, source),
     ]

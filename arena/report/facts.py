@@ -10,14 +10,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
+from arena.calibration.estimates import Wish
+from arena.calibration.judge_people import Settings
 from arena.leaderboard import Leaderboard, leaderboard
 from arena.matrix import tournament_wins
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
 from arena.ratings.counts import WinMatrix
 from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 _PACKAGES = ("ragarena", "numpy", "scipy", "ir-measures")
 """Whose versions may change a figure."""
+
+_FEW_VERDICTS = 5_000
+"""Up to here intervals of the correlations between methods take seconds; beyond, 'ragarena calibrate' draws them."""
+_METHOD_SAMPLES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,8 @@ class Facts:
         results_digest: SHA-256 of the ids and outcomes of everything judged.
         effort: by stage and judge.
         failures: how often which cause, by stage and judge.
+        calibration: judges against people, and ways of scoring against each other.
+        not_calibrated: why there is none.
         versions: of what computed the figures.
     """
 
@@ -65,6 +75,8 @@ class Facts:
     results_digest: str
     effort: tuple[Effort, ...]
     failures: Mapping[tuple[Task, str, str], int]
+    calibration: TournamentCalibration | None
+    not_calibrated: str
     versions: Mapping[str, str]
 
 
@@ -78,6 +90,7 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
     """
     board = leaderboard(store, tournament, below_coverage=below_coverage)
     data = store.dataset(tournament)
+    calibration, not_calibrated = _calibrated(store, board)
     outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
     return Facts(
         board=board,
@@ -96,8 +109,23 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
         failures=Counter(
             (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
         ),
+        calibration=calibration,
+        not_calibrated=not_calibrated,
         versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
     )
+
+
+def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration | None, str]:
+    """The calibration, or why there is none: people may have judged other things than the judges."""
+    games = board.coverage.get(Task.PAIRWISE)
+    few = games is None or games.judged <= _FEW_VERDICTS
+    ratings = board.settings["ratings"]
+    settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+    samples = _METHOD_SAMPLES if few else 0
+    try:
+        return calibrate_tournament(store, board.tournament, {}, settings, method_samples=samples, wish=Wish()), ""
+    except InputError as error:
+        return None, str(error)
 
 
 def _effort(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[Effort]:

@@ -49,12 +49,13 @@ def counted(count: float, one: str, many: str) -> str:
 
 
 class Axis:
-    """Values to places in percent of a length, with round ticks, and room at both ends."""
+    """Values to places in percent of a length, with round ticks, and room at both ends or from 0 on."""
 
-    def __init__(self, values: Sequence[float]) -> None:
-        low, high = min(values), max(values)
+    def __init__(self, values: Sequence[float], *, from_zero: bool = False) -> None:
+        low, high = 0.0 if from_zero else min(values), max(values)
         room = 0.05 * (high - low) or 1.0
-        self._low, self._span = low - room, high - low + 2 * room
+        self._low = low if from_zero else low - room
+        self._span = high + room - self._low
 
     def place(self, value: float) -> float:
         """Percent of the length."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from arena.calibration.style import StyleEffect
 from arena.leaderboard import Leaderboard
 from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import Coefficient, JudgeAgreement
@@ -12,8 +13,8 @@ from arena.report.figures import NONE, between, number, percent, shares_between
 from arena.wording import health_figures
 
 
-def judging(board: Leaderboard) -> Section | None:
-    """The judges' health; ``None`` without verdicts."""
+def judging(board: Leaderboard, styles: Sequence[StyleEffect]) -> Section | None:
+    """The judges' health, and what they like besides quality; ``None`` without verdicts."""
     if board.ratings is None or board.ratings.judge_health is None:
         return None
     blocks: list[Block] = [_habits(board.ratings.judge_health)]
@@ -22,6 +23,8 @@ def judging(board: Leaderboard) -> Section | None:
     if board.ratings.judges is not None:
         blocks += [_agreement(board.ratings.judges)]
     blocks += _consistency(board)
+    if styles:
+        blocks.append(_styles(styles))
     lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
     return Section("judges", "The judge's health", lead, blocks)
 
@@ -105,6 +108,27 @@ def _consistency(board: Leaderboard) -> Iterator[Table]:
     if rows:
         columns = ["Judge", "Stage", "Judged several times", "Two samples agree"]
         yield Table("Does a judge agree with itself?", columns, rows, (), frozenset({"Stage"}))
+
+
+def _styles(styles: Sequence[StyleEffect]) -> Table:
+    rows = [
+        [
+            f"{own.judge}: {own.name.replace('_', ' ')}",
+            f"{own.games:,}",
+            NONE if own.points.value is None else f"{own.points.value:+.0f}",
+            between(own.points.low, own.points.high, 0),
+            own.why_not,
+        ]
+        for own in styles
+    ]
+    columns = ["Judge and quality", "Verdicts", "Points", "95% interval", "Why not known"]
+    if not any(own.why_not for own in styles):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    notes = [
+        "Rating points that one standard deviation more of a quality is worth between agents of equal strength, or "
+        "being of the judge's own family. What goes along with quality is no proof of bias."
+    ]
+    return Table("What the judge likes besides strength", columns, rows, notes, frozenset({"Why not known"}))
 
 
 def _coefficient(found: Coefficient) -> tuple[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arena.citations import CitationBoard
 from arena.cli.nugget_shapes import score_notes
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
-from arena.nuggets.board import NuggetBoard
+from arena.nuggets.board import NuggetBoard, Scored
 from arena.report.blocks import Block, Remarks, Section, Table
 from arena.report.figures import NONE, between, counted, number, percent, with_interval
 from arena.retrieval import RetrievalBoard
@@ -28,6 +29,8 @@ def scores(board: Leaderboard) -> Section | None:
         blocks += _nuggets(board.nuggets, ranked)
     if board.retrieval is not None:
         blocks += _retrieval(board.retrieval, ranked)
+    if board.citations is not None:
+        blocks += _citations(board.citations, ranked)
     if not blocks:
         return None
     lead = "Each agent judged by itself, without an opponent: does another way of looking give the same order?"
@@ -72,25 +75,47 @@ def _exam(exam: ExamBoard) -> Table:
 
 
 def _nuggets(board: NuggetBoard, ranked: Sequence[str]) -> Iterator[Block]:
-    place = {agent: at for at, agent in enumerate(ranked)}
-    rows = []
-    for own in sorted(board.scored, key=lambda own: place.get(own.run, len(place))):
-        strict, every = own.means["v_strict"], own.means["a"]
-        cells = [number(strict.value, 3), between(strict.low, strict.high, 3)]
-        cells += [number(every.value, 3), between(every.low, every.high, 3), number(own.length, 0)]
-        rows.append([own.run, *cells, f"{own.topics - own.missing:,} of {own.topics:,}", percent(own.coverage, 1)])
-    columns = ["Agent", "Vital strict", "95% interval", "All", "95% interval", "Words", "Queries answered", "Assigned"]
-    notes = [
-        f"Share of the facts (nuggets) of {counted(len(board.table.topics), 'query', 'queries')} that an agent's "
-        "answers state: of the vital ones in full; of all, one stated in part counting a half. Assigned: labels that "
-        "did not fail."
-    ]
-    yield Table("Nuggets", columns, rows, notes)
-    said = score_notes(board.table, board.scored)
+    said: list[str] = []
+    for title, scored in (("answers", board.answers), (f"the first {board.depth} documents", board.documents)):
+        if scored.runs:
+            yield _nugget_table(title, scored, ranked)
+            said += score_notes(scored.table, scored.runs)
     if board.without:
         said.append(f"{counted(len(board.without), 'query has', 'queries have')} no nuggets and are in nobody's mean.")
     if said:
         yield Remarks(said)
+
+
+def _nugget_table(title: str, scored: Scored, ranked: Sequence[str]) -> Table:
+    place = {agent: at for at, agent in enumerate(ranked)}
+    rows = []
+    for own in sorted(scored.runs, key=lambda own: place.get(own.run, len(place))):
+        strict, every = own.means["v_strict"], own.means["a"]
+        cells = [number(strict.value, 3), between(strict.low, strict.high, 3)]
+        cells += [number(every.value, 3), between(every.low, every.high, 3), number(own.length, 0)]
+        rows.append([own.run, *cells, f"{own.topics - own.missing:,} of {own.topics:,}", percent(own.coverage, 1)])
+    columns = ["Agent", "Vital strict", "Its 95% interval", "All", "Its 95% interval", "Words", "Queries", "Assigned"]
+    notes = [
+        f"Share of the facts (nuggets) of {counted(len(scored.table.topics), 'query', 'queries')} that an agent's "
+        f"{title} state: of the vital ones in full; of all, one stated in part counting a half. Assigned: labels that "
+        "did not fail."
+    ]
+    return Table(f"Nuggets of {title}", columns, rows, notes)
+
+
+def _citations(board: CitationBoard, ranked: Sequence[str]) -> Iterator[Table]:
+    for source, found in board.scores.items():
+        rows = []
+        for agent in [*(agent for agent in ranked if agent in found), *sorted(set(found) - set(ranked))]:
+            own = found[agent]
+            cells = [with_interval(own.precision, 3), *(f"{count:,}" for count in (own.queries, own.uncited))]
+            rows.append([agent, *cells, f"{own.labelled:,} of {own.cited:,}"])
+        columns = ["Agent", "Precision", "Queries", "Cite nothing", "Documents labelled"]
+        notes = [
+            f"Share of the labelled documents an answer cites that have a label of {board.relevant} or more, mean over "
+            "the queries where it is defined, with its 95% interval."
+        ]
+        yield Table(f"Documents cited, by labels of {_WHOSE[source]}", columns, rows, notes)
 
 
 def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
@@ -112,8 +137,6 @@ def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
             "without counts as not relevant. Nothing retrieved: queries without documents, which count 0."
         ]
         yield Table(f"Documents retrieved, by labels of {_WHOSE[source]}", columns, rows, notes)
-    if board.agreement is not None and board.agreement.n:
-        yield _agreement(board)
 
 
 def _labelled(board: RetrievalBoard, agent: str, source: str) -> list[str]:
@@ -121,25 +144,6 @@ def _labelled(board: RetrievalBoard, agent: str, source: str) -> list[str]:
         return []
     mean = board.mean_labels.get(agent)
     return [NONE if mean is None else f"{mean.judged:,} of {mean.of:,}"]
-
-
-def _agreement(board: RetrievalBoard) -> Table:
-    """The judges' labels against people's."""
-    rows = []
-    named = {"all judges": board.agreement} if len(board.judges) > 1 else {}
-    named |= {judge: own.agreement for judge, own in board.judges.items()}
-    for judge, own in named.items():
-        if own is not None:
-            figures = (own.agreement, own.kappa, own.kappa_quadratic)
-            cells = [with_interval(figure, 2) for figure in figures]
-            rows.append([judge, f"{own.n:,} of {own.n + own.first_only:,}", *cells])
-    columns = ["Judge", "Of people's labels", "Same label", "Kappa", "Kappa, quadratic"]
-    notes = ["Kappa: agreement beyond chance, 1 is full. Quadratic: far labels disagree more than near ones."]
-    notes += [
-        f"Agents ranked by either's {measure}: Kendall's tau {with_interval(one.kendall_tau, 2)}."
-        for measure, one in list(board.rankings.items())[:1]
-    ]
-    return Table("Do people agree with the judge's labels?", columns, rows, notes)
 
 
 def _mean(mean: Mean) -> str:

@@ -5,8 +5,9 @@ The bars are rules of thumb, named beside each finding; none of them enters a ra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from arena.calibration.comparison import Comparison
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
 from arena.ratings.health import JudgeHealth
@@ -32,8 +33,16 @@ _SAME_AGAIN = 0.8
 _ORDER: tuple[Status, ...] = ("failed", "unknown", "passed")
 
 
-def trust_checks(board: Leaderboard) -> tuple[Check, ...]:
-    """All checks that apply to a tournament: those that failed first, then those that nobody can tell."""
+def trust_checks(
+    board: Leaderboard, comparisons: Sequence[Comparison] = (), not_compared: str = ""
+) -> tuple[Check, ...]:
+    """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
+
+    Args:
+        board: its leaderboard.
+        comparisons: its judges with people.
+        not_compared: why there are none, where people judged something.
+    """
     found = [_judged(board)]
     if board.ratings is not None:
         found += [_rated(board.ratings), _queries(board.ratings), *_of_lead(board.ratings)]
@@ -41,7 +50,7 @@ def trust_checks(board: Leaderboard) -> tuple[Check, ...]:
             found += _of_judge(board.ratings.judge_health)
         found += _between_judges(board.ratings)
     found += _samples(board)
-    found += [_people(board), *_language_models(board)]
+    found += [*_people(comparisons, not_compared), *_language_models(board)]
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
 
 
@@ -174,19 +183,23 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
                 )
 
 
-def _people(board: Leaderboard) -> Check:
-    own = board.retrieval.agreement if board.retrieval is not None else None
-    remedy = "Let people judge a random sample of the same things and hold the judge against them."
-    if own is None or own.kappa.value is None:
-        return Check("People agree with the judge", "unknown", "No person judged anything that the judge did.", remedy)
-    kappa = own.kappa
-    return Check(
-        "People agree with the judge",
-        _passed(own.kappa.value >= _ALPHA),
-        f"Kappa is {own.kappa.value:.2f}{_in_brackets(kappa.low, kappa.high, 2)} on {own.n:,} documents that both "
-        f"labelled; the bar is {_ALPHA}.",
-        "Read where they differ, change the prompt or the judge, and run again.",
-    )
+def _people(comparisons: Sequence[Comparison], not_compared: str) -> Iterator[Check]:
+    name, remedy = "People agree with the judge", "Let people judge a random sample of the same things on the pages."
+    judged = [(one.people.level, report.against) for one in comparisons for report in one.judges.values()]
+    for level, own in judged:
+        kappa = own.labels.kappa if own.labels is not None else None
+        if kappa is not None and kappa.value is not None:
+            yield Check(
+                f"{name} {own.judge} on {level}",
+                _passed(kappa.value >= _ALPHA),
+                f"Kappa is {kappa.value:.2f}{_in_brackets(kappa.low, kappa.high, 2)} on {own.n:,} things that both "
+                f"judged; the bar is {_ALPHA}.",
+                "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge.",
+            )
+            remedy = ""
+    if remedy:
+        finding = not_compared or "No person judged anything that the judge did, or in values that are no labels."
+        yield Check(name, "unknown", finding[0].upper() + finding[1:], remedy)
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
