@@ -1,23 +1,28 @@
-"""Pictures of the web leaderboard's pages, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
+"""Pictures of pages and report, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
 
-Starts the server on a store, opens each page in the system's Chromium and writes one PNG file per page.
+Starts the server on a store, opens each page in the system's Chromium and writes one PNG file per page; and one of the
+upper part of the report.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page
 
 from tests.support.browser import chromium, served, settle
 
 PAGES = ("overview", "matrix", "retrieval", "games")
+REPORT_HEIGHT = 1238
 
 
 def main() -> None:
     """Write the pictures."""
-    parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages.")
+    parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages and of the report.")
     parser.add_argument("store")
     parser.add_argument("out_dir", type=Path)
     parser.add_argument("--width", type=int, default=1280, help="of the window, in pixels")
@@ -32,6 +37,17 @@ def main() -> None:
             page.goto(f"{address}/{'' if name == PAGES[0] else name}")
             _fit(page, given.width, given.height)
             page.screenshot(path=given.out_dir / f"{name}.png")
+        page.set_viewport_size({"width": given.width, "height": REPORT_HEIGHT})
+        with TemporaryDirectory() as folder:
+            page.goto(_report(given.store, Path(folder)).as_uri())
+            page.screenshot(path=given.out_dir / "report.png")
+
+
+def _report(store: str, folder: Path) -> Path:
+    out = folder / "report.html"
+    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragarena'; main()"
+    subprocess.run([sys.executable, "-c", call, "report", store, "--out", str(out)], check=True)  # noqa: S603 - ours
+    return out
 
 
 def _fit(page: Page, width: int, least: int) -> None:

@@ -179,6 +179,7 @@ class Report:
         headline, sentence: the conclusion.
         meaning: what it comes to, a sentence each.
         trust: how many checks passed, and the names of those that did not.
+        doubted: whether any check failed.
         sections: in order.
         made: when and by what.
     """
@@ -190,5 +191,6 @@ class Report:
     sentence: str
     meaning: Sequence[str]
     trust: str
+    doubted: bool
     sections: Sequence[Section]
     made: str

@@ -49,6 +49,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         sentence=conclusion.sentence,
         meaning=list(meaning(board)),
         trust=_in_short(checks),
+        doubted=any(check.status == "failed" for check in checks),
         sections=[section for section in found if section is not None],
         made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {facts.versions['ragarena']}",
     )
@@ -72,7 +73,7 @@ def _in_short(checks: Sequence[Check]) -> str:
     passed = sum(check.status == "passed" for check in checks)
     failed = [check.name for check in checks if check.status == "failed"]
     open_ones = [check.name for check in checks if check.status == "unknown"]
-    said = f"{passed} of {len(checks)} trust checks passed."
+    said = f"{'Read with care: ' if failed else ''}{passed} of {len(checks)} trust checks passed."
     for what, names in (("Failed", failed), ("Not known", open_ones)):
         if names:
             said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in names)}."

@@ -13,6 +13,13 @@ from arena.report.figures import NONE, counted, number, percent, with_interval
 from retrieval_eval.resampling import Estimate
 
 _THINGS = {"verdicts": "games", "labels": "documents", "criteria": "grades", "nuggets": "nuggets"}
+_METHODS = {
+    "elo": "Elo",
+    "bradley_terry": "Bradley-Terry",
+    "cover": "EXAM-Cover",
+    "v_strict": "Vital strict",
+    "people": "People's votes",
+}
 _MOST_GAPS = 5
 
 
@@ -41,8 +48,8 @@ def method_section(found: TournamentCalibration | None) -> Section | None:
         blocks.append(
             Remarks(
                 [
-                    f"{gap.agent} is {gap.best}. by {', '.join(gap.best_by)} and {gap.worst}. by "
-                    f"{', '.join(gap.worst_by)}."
+                    f"{gap.agent}: place {gap.best} by {_listed(gap.best_by)}; place {gap.worst} by "
+                    f"{_listed(gap.worst_by)}."
                     for gap in gaps
                 ]
             )
@@ -143,12 +150,17 @@ def _places(found: MethodComparison) -> Table:
         ]
         for agent in ranked
     ]
-    return Table("Places by each way of scoring", ["Agent", *_names(found)], rows, ["Scores in brackets."])
+    return Table(
+        "Places by each way of scoring",
+        ["Agent", *(_name(own.method) for own in methods)],
+        rows,
+        ["Scores in brackets."],
+    )
 
 
 def _correlations(found: MethodComparison) -> Table:
     taus = {frozenset((pair.first, pair.second)): pair.kendall for pair in found.pairs}
-    names = _names(found)
+    names = [own.method for own in found.methods]
     rows = []
     for row in names:
         cells = []
@@ -156,17 +168,20 @@ def _correlations(found: MethodComparison) -> Table:
             tau = taus.get(frozenset((row, column)))
             estimate = Estimate(None) if tau is None else Estimate(tau.value, tau.low, tau.high)
             cells.append("" if row == column else with_interval(estimate, 2))
-        rows.append([row, *cells])
+        rows.append([_name(row), *cells])
     notes = [
         "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries where games are "
         "few enough to draw them here ('ragarena calibrate' always does). With few agents even 1 may be chance."
     ]
-    return Table("Kendall's tau between ways of scoring", ["Way of scoring", *names], rows, notes)
+    return Table("Kendall's tau between ways of scoring", ["Way of scoring", *map(_name, names)], rows, notes)
 
 
-def _names(found: MethodComparison) -> list[str]:
-    words = {"elo": "Elo", "bradley_terry": "Bradley-Terry", "cover": "EXAM-Cover", "v_strict": "Vital strict"}
-    return [words.get(own.method, own.method) for own in found.methods]
+def _name(method: str) -> str:
+    return _METHODS.get(method, method)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, ("; ".join(map(_name, names[:-1])), _name(names[-1]))))
 
 
 def _share(estimate: Estimate) -> str:

@@ -12,6 +12,7 @@ import pytest
 from tests.support.exams import ANSWERS, exam_config, graded, write_exam
 from tests.support.page_tables import PageTable, tables
 from tests.support.sample_store import AGENTS, write_store
+from tests.support.votes import cast_votes
 
 
 @pytest.fixture
@@ -108,11 +109,66 @@ def test_too_few_queries_fail_a_check_and_what_nobody_knows_passes_none(write: A
     assert checks(page)["People agree with the judge"] == "unknown"
 
 
-def test_labels_of_people_are_held_against_the_judge_s(write: Any, tmp_path: Path) -> None:
+def test_people_are_held_against_the_judge_and_correct_its_figures(cli: Any, write: Any, tmp_path: Path) -> None:
     people = {f"q{number:02}": {f"q{number:02}-common": 2, f"q{number:02}-d0": 0} for number in range(12)}
-    page = write(write_store(tmp_path / "s.db", qrels=people))
-    assert tables(page)["Do people agree with the judge's labels?"].rows[1][:2] == ["strict", "24 of 24"]
-    assert checks(page)["People agree with the judge"] in {"passed", "failed"}
+    store = write_store(tmp_path / "s.db", margin=0.5, qrels=people)
+    cast_votes(store, AGENTS)
+    page = write(store)
+    found = tables(page)
+    own = json.loads(cli("calibrate", store, "--estimates", "--json", "--seed", "3", "--samples", "200").out)
+    verdicts, labels = (one["judges"]["strict"] for one in own["comparisons"])
+    shown_rows = found["Judges against people"].by_name()
+    for name, said in (("strict, verdicts", verdicts), ("strict, labels", labels)):
+        interval = f"{said['kappa']:.2f} ({said['kappa_low']:.2f} to {said['kappa_high']:.2f})"
+        assert shown_rows[name]["Kappa"] == interval
+        assert shown_rows[name]["Of people's"] == f"{said['n']} of {said['n'] + said['people_only']}"
+    rated = found["Bradley-Terry ratings corrected by people's verdicts, judge strict"].by_name()
+    for row in verdicts["estimates"]["ratings"]["agents"]:
+        figures = (shown(row[name], 0) for name in ("corrected", "corrected_low", "corrected_high"))
+        assert rated[row["agent"]]["Corrected"] == "{} ({} to {})".format(*figures)
+    kept = {name: status for name, status in checks(page).items() if name.startswith("People agree")}
+    assert set(kept) == {
+        "People agree with the judge strict on verdicts",
+        "People agree with the judge strict on labels",
+    }
+    assert kept["People agree with the judge strict on labels"] == "failed"
+
+
+def test_without_labels_of_people_there_is_no_section_on_them(write: Any, played_demo: Path) -> None:
+    page = write(played_demo / "tournament.yaml")
+    assert 'id="people"' not in page
+    assert checks(page)["People agree with the judge"] == "unknown"
+
+
+def test_people_who_judged_other_things_are_no_error(write: Any, tmp_path: Path) -> None:
+    elsewhere = {"q01": {"no-such-document": 1}}
+    page = write(write_store(tmp_path / "s.db", qrels=elsewhere))
+    assert 'id="people"' not in page
+    assert "no labels of the same things" in page
+    assert checks(page)["People agree with the judge"] == "unknown"
+
+
+def test_ways_of_scoring_are_held_against_each_other(cli: Any, write: Any, played_demo: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    page = write(config)
+    own = json.loads(cli("calibrate", config, "--json", "--seed", "7").out)["methods"]
+    taus = tables(page)["Kendall's tau between ways of scoring"].by_name()
+    assert taus["Elo"]["Bradley-Terry"].startswith("1.00")
+    words = {"elo": "Elo", "bradley_terry": "Bradley-Terry"}
+    for pair in own["pairs"]:
+        cell = taus[words.get(pair["first"], pair["first"])][words.get(pair["second"], pair["second"])]
+        assert cell.startswith("-" if pair["kendall"] is None else f"{pair['kendall']:.2f}")
+    places = tables(page)["Places by each way of scoring"].by_name()
+    for agent, place in own["methods"]["criteria"]["ranks"].items():
+        assert places[agent]["criteria"].startswith(f"{place} (")
+
+
+def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -> None:
+    page = write(write_store(tmp_path / "s.db", priced=True))
+    row = tables(page)["What an answer takes"].by_name()[AGENTS[-1]]
+    assert (row["Latency, median"], row["Cost of a query"]) == ("0.80 s", "$0.0020")
+    assert page.count('<circle class="dot" cx=') == len(AGENTS) * 3  # ratings, and two plots
+    assert 'id="costs"' not in write(write_store(tmp_path / "t.db"))
 
 
 def test_a_tournament_without_games_is_no_error(write: Any, tmp_path: Path) -> None:
