@@ -62,6 +62,11 @@ class Check:
     remedy: str
 
 
+def passed(held: bool) -> Status:
+    """The status of a check that could be made."""
+    return "passed" if held else "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Checks:
     """Checks, one below the other."""

@@ -48,6 +48,19 @@ def counted(count: float, one: str, many: str) -> str:
     return f"{count:,g} {one if count == 1 else many}" if count % 1 else f"{count:,.0f} {one if count == 1 else many}"
 
 
+def in_brackets(low: float | None, high: float | None, decimals: int | None = None) -> str:
+    """An interval behind its figure; a share's without ``decimals``."""
+    if low is None or high is None:
+        return ""
+    return f" ({shares_between(low, high) if decimals is None else between(low, high, decimals)})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names, those behind the fifth counted."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
 class Axis:
     """Values to places in percent of a length, with round ticks, and room at both ends or from 0 on."""
 

@@ -124,6 +124,9 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        for at, part in enumerate(value, start=1):
+            yield from _flat({key: own for key, own in part.items() if key != "name"}, f"{path}.{part.get('name', at)}")
     elif value not in (None, "", [], ()):
         yield path, _plain(value)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arena.cli.render import adaptive_line
 from arena.leaderboard import Leaderboard
 from arena.ratings.counts import WinMatrix
 from arena.ratings.rate import Ratings
@@ -23,8 +24,8 @@ def ranking(facts: Facts) -> Section | None:
     if ratings is None:
         return None
     blocks: list[Block] = [_whiskers(ratings), _table(ratings), *_neighbours(ratings), *_carriers(facts, ratings)]
-    if ratings.notes:
-        blocks.append(Remarks(ratings.notes))
+    if said := list(_remarks(facts.board, ratings)):
+        blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
     return Section("leaderboard", "Leaderboard", lead, blocks)
 
@@ -59,6 +60,14 @@ def _win_rate(points: float, ratings: Ratings) -> float:
 
 def _units(ratings: Ratings) -> str:
     return "games" if ratings.convergence.resampled == "game" else "queries"
+
+
+def _remarks(board: Leaderboard, ratings: Ratings) -> Iterator[str]:
+    yield from ratings.notes
+    if board.adaptive is not None:
+        line = adaptive_line(board.adaptive)
+        yield f"{line[0].upper()}{line[1:]}."
+    yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
 
 
 def _whiskers(ratings: Ratings) -> Whiskers:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.exams import ANSWERS, exam_config, graded, write_exam
+from tests.support.nugget_store import write_nugget_tournament
 from tests.support.page_tables import PageTable, tables
 from tests.support.sample_store import AGENTS, write_store
 from tests.support.votes import cast_votes
@@ -161,6 +163,58 @@ def test_ways_of_scoring_are_held_against_each_other(cli: Any, write: Any, playe
     places = tables(page)["Places by each way of scoring"].by_name()
     for agent, place in own["methods"]["criteria"]["ranks"].items():
         assert places[agent]["criteria"].startswith(f"{place} (")
+
+
+def test_each_of_several_judges_is_shown(cli: Any, write: Any, played_demo: Path, tmp_path: Path) -> None:
+    shutil.copytree(played_demo, tmp_path / "demo")
+    config = tmp_path / "demo/tournament.yaml"
+    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    content["judges"]["second"] = {"provider": "lexical", "max_tokens": 7}
+    content["pairwise"]["judges"] = [*content["pairwise"]["judges"], "second"]
+    config.write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert cli("run", config).status == 0
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    page = write(config)
+    rows = tables(page)["What each judge alone would say"].by_name()
+    for judge, own in board["by_judge"].items():
+        for row in own["agents"]:
+            assert rows[row["agent"]][f"{judge} alone"] == f"{shown(row['bt'], 1)} ({row['rank']})"
+    assert (
+        tables(page)["Do the judges agree with each other?"].rows[-1][3] == f"{board['judges']['alpha']['value']:.2f}"
+    )
+    assert checks(page)["Judges agree with each other"] == "passed"  # they are one and the same
+    assert set(tables(page)["Each judge by itself"].by_name()) == {"baseline", "second"}
+
+
+def test_nuggets_are_those_of_the_leaderboard(cli: Any, write: Any, tmp_path: Path) -> None:
+    config = write_nugget_tournament(tmp_path)
+    assert cli("run", config).status == 0
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    page = write(config)
+    rows = tables(page)["Nuggets of answers"].by_name()
+    assert len(rows) == len(board["nuggets"]["agents"]) == 3
+    for agent, own in board["nuggets"]["agents"].items():
+        assert (rows[agent]["Vital strict"], rows[agent]["All"]) == (shown(own["v_strict"], 3), shown(own["a"], 3))
+        assert rows[agent]["Assigned"] == "100.0%"
+
+
+def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_path: Path) -> None:
+    for name, rows in {
+        "queries.csv": ["qid,query", *(f"q{n},what is {n}?" for n in range(12))],
+        "answers.csv": [
+            "qid,agent,answer",
+            *(f"q{n},{agent},{n} {agent} says" for n in range(12) for agent in "ab" if n or agent == "a"),
+        ],
+        "t.yaml": [
+            "{name: t, store: t.db, data: {queries: queries.csv, answers: answers.csv},",
+            "judges: {words: {provider: lexical}}, pairwise: {judges: [words]}}",
+        ],
+    }.items():
+        (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
+    assert cli("run", tmp_path / "t.yaml").status == 0
+    page = write(tmp_path / "t.yaml")
+    assert checks(page)["Every agent answered every query"] == "failed"
+    assert "b 11 of 12" in page
 
 
 def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -> None:
