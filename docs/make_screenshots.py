@@ -1,28 +1,34 @@
-"""Pictures of the web leaderboard's pages, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
+"""Pictures of pages and report, from the project's root: ``python -m docs.make_screenshots STORE OUT_DIR``.
 
 Starts the server on a store, or on a YAML file as one who edits does, opens each page in the system's Chromium and
-writes one PNG file per page. Those of ``docs/exam.md`` and ``docs/nuggets.md`` show the examples there, after their
-commands: ``tournament.yaml docs/images --height 400 --pages exam bank``, and ``cats.yaml`` with ``nuggets assess``.
+writes one PNG file per page, and one of the upper part of the report. Those of ``docs/exam.md`` and ``docs/nuggets.md``
+show the examples there, after their commands: ``tournament.yaml docs/images --height 400 --pages exam bank``, and
+``cats.yaml`` with ``nuggets assess``.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page
 
 from arena.config import load_config
 from tests.support.browser import chromium, served, settle
 
-PAGES = ("overview", "matrix", "retrieval", "games")
+PAGES = ("overview", "matrix", "retrieval", "games", "report")
 ADDRESSES = {"overview": "", "assess": "assess?annotator=ann"}
 """Of pages whose address is not their name alone."""
+REPORT = "report"
+REPORT_HEIGHT = 1238
 
 
 def main() -> None:
     """Write the pictures."""
-    parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages.")
+    parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages and of the report.")
     parser.add_argument("store", help="a store, or a YAML file that names one")
     parser.add_argument("out_dir", type=Path)
     parser.add_argument("--pages", nargs="+", default=PAGES, help="as their addresses name them")
@@ -35,11 +41,23 @@ def main() -> None:
     store = given.store if config is None else load_config(config).store
     with served(store, config) as address, chromium() as browser:
         page = browser.new_page(color_scheme="dark" if given.dark else "light", reduced_motion="reduce")
-        for name in given.pages:
+        for name in [name for name in given.pages if name != REPORT]:
             page.set_viewport_size({"width": given.width, "height": given.height})
             page.goto(f"{address}/{ADDRESSES.get(name, name)}")
             _fit(page, given.width, given.height)
             page.screenshot(path=given.out_dir / f"{name}.png")
+        if REPORT in given.pages:
+            page.set_viewport_size({"width": given.width, "height": REPORT_HEIGHT})
+            with TemporaryDirectory() as folder:
+                page.goto(_report(store, Path(folder)).as_uri())
+                page.screenshot(path=given.out_dir / f"{REPORT}.png")
+
+
+def _report(store: str, folder: Path) -> Path:
+    out = folder / "report.html"
+    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragarena'; main()"
+    subprocess.run([sys.executable, "-c", call, "report", store, "--out", str(out)], check=True)  # noqa: S603 - ours
+    return out
 
 
 def _fit(page: Page, width: int, least: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA_SUFFIXES = {".yaml", ".csv"}
+DATA_SUFFIXES = {".yaml", ".csv", ".html", ".css"}
 
 
 @pytest.fixture(scope="module")

@@ -153,7 +153,7 @@ def _print_panel(panel: PanelRatings) -> None:
 
 def _print_coverage(board: Leaderboard) -> None:
     if board.adaptive is not None:
-        output.print(printable(_adaptive_line(board.adaptive)))
+        output.print(printable(adaptive_line(board.adaptive)))
     for task, stage in board.coverage.items():
         line = f"{task.value}: {stage.judged} of {stage.wanted} judged ({stage.share:.1%})"
         line += f", {stage.failed} failed" if stage.failed else ""
@@ -176,7 +176,8 @@ def _print_coverage(board: Leaderboard) -> None:
         output.print(printable(f"note: {note}"))
 
 
-def _adaptive_line(state: AdaptiveState) -> str:
+def adaptive_line(state: AdaptiveState) -> str:
+    """How far an adaptive schedule has come, on one line."""
     asked = "the order" if state.decide == "order" else "the first place"
     found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
     line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"

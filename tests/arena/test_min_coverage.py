@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.conclusion import conclude
 from arena.config import RatingsSection
 from arena.coverage import shortfall
 from arena.leaderboard import leaderboard
@@ -20,7 +21,6 @@ from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.tournaments import write_data
-from ui.conclusion import conclude
 
 GAMES = 144
 """Of the sample store: twelve queries, six pairs, both orders."""

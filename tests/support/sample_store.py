@@ -66,6 +66,7 @@ def write_store(
     criteria: bool = True,
     details: Mapping[str, int | str] | None = None,
     qrels: Mapping[str, Mapping[str, int]] | None = None,
+    priced: bool = False,
 ) -> Path:
     """Put a tournament into a store, which is made if it is not there.
 
@@ -81,8 +82,11 @@ def write_store(
         criteria: whether answers are graded too.
         details: what the relevance judge said of every document besides its label.
         qrels: people's labels by query (q00, q01, ...) and document (q00-d0 of the first agent, ..., q00-common).
+        priced: whether answers say what they took: the weaker an agent, the less.
     """
     data = replace(_data(agents, queries, wording), qrels=qrels or {})
+    if priced:
+        data = replace(data, answers={key: _priced(answer, agents) for key, answer in data.answers.items()})
     relevance = [(want, _labelled(want, wording, details)) for want in _relevance_wants(data)]
     games = _games(agents, data, wording, margin)
     grades = [(want, _graded(want, agents, wording)) for want in _criteria_wants(data)] if criteria else []
@@ -128,6 +132,11 @@ def _data(agents: Sequence[str], queries: int, wording: Wording) -> Dataset:
             for q in ids
         },
     )
+
+
+def _priced(answer: Answer, agents: Sequence[str]) -> Answer:
+    effort = len(agents) - agents.index(answer.agent)
+    return replace(answer, metadata={"latency_s": f"{0.8 * effort}", "cost_usd": f"{0.002 * effort}"})
 
 
 def _relevance_wants(data: Dataset) -> list[Wanted]:

@@ -12,12 +12,12 @@ from streamlit.testing.v1 import AppTest
 from arena.dataset import Dataset
 from arena.samples import labels_of
 from arena.store import Store, Wanted
+from arena.wording import FLAGS, STAGES
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.exams import exam_config, graded, write_exam
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
-from ui.views.overview import FLAGS, STAGES
 
 APP = Path(__file__).parents[2] / "ui" / "app.py"
 

@@ -5,43 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from arena.ratings.health import JudgeHealth
-
-
-def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each figure; "unknown" where nothing is there to compute it from."""
-    return [
-        (
-            "Orders agree",
-            _percent(health.order_agreement),
-            f"Share of the {health.both_orders:,} games judged in both orders in which both orders gave the same "
-            "result. A judge that reads carefully is near 100 %; low values mean it is swayed by position or guesses.",
-        ),
-        (
-            "First shown wins",
-            _percent(health.first_share),
-            f"Share of the {health.decided:,} verdicts with a winner that went to the answer shown first. Without "
-            "favour for a position it is 50 %.",
-        ),
-        ("First is worth", _effect(health), _effect_meaning(health)),
-        (
-            "Longer wins",
-            _percent(health.longer_share),
-            f"Share of the {health.lengths_compared:,} verdicts with a winner, between answers of different length, "
-            "that went to the longer one. Far above 50 %, the judge may reward length, or the longer may be better: "
-            "read some games.",
-        ),
-        (
-            "Ties",
-            _percent(health.tie_rate),
-            f"Share of the {health.n:,} verdicts that are ties. Many ties leave little to tell agents apart by.",
-        ),
-        (
-            "Circles",
-            f"{health.intransitive_triples:,} of {health.triples:,}",
-            "Sets of three agents that beat each other in a circle, of those in which every pair has a winner. Many "
-            "circles mean that one rating per agent cannot describe the games.",
-        ),
-    ]
+from arena.wording import health_figures
 
 
 def show_health(health: JudgeHealth) -> None:
@@ -51,23 +15,3 @@ def show_health(health: JudgeHealth) -> None:
         for name, value, meaning in health_figures(health):
             st.metric(name, value, help=meaning, border=True, width=168)
     st.caption("Habits of the judge over all its verdicts. The question marks say what each figure should look like.")
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.1%}"
-
-
-def _effect(health: JudgeHealth) -> str:
-    return "unknown" if health.first_effect is None else f"{_signed(health.first_effect)} points"
-
-
-def _effect_meaning(health: JudgeHealth) -> str:
-    said = "Rating points that an answer gains by being shown first; 0 for a fair judge."
-    if health.first_effect_low is None or health.first_effect_high is None:
-        return said
-    return f"{said} 95 % interval: {_signed(health.first_effect_low)} to {_signed(health.first_effect_high)} points."
-
-
-def _signed(points: float) -> str:
-    """Whole points with their sign; nothing is neither more nor less than nothing."""
-    return f"{round(points):+d}" if round(points) else "0"

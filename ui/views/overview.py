@@ -7,47 +7,17 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from arena.conclusion import Kind, conclude
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
+from arena.wording import FLAGS, STAGES
 from judges.errors import CAUSES
-from judges.types import Task
 from ui import data, text
 from ui.charts import ratings_chart
-from ui.conclusion import Kind, conclude
 from ui.views.costs import show_costs
 from ui.views.health import show_health
-
-STAGES: Mapping[Task, str] = {
-    Task.RELEVANCE: "Documents labelled",
-    Task.PAIRWISE: "Games judged, each order counted",
-    Task.CRITERIA: "Answers graded",
-    Task.QUESTIONS: "Exam items written, by query",
-    Task.GRADING: "Passages graded by exam items",
-    Task.EXTRACTION: "Answers found in passages",
-    Task.ANSWER_CHECK: "Answers found, checked",
-    Task.NUGGETS: "Turns of making nuggets",
-    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
-    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
-    Task.ANSWERING: "Answers written",
-    Task.REWRITING: "Search queries written",
-    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
-    Task.QUERIES: "Queries written, by passage",
-    Task.ANSWERABLE: "Queries held against their passage",
-}
-
-FLAGS: Mapping[str, str] = {
-    "undefeated": "never lost or tied",
-    "winless": "never won or tied",
-    "separated": "won or lost everything against part of the field",
-    "disconnected": "never met part of the field",
-    "ties": "ties alone hold the field together",
-    "position": "order shown and strength cannot be told apart",
-    "covariates": "a covariate runs away with the ratings",
-    "single_game": "rated on a single game",
-}
-"""Why a rating is to be read with care, in words."""
 
 _ICONS: Mapping[Kind, str] = {
     "leader": ":material/trophy:",

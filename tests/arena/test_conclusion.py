@@ -8,11 +8,11 @@ from itertools import combinations
 
 import pytest
 
+from arena.conclusion import Conclusion, conclude
 from arena.leaderboard import Leaderboard
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
 from judges.types import Verdict
-from ui.conclusion import Conclusion, conclude
 
 
 def concluded(verdicts: Sequence[GameVerdict], **settings: int) -> Conclusion:

@@ -1,0 +1,1 @@
+"""A tournament as one HTML file: what a team attaches to a decision."""

@@ -1,0 +1,80 @@
+"""From the facts to the report: which sections there are, and what stands on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from arena.conclusion import conclude
+from arena.report.blocks import Check, Checks, Report, Section
+from arena.report.calibration import method_section, people_section
+from arena.report.costs import costs
+from arena.report.facts import Facts
+from arena.report.figures import counted
+from arena.report.judging import judging
+from arena.report.origin import coverage, origin
+from arena.report.ranking import meaning, ranking, win_section
+from arena.report.scores import scores
+from arena.report.trust import trust_checks
+
+
+def build_report(facts: Facts, source: str, made: datetime) -> Report:
+    """Put a report together.
+
+    Args:
+        facts: of the tournament.
+        source: the configuration or store, as it may be shown.
+        made: now, in UTC.
+    """
+    board = facts.board
+    conclusion = conclude(board)
+    checks = trust_checks(board, facts.calibration.comparisons if facts.calibration else (), facts.not_calibrated)
+    found = [
+        ranking(facts),
+        _trust(checks),
+        win_section(facts),
+        judging(board, facts.calibration.styles if facts.calibration else ()),
+        people_section(facts.calibration),
+        scores(board),
+        method_section(facts.calibration),
+        costs(board.costs),
+        coverage(facts),
+        *origin(facts, source),
+    ]
+    return Report(
+        tournament=board.tournament,
+        subtitle=_subtitle(facts),
+        kind=conclusion.kind,
+        headline=conclusion.headline,
+        sentence=conclusion.sentence,
+        meaning=list(meaning(board)),
+        trust=_in_short(checks),
+        doubted=any(check.status == "failed" for check in checks),
+        sections=[section for section in found if section is not None],
+        made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {facts.versions['ragarena']}",
+    )
+
+
+def _subtitle(facts: Facts) -> str:
+    counts = facts.counts
+    agents = counted(counts["agents"], "RAG system", "RAG systems")
+    queries = counted(counts["queries"], "query", "queries")
+    judges = facts.board.settings.get("judges") or {}
+    named = ", ".join(f"{name} ({own.get('model') or own.get('provider')})" for name, own in judges.items())
+    return f"{agents} compared on {queries}" + (f", judged by {named}" if named else "")
+
+
+def _trust(checks: Sequence[Check]) -> Section:
+    lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
+    return Section("trust", "Can this be trusted?", lead, [Checks(checks)])
+
+
+def _in_short(checks: Sequence[Check]) -> str:
+    passed = sum(check.status == "passed" for check in checks)
+    failed = [check.name for check in checks if check.status == "failed"]
+    open_ones = [check.name for check in checks if check.status == "unknown"]
+    said = f"{'Read with care: ' if failed else ''}{passed} of {len(checks)} trust checks passed."
+    for what, names in (("Failed", failed), ("Not known", open_ones)):
+        if names:
+            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in names)}."
+    return said

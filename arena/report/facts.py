@@ -1,0 +1,158 @@
+"""What a report is about, read from a store once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+
+from arena.calibration.estimates import Wish
+from arena.calibration.judge_people import Settings
+from arena.leaderboard import Leaderboard, leaderboard
+from arena.matrix import tournament_wins
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
+from arena.ratings.counts import WinMatrix
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.errors import InputError
+from judges.types import JudgeFailure, Judgment, Task, Usage
+
+_PACKAGES = ("ragarena", "numpy", "scipy", "ir-measures")
+"""Whose versions may change a figure."""
+
+_FEW_VERDICTS = 5_000
+"""Up to here intervals of the correlations between methods take seconds; beyond, 'ragarena calibrate' draws them."""
+_METHOD_SAMPLES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What one judge did for one stage. A judgment that several wants share counts once.
+
+    Attributes:
+        judgments, failed: replies that fulfil their contract, and those that do not.
+        models: how many judgments and failures came from which model, as the server names it.
+        usage: tokens, as far as servers said.
+        cost_usd: ``None`` where a price is not known.
+    """
+
+    task: Task
+    judge: str
+    judgments: int
+    failed: int
+    models: Mapping[str, int]
+    calls: int
+    usage: Usage
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that a report shows.
+
+    Attributes:
+        board: the leaderboard.
+        wins: of the games that are rated, ``None`` without any.
+        counts: of the data: queries, documents, answers, agents, labels of people.
+        queries: texts by id.
+        data_digest: SHA-256 of the data, see ``arena.dataset.Dataset.digest``.
+        results_digest: SHA-256 of the ids and outcomes of everything judged.
+        effort: by stage and judge.
+        failures: how often which cause, by stage and judge.
+        calibration: judges against people, and ways of scoring against each other.
+        not_calibrated: why there is none.
+        versions: of what computed the figures.
+    """
+
+    board: Leaderboard
+    wins: WinMatrix | None
+    counts: Mapping[str, int]
+    queries: Mapping[str, str]
+    data_digest: str
+    results_digest: str
+    effort: tuple[Effort, ...]
+    failures: Mapping[tuple[Task, str, str], int]
+    calibration: TournamentCalibration | None
+    not_calibrated: str
+    versions: Mapping[str, str]
+
+
+def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Facts:
+    """Read a tournament.
+
+    Args:
+        store: where it is.
+        tournament: its name.
+        below_coverage: as for ``leaderboard``.
+    """
+    board = leaderboard(store, tournament, below_coverage=below_coverage)
+    data = store.dataset(tournament)
+    calibration, not_calibrated = _calibrated(store, board)
+    outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
+    return Facts(
+        board=board,
+        wins=tournament_wins(store, tournament) if board.ratings is not None else None,
+        counts={
+            "queries": len(data.queries),
+            "agents": len(data.agents),
+            "answers": len(data.answers),
+            "documents": len(data.documents),
+            "labels of people": sum(map(len, data.qrels.values())),
+        },
+        queries={query_id: query.text for query_id, query in data.queries.items()},
+        data_digest=data.digest(),
+        results_digest=_digest(result for _, result in outcomes if result is not None),
+        effort=tuple(_effort(outcomes)),
+        failures=Counter(
+            (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
+        ),
+        calibration=calibration,
+        not_calibrated=not_calibrated,
+        versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
+    )
+
+
+def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration | None, str]:
+    """The calibration, or why there is none: people may have judged other things than the judges."""
+    games = board.coverage.get(Task.PAIRWISE)
+    few = games is None or games.judged <= _FEW_VERDICTS
+    ratings = board.settings["ratings"]
+    settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+    samples = _METHOD_SAMPLES if few else 0
+    try:
+        return calibrate_tournament(store, board.tournament, {}, settings, method_samples=samples, wish=Wish()), ""
+    except InputError as error:
+        return None, str(error)
+
+
+def _effort(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[Effort]:
+    found: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
+    for want, result in outcomes:
+        if result is not None and result.judgment_id != IDENTICAL:
+            found[want.task, want.judge][result.judgment_id] = result
+    for (task, judge), by_id in found.items():
+        results = by_id.values()
+        costs = [result.cost_usd for result in results]
+        known = [cost for cost in costs if cost is not None]
+        yield Effort(
+            task=task,
+            judge=judge,
+            judgments=sum(isinstance(result, Judgment) for result in results),
+            failed=sum(isinstance(result, JudgeFailure) for result in results),
+            models=dict(Counter(result.model or "unknown" for result in results).most_common()),
+            calls=sum(result.calls for result in results),
+            usage=sum((result.usage for result in results), Usage()),
+            cost_usd=sum(known) if len(known) == len(costs) else None,
+        )
+
+
+def _digest(results: Iterable[Result]) -> str:
+    said = {
+        f"{result.judgment_id} "
+        + (json.dumps(result.outcome, sort_keys=True) if isinstance(result, Judgment) else f"failed {result.cause}")
+        for result in results
+    }
+    return hashlib.sha256("\n".join(sorted(said)).encode()).hexdigest()

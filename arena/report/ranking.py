@@ -1,0 +1,192 @@
+"""Who leads and how sure that is: the ratings, neighbours, the win matrix, and what carries the lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from arena.cli.render import adaptive_line
+from arena.leaderboard import Leaderboard
+from arena.ratings.counts import WinMatrix
+from arena.ratings.rate import Ratings
+from arena.ratings.results import AgentRating, PairDifference
+from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
+from arena.report.facts import Facts
+from arena.report.figures import NONE, Axis, between, number
+from arena.wording import FLAGS
+
+_MOST_QUERIES = 12
+"""Queries that carry the lead which are shown with their texts."""
+
+
+def ranking(facts: Facts) -> Section | None:
+    """The leaderboard; ``None`` without ratings."""
+    ratings = facts.board.ratings
+    if ratings is None:
+        return None
+    blocks: list[Block] = [_whiskers(ratings), _table(ratings), *_neighbours(ratings), *_carriers(facts, ratings)]
+    if said := list(_remarks(facts.board, ratings)):
+        blocks.append(Remarks(said))
+    lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
+    return Section("leaderboard", "Leaderboard", lead, blocks)
+
+
+def win_section(facts: Facts) -> Section | None:
+    """The win matrix; ``None`` without games."""
+    ratings, wins = facts.board.ratings, facts.wins
+    if ratings is None or wins is None:
+        return None
+    lead = "How each agent did against each other one: where the order of the leaderboard comes from."
+    return Section("matrix", "Who beats whom", lead, [_matrix(wins, [row.agent for row in ratings.agents])])
+
+
+def meaning(board: Leaderboard) -> Iterator[str]:
+    """What the first two places come to, in words."""
+    ratings = board.ratings
+    if ratings is None or not ratings.neighbours or not ratings.convergence.converged:
+        return
+    pair = ratings.neighbours[0]
+    share, *bounds = (_win_rate(points, ratings) for points in (pair.difference, pair.low, pair.high))
+    yield (
+        f"Of 100 games with a winner, {pair.better} would win about {share:.0f} against {pair.worse} "
+        f"(between {bounds[0]:.0f} and {bounds[1]:.0f})."
+    )
+    if pair.queries_needed:
+        yield f"To tell the two apart, about {pair.queries_needed:,} more {_units(ratings)} like these are needed."
+
+
+def _win_rate(points: float, ratings: Ratings) -> float:
+    return 100 / (1 + 10 ** (-points / ratings.settings.scale))
+
+
+def _units(ratings: Ratings) -> str:
+    return "games" if ratings.convergence.resampled == "game" else "queries"
+
+
+def _remarks(board: Leaderboard, ratings: Ratings) -> Iterator[str]:
+    yield from ratings.notes
+    if board.adaptive is not None:
+        line = adaptive_line(board.adaptive)
+        yield f"{line[0].upper()}{line[1:]}."
+    yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
+
+
+def _whiskers(ratings: Ratings) -> Whiskers:
+    rows = ratings.agents
+    ends = [end for row in rows for end in (row.bt, row.bt_low, row.bt_high) if end is not None]
+    axis = Axis(ends)
+    first = rows[0].group.split("-")[0]
+    sure = ratings.convergence.converged and rows[0].bt_low is not None
+    tied = [row for row in rows if row.group.split("-")[0] == first]
+    return Whiskers(
+        [
+            Whisker(
+                rank=_ranks(row),
+                name=row.agent,
+                note=("leads" if len(tied) == 1 else "tied for first") if sure and row in tied else "",
+                value=number(row.bt, 0),
+                interval=between(row.bt_low, row.bt_high, 0),
+                point=axis.place(row.bt),
+                low=None if row.bt_low is None else axis.place(row.bt_low),
+                high=None if row.bt_high is None else axis.place(row.bt_high),
+                leads=sure and row in tied,
+            )
+            for row in rows
+        ],
+        axis.ticks(),
+        "Bradley-Terry rating in points; further right is better",
+        f"A dot is an agent's rating, the line its {ratings.settings.level:.0%} interval: where lines overlap widely, "
+        "the agents may well be equally good. 100 points more is 64% of the games with a winner, 400 more is 10 to 1. "
+        "Ranks: the places that an agent may truly have.",
+    )
+
+
+def _ranks(row: AgentRating) -> str:
+    if row.rank_low is None or row.rank_high is None or row.rank_low == row.rank_high:
+        return str(row.rank)
+    return f"{row.rank_low}-{row.rank_high}"
+
+
+def _table(ratings: Ratings) -> Table:
+    level = f"{ratings.settings.level:.0%}"
+    flagged = any(row.flags for row in ratings.agents)
+    columns = ["Agent", "Rank", f"Ranks ({level})", "Bradley-Terry", f"{level} interval", "Group", "Elo"]
+    columns += ["Order noise", "Games", "Won", "Tied", "Lost", *(["Read with care"] if flagged else [])]
+    rows = []
+    for row in ratings.agents:
+        cells = [row.agent, str(row.rank), _ranks(row), number(row.bt, 1)]
+        cells += [between(row.bt_low, row.bt_high, 1), row.group, number(row.elo, 1), number(row.elo_order_sd, 1)]
+        cells += [f"{count:,g}" for count in (row.games, row.wins, row.ties, row.losses)]
+        rows.append([*cells, *(["; ".join(FLAGS.get(flag, flag) for flag in row.flags)] if flagged else [])])
+    notes = [
+        f"Ranks: all agents' true ranks lie in these at once, at {level} confidence. Group: agents that share a letter "
+        "cannot be told apart, with tests corrected for the number of pairs. Games: both orders of a pair on a query "
+        "count as one.",
+        "Elo is the mean over many random orders of the games; order noise is its standard deviation over them, and no "
+        "confidence interval.",
+    ]
+    return Table("The same in figures", columns, rows, notes, frozenset({"Read with care"}))
+
+
+def _neighbours(ratings: Ratings) -> Iterator[Table]:
+    pairs = ratings.neighbours
+    if not pairs:
+        return
+    yield Table(
+        "Can neighbours on the leaderboard be told apart?",
+        ["Better than its neighbour", "Neighbour", "Points", "Interval", "p (Holm)", "Told apart", "To tell apart"],
+        [[*_pair(pair, ratings)] for pair in pairs],
+        [
+            f"Intervals of all pairs of agents hold at once at {ratings.settings.level:.0%} confidence; p-values are "
+            "corrected by Holm for all pairs. To tell apart: what is needed in addition, if the difference is what it "
+            "seems, to see it with probability 0.8."
+        ],
+        frozenset({"Neighbour", "Told apart"}),
+    )
+
+
+def _pair(pair: PairDifference, ratings: Ratings) -> Iterator[str]:
+    yield from (pair.better, pair.worse, f"{pair.difference:+.0f}", between(pair.low, pair.high, 0))
+    yield "below 0.001" if pair.p_holm < 0.001 else f"{pair.p_holm:.3f}"
+    yield "yes" if pair.separable else "no"
+    if pair.queries_needed:
+        yield f"{pair.queries_needed:,} {_units(ratings)}"
+    else:
+        yield "nothing" if pair.separable else "as good as equal"
+
+
+def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:
+    """The queries without which another agent would lead."""
+    found = next((one for one in ratings.fragility if one.change == "leader" and one.unit == "query"), None)
+    if found is None or not found.count:
+        return
+    names = found.queries[:_MOST_QUERIES]
+    more = f" The first {len(names)} are shown." if len(names) < len(found.queries) else ""
+    yield Table(
+        f"The {found.count} of {found.units} queries that carry the lead: without them {found.behind} would lead",
+        ["Query", "Text"],
+        [[name, facts.queries.get(name, NONE)] for name in names],
+        [f"Read the games on these before deciding on {found.ahead}.{more}"],
+        frozenset({"Text"}),
+    )
+
+
+def _matrix(wins: WinMatrix, order: Sequence[str]) -> Matrix:
+    place = {agent: at for at, agent in enumerate(wins.agents)}
+    return Matrix(
+        order,
+        [[_cell(wins, place[row], place[column]) for column in order] for row in order],
+        "Percentage of the games against the column's agent that the row's agent took",
+        [
+            "A win counts one, a tie a half, so a cell and its mirror image sum to 100; below it, the number of games. "
+            "Blue: the row's agent does better; orange: worse; pale: even. Columns go by the place of the agent in the "
+            "rows. With few games a strong colour may be chance."
+        ],
+    )
+
+
+def _cell(wins: WinMatrix, row: int, column: int) -> Cell:
+    games = float(wins.games[row, column])
+    if row == column or games == 0:
+        return Cell("", "" if row == column else "never met", None)
+    taken = float(wins.wins[row, column] + wins.ties[row, column] / 2) / games
+    return Cell(f"{100 * taken:.0f}", f"{games:,.4g}", round(10 * taken))

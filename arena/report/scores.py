@@ -1,0 +1,150 @@
+"""Scores that do not come from games: criteria, exam, nuggets, documents retrieved; each with its coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from arena.citations import CitationBoard
+from arena.cli.nugget_shapes import score_notes
+from arena.exam.board import ExamBoard
+from arena.leaderboard import Leaderboard
+from arena.nuggets.board import NuggetBoard, Scored
+from arena.report.blocks import Block, Remarks, Section, Table
+from arena.report.figures import NONE, between, counted, number, percent, with_interval
+from arena.retrieval import RetrievalBoard
+from retrieval_eval.exam.cover import Mean
+
+_WHOSE = {"judge": "the judge", "people": "people"}
+
+
+def scores(board: Leaderboard) -> Section | None:
+    """All of them; ``None`` where there are none."""
+    ranked = [row.agent for row in board.ratings.agents] if board.ratings else []
+    blocks: list[Block] = []
+    if board.criteria:
+        blocks.append(_criteria(board, ranked))
+    if board.exam is not None:
+        blocks.append(_exam(board.exam))
+    if board.nuggets is not None:
+        blocks += _nuggets(board.nuggets, ranked)
+    if board.retrieval is not None:
+        blocks += _retrieval(board.retrieval, ranked)
+    if board.citations is not None:
+        blocks += _citations(board.citations, ranked)
+    if not blocks:
+        return None
+    lead = "Each agent judged by itself, without an opponent: does another way of looking give the same order?"
+    return Section("scores", "Other scores", lead, blocks)
+
+
+def _criteria(board: Leaderboard, ranked: Sequence[str]) -> Table:
+    names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
+    agents = [*(agent for agent in ranked if agent in board.criteria), *sorted(set(board.criteria) - set(ranked))]
+    rows = []
+    for agent in agents:
+        grades = board.criteria[agent]
+        one = next(iter(grades.values()))
+        cells = [number(grades[name].mean, 2) if name in grades else NONE for name in names]
+        rows.append([agent, *cells, f"{one.graded:,} of {one.wanted:,}"])
+    low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
+    notes = [f"Mean grades of each agent's answers, from {low} to {high}; higher is better."]
+    return Table("Grades by criterion", ["Agent", *names, "Answers graded"], rows, notes)
+
+
+def _exam(exam: ExamBoard) -> Table:
+    level, k = exam.study.usual_level, exam.report.scores.k
+    rows = [
+        [
+            row.agent,
+            _mean(row.cover[level]),
+            number(row.possible[level].value, 3),
+            _mean(row.normalised[level]),
+            _mean(row.alpha_ndcg[level]),
+            f"{row.graded:,} of {row.pairs:,}",
+        ]
+        for row in exam.report.agents
+    ]
+    columns = ["Agent", f"Cover@{k}", "At most", "Normalised", f"alpha-nDCG@{k}", "Pairs graded"]
+    what = "passages of an answer" if exam.study.unit == "answers" else "documents of an agent"
+    notes = [
+        f"Share of the test bank's items that the first {k} {what} cover with a grade of {level} or more, mean over "
+        f"{counted(len(exam.report.scores.queries), 'query', 'queries')} with one standard error. At most: if every "
+        "pair without a grade covered its item."
+    ]
+    return Table("Exam", columns, rows, notes)
+
+
+def _nuggets(board: NuggetBoard, ranked: Sequence[str]) -> Iterator[Block]:
+    said: list[str] = []
+    for title, scored in (("answers", board.answers), (f"the first {board.depth} documents", board.documents)):
+        if scored.runs:
+            yield _nugget_table(title, scored, ranked)
+            said += score_notes(scored.table, scored.runs)
+    if board.without:
+        said.append(f"{counted(len(board.without), 'query has', 'queries have')} no nuggets and are in nobody's mean.")
+    if said:
+        yield Remarks(said)
+
+
+def _nugget_table(title: str, scored: Scored, ranked: Sequence[str]) -> Table:
+    place = {agent: at for at, agent in enumerate(ranked)}
+    rows = []
+    for own in sorted(scored.runs, key=lambda own: place.get(own.run, len(place))):
+        strict, every = own.means["v_strict"], own.means["a"]
+        cells = [number(strict.value, 3), between(strict.low, strict.high, 3)]
+        cells += [number(every.value, 3), between(every.low, every.high, 3), number(own.length, 0)]
+        rows.append([own.run, *cells, f"{own.topics - own.missing:,} of {own.topics:,}", percent(own.coverage, 1)])
+    columns = ["Agent", "Vital strict", "Its 95% interval", "All", "Its 95% interval", "Words", "Queries", "Assigned"]
+    notes = [
+        f"Share of the facts (nuggets) of {counted(len(scored.table.topics), 'query', 'queries')} that an agent's "
+        f"{title} state: of the vital ones in full; of all, one stated in part counting a half. Assigned: labels that "
+        "did not fail."
+    ]
+    return Table(f"Nuggets of {title}", columns, rows, notes)
+
+
+def _citations(board: CitationBoard, ranked: Sequence[str]) -> Iterator[Table]:
+    for source, found in board.scores.items():
+        rows = []
+        for agent in [*(agent for agent in ranked if agent in found), *sorted(set(found) - set(ranked))]:
+            own = found[agent]
+            cells = [with_interval(own.precision, 3), *(f"{count:,}" for count in (own.queries, own.uncited))]
+            rows.append([agent, *cells, f"{own.labelled:,} of {own.cited:,}"])
+        columns = ["Agent", "Precision", "Queries", "Cite nothing", "Documents labelled"]
+        notes = [
+            f"Share of the labelled documents an answer cites that have a label of {board.relevant} or more, mean over "
+            "the queries where it is defined, with its 95% interval."
+        ]
+        yield Table(f"Documents cited, by labels of {_WHOSE[source]}", columns, rows, notes)
+
+
+def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
+    for source, own in board.scores.items():
+        first, *others = board.measures
+        agents = [*(agent for agent in ranked if agent in own.agents), *sorted(set(own.agents) - set(ranked))]
+        rows = []
+        for agent in agents:
+            found = own.agents[agent]
+            estimate = found.measures[first]
+            cells = [number(estimate.value, 4), between(estimate.low, estimate.high, 3)]
+            cells += [number(found.measures[name].value, 4) for name in others]
+            rows.append([agent, *cells, f"{len(found.missing):,}", *_labelled(board, agent, source)])
+        columns = ["Agent", first, "95% interval", *others, "Nothing retrieved"]
+        columns += ["Documents labelled"] if source == "judge" else []
+        notes = [
+            f"Means over the {counted(len(own.topics), 'query', 'queries')} of {board.queries:,} with labels of "
+            f"{_WHOSE[source]}, from 0 to 1; higher is better. Judged: share of the first documents with a label; one "
+            "without counts as not relevant. Nothing retrieved: queries without documents, which count 0."
+        ]
+        yield Table(f"Documents retrieved, by labels of {_WHOSE[source]}", columns, rows, notes)
+
+
+def _labelled(board: RetrievalBoard, agent: str, source: str) -> list[str]:
+    if source != "judge":
+        return []
+    mean = board.mean_labels.get(agent)
+    return [NONE if mean is None else f"{mean.judged:,} of {mean.of:,}"]
+
+
+def _mean(mean: Mean) -> str:
+    return number(mean.value, 3) + ("" if mean.error is None else f" ± {mean.error:.3f}")

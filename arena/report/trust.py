@@ -1,0 +1,115 @@
+"""Whether a leaderboard may be believed: each thing that must hold, whether it does, and what to do if not.
+
+The bars are rules of thumb, named beside each finding; none of them enters a rating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from arena.calibration.comparison import Comparison
+from arena.config import RatingsSection
+from arena.leaderboard import Leaderboard
+from arena.ratings.rate import Ratings
+from arena.report.blocks import Check, Status, passed
+from arena.report.figures import counted, listed, percent
+from arena.report.judge_checks import between_judges, habits, language_models, people, samples
+
+_FEWEST_QUERIES = 10
+"""Below so many queries, percentile intervals are known to be too narrow."""
+_CARRIED_BY = 0.02
+"""Share of the queries, two at least, that must not carry the lead alone."""
+
+_ORDER: tuple[Status, ...] = ("failed", "unknown", "passed")
+
+
+def trust_checks(
+    board: Leaderboard, comparisons: Sequence[Comparison] = (), not_compared: str = ""
+) -> tuple[Check, ...]:
+    """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
+
+    Args:
+        board: its leaderboard.
+        comparisons: its judges with people.
+        not_compared: why there are none, where people judged something.
+    """
+    found = [_judged(board), *_answered(board)]
+    if board.ratings is not None:
+        found += [_rated(board.ratings), _queries(board.ratings), *_of_lead(board.ratings)]
+        if board.ratings.judge_health is not None:
+            found += habits(board.ratings.judge_health)
+        found += between_judges(board.ratings)
+    found += samples(board)
+    found += [*people(comparisons, not_compared), *language_models(board)]
+    return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
+
+
+def _judged(board: Leaderboard) -> Check:
+    wanted = sum(stage.wanted for stage in board.coverage.values())
+    judged = sum(stage.judged for stage in board.coverage.values())
+    bar = RatingsSection.model_validate(board.settings["ratings"]).min_coverage
+    short = board.shortfall is not None or any(stage.share < bar for stage in board.coverage.values())
+    finding = f"{judged:,} of {wanted:,} wanted judgments are there ({percent(judged / wanted if wanted else 1, 1)})"
+    if board.shortfall is not None:
+        finding = board.shortfall.message[0].upper() + board.shortfall.message[1:]
+    return Check(
+        "Enough is judged",
+        passed(not short and wanted > 0),
+        f"{finding}; the bar is {percent(bar, 1)} of each stage.",
+        "Run 'ragarena run' again, with --retry-failed where replies were unusable; 'ragarena failures' says why.",
+    )
+
+
+def _answered(board: Leaderboard) -> Iterator[Check]:
+    if not board.costs.agents:
+        return
+    gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
+    finding = f"Answered: {listed(gaps)}; games are played where both agents answered." if gaps else "All did."
+    yield Check(
+        "Every agent answered every query",
+        passed(not gaps),
+        finding,
+        "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
+    )
+
+
+def _rated(ratings: Ratings) -> Check:
+    flagged = [row.agent for row in ratings.agents if row.flags]
+    finding = f"{listed(flagged)}: to be read with care." if flagged else "Every agent's rating has a maximum."
+    if not ratings.convergence.converged:
+        finding = "The fit has not converged."
+    return Check(
+        "The games determine the ratings",
+        passed(ratings.convergence.converged and not flagged),
+        finding,
+        "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
+    )
+
+
+def _queries(ratings: Ratings) -> Check:
+    how = ratings.convergence
+    if how.resampled is None:
+        finding, enough = "There are no intervals: nothing shows how much a rating varies.", False
+    else:
+        units = counted(how.units, *(("query", "queries") if how.resampled == "query" else ("game", "games")))
+        finding, enough = f"Intervals rest on {units}; the bar is {_FEWEST_QUERIES}.", how.units >= _FEWEST_QUERIES
+    return Check("Enough queries", passed(enough), finding, "Add queries like those that users will ask.")
+
+
+def _of_lead(ratings: Ratings) -> Iterator[Check]:
+    changes = [found for found in ratings.fragility if found.change == "leader"]
+    own = next((found for found in changes if found.unit == "query"), next(iter(changes), None))
+    if own is None:
+        return
+    words = ("query", "queries") if own.unit == "query" else ("game", "games")
+    least = max(2, round(_CARRIED_BY * own.units))
+    if own.count is None:
+        finding = f"More than {own.tried} of {own.units} {words[1]} would have to go for another agent to lead."
+    else:
+        finding = f"Without {own.count} of {counted(own.units, *words)} {own.behind} would lead."
+    yield Check(
+        "The lead does not hang on a few games",
+        passed(own.count is None or own.count > least),
+        f"{finding} The bar is more than {least}.",
+        f"Read the {words[1]} that carry the lead, and add more queries before choosing between the two.",
+    )

@@ -1,0 +1,95 @@
+"""Words for what a leaderboard shows, the same on the pages and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from arena.ratings.health import JudgeHealth
+from judges.types import Task
+
+STAGES: Mapping[Task, str] = {
+    Task.RELEVANCE: "Documents labelled",
+    Task.PAIRWISE: "Games judged, each order counted",
+    Task.CRITERIA: "Answers graded",
+    Task.QUESTIONS: "Exam items written, by query",
+    Task.GRADING: "Passages graded by exam items",
+    Task.EXTRACTION: "Answers found in passages",
+    Task.ANSWER_CHECK: "Answers found, checked",
+    Task.NUGGETS: "Turns of making nuggets",
+    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
+    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
+    Task.ANSWERING: "Answers written",
+    Task.REWRITING: "Search queries written",
+    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
+    Task.QUERIES: "Queries written, by passage",
+    Task.ANSWERABLE: "Queries held against their passage",
+}
+
+FLAGS: Mapping[str, str] = {
+    "undefeated": "never lost or tied",
+    "winless": "never won or tied",
+    "separated": "won or lost everything against part of the field",
+    "disconnected": "never met part of the field",
+    "ties": "ties alone hold the field together",
+    "position": "order shown and strength cannot be told apart",
+    "covariates": "a covariate runs away with the ratings",
+    "single_game": "rated on a single game",
+}
+"""Why a rating is to be read with care, in words."""
+
+
+def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of each figure; "unknown" where nothing is there to compute it from."""
+    return [
+        (
+            "Orders agree",
+            _percent(health.order_agreement),
+            f"Share of the {health.both_orders:,} games judged in both orders in which both orders gave the same "
+            "result. A judge that reads carefully is near 100 %; low values mean it is swayed by position or guesses.",
+        ),
+        (
+            "First shown wins",
+            _percent(health.first_share),
+            f"Share of the {health.decided:,} verdicts with a winner that went to the answer shown first. Without "
+            "favour for a position it is 50 %.",
+        ),
+        ("First is worth", _effect(health), _effect_meaning(health)),
+        (
+            "Longer wins",
+            _percent(health.longer_share),
+            f"Share of the {health.lengths_compared:,} verdicts with a winner, between answers of different length, "
+            "that went to the longer one. Far above 50 %, the judge may reward length, or the longer may be better: "
+            "read some games.",
+        ),
+        (
+            "Ties",
+            _percent(health.tie_rate),
+            f"Share of the {health.n:,} verdicts that are ties. Many ties leave little to tell agents apart by.",
+        ),
+        (
+            "Circles",
+            f"{health.intransitive_triples:,} of {health.triples:,}",
+            "Sets of three agents that beat each other in a circle, of those in which every pair has a winner. Many "
+            "circles mean that one rating per agent cannot describe the games.",
+        ),
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.1%}"
+
+
+def _effect(health: JudgeHealth) -> str:
+    return "unknown" if health.first_effect is None else f"{_signed(health.first_effect)} points"
+
+
+def _effect_meaning(health: JudgeHealth) -> str:
+    said = "Rating points that an answer gains by being shown first; 0 for a fair judge."
+    if health.first_effect_low is None or health.first_effect_high is None:
+        return said
+    return f"{said} 95 % interval: {_signed(health.first_effect_low)} to {_signed(health.first_effect_high)} points."
+
+
+def _signed(points: float) -> str:
+    """Whole points with their sign; nothing is neither more nor less than nothing."""
+    return f"{round(points):+d}" if round(points) else "0"

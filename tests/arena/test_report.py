@@ -1,0 +1,323 @@
+"""The report: its figures are the leaderboard's, it says what is missing, and it holds nothing that it must not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.exams import ANSWERS, exam_config, graded, write_exam
+from tests.support.nugget_store import write_nugget_tournament
+from tests.support.page_tables import PageTable, tables
+from tests.support.sample_store import AGENTS, write_store
+from tests.support.votes import cast_votes
+
+
+@pytest.fixture
+def write(cli: Any, tmp_path: Path) -> Any:
+    """Write a report of a source; gives its text."""
+
+    def run(source: object, *options: object, status: int = 0) -> str:
+        ended = cli("report", source, "--out", tmp_path / "report.html", *options)
+        assert ended.status == status, ended.err
+        return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+    return run
+
+
+def shown(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}"
+
+
+def test_the_figures_are_those_of_the_leaderboard(cli: Any, write: Any, played_demo: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    page = write(config)
+    found = tables(page)
+    rows = found["The same in figures"].by_name()
+    assert list(rows) == [row["agent"] for row in board["agents"]]
+    for row in board["agents"]:
+        cells = rows[row["agent"]]
+        assert cells["Rank"] == str(row["rank"])
+        assert cells["Ranks (95%)"] in {f"{row['rank_low']}-{row['rank_high']}", str(row["rank_low"])}
+        assert cells["Bradley-Terry"] == shown(row["bt"], 1)
+        assert cells["95% interval"] == f"{shown(row['bt_low'], 1)} to {shown(row['bt_high'], 1)}"
+        assert (cells["Elo"], cells["Order noise"]) == (shown(row["elo"], 1), shown(row["elo_order_sd"], 1))
+        assert cells["Group"] == row["group"]
+        for heading, name in {"Games": "games", "Won": "wins", "Tied": "ties", "Lost": "losses"}.items():
+            assert cells[heading] == f"{row[name]:g}"
+        grades = found["Grades by criterion"].by_name()[row["agent"]]
+        for name, grade in row["criteria"].items():
+            assert grades[name] == shown(grade["mean"], 2)
+        documents = found["Documents retrieved, by labels of the judge"].by_name()[row["agent"]]
+        measures = board["retrieval"]["scores"]["judge"]["agents"][row["agent"]]["measures"]
+        for name, estimate in measures.items():
+            assert documents[name] == shown(estimate["value"], 4)
+    stages = found["By stage"].rows[1:]
+    assert sorted([int(count) for count in row[2:6]] for row in stages) == sorted(
+        [stage[name] for name in ("wanted", "judged", "failed", "left")] for stage in board["coverage"].values()
+    )
+    assert f"{board['judge_health']['longer_share']:.1%}" in page
+    assert "are tied for first: no two of them can be told apart" in page
+
+
+def test_the_win_matrix_and_its_mirror_image_sum_to_a_hundred(write: Any, played_demo: Path) -> None:
+    page = write(played_demo / "tournament.yaml")
+    matrix = tables(page)["Percentage of the games against the column's agent that the row's agent took"]
+    cells = [row[1:] for row in matrix.rows[1:]]
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            if i != j:
+                assert int(cell[:-2]) + int(cells[j][i][:-2]) in {99, 100, 101}  # each is rounded
+                assert cell.endswith("26")
+            else:
+                assert cell == ""
+
+
+def test_equal_stores_give_equal_reports_but_for_the_time(write: Any, played_demo: Path) -> None:
+    first, second = (write(played_demo / "tournament.yaml") for _ in range(2))
+    differing = [one for one, other in zip(first.splitlines(), second.splitlines(), strict=True) if one != other]
+    assert all("Written" in line for line in differing)
+
+
+def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s.db", failed=30, unasked=20, criteria=False)
+    page = write(store, status=3)
+    assert "Not enough verdicts to rate" in page
+    assert checks(page)["Enough is judged"] == "failed"
+    assert "The same in figures" not in tables(page)
+    assert tables(page)["Why judgments failed"].rows[1][3] == "30"
+    rated = write(store, "--below-coverage")
+    assert len(tables(rated)["The same in figures"].rows) == 1 + len(AGENTS)
+    assert checks(rated)["Enough is judged"] == "failed"
+    by_stage = tables(rated)["By stage"].by_name()["Games judged, each order counted"]
+    assert (by_stage["Failed"], by_stage["Left"], by_stage["Done"]) == ("30", "20", "65.3%")
+
+
+def test_a_clear_leader_is_named_with_what_the_lead_is_worth(write: Any, tmp_path: Path) -> None:
+    page = write(write_store(tmp_path / "s.db", queries=40, margin=0.8))
+    assert "<h1>Clear leader</h1>" in page
+    assert f"{AGENTS[0]} would win about" in page
+    assert page.count(">leads<") == 1
+
+
+def test_too_few_queries_fail_a_check_and_what_nobody_knows_passes_none(write: Any, tmp_path: Path) -> None:
+    page = write(write_store(tmp_path / "s.db", queries=4))
+    assert checks(page)["Enough queries"] == "failed"
+    assert checks(page)["People agree with the judge"] == "unknown"
+
+
+def test_people_are_held_against_the_judge_and_correct_its_figures(cli: Any, write: Any, tmp_path: Path) -> None:
+    people = {f"q{number:02}": {f"q{number:02}-common": 2, f"q{number:02}-d0": 0} for number in range(12)}
+    store = write_store(tmp_path / "s.db", margin=0.5, qrels=people)
+    cast_votes(store, AGENTS)
+    page = write(store)
+    found = tables(page)
+    own = json.loads(cli("calibrate", store, "--estimates", "--json", "--seed", "3", "--samples", "200").out)
+    verdicts, labels = (one["judges"]["strict"] for one in own["comparisons"])
+    shown_rows = found["Judges against people"].by_name()
+    for name, said in (("strict, verdicts", verdicts), ("strict, labels", labels)):
+        interval = f"{said['kappa']:.2f} ({said['kappa_low']:.2f} to {said['kappa_high']:.2f})"
+        assert shown_rows[name]["Kappa"] == interval
+        assert shown_rows[name]["Of people's"] == f"{said['n']} of {said['n'] + said['people_only']}"
+    rated = found["Bradley-Terry ratings corrected by people's verdicts, judge strict"].by_name()
+    for row in verdicts["estimates"]["ratings"]["agents"]:
+        figures = (shown(row[name], 0) for name in ("corrected", "corrected_low", "corrected_high"))
+        assert rated[row["agent"]]["Corrected"] == "{} ({} to {})".format(*figures)
+    kept = {name: status for name, status in checks(page).items() if name.startswith("People agree")}
+    assert set(kept) == {
+        "People agree with the judge strict on verdicts",
+        "People agree with the judge strict on labels",
+    }
+    assert kept["People agree with the judge strict on labels"] == "failed"
+
+
+def test_without_labels_of_people_there_is_no_section_on_them(write: Any, played_demo: Path) -> None:
+    page = write(played_demo / "tournament.yaml")
+    assert 'id="people"' not in page
+    assert checks(page)["People agree with the judge"] == "unknown"
+
+
+def test_people_who_judged_other_things_are_no_error(write: Any, tmp_path: Path) -> None:
+    elsewhere = {"q01": {"no-such-document": 1}}
+    page = write(write_store(tmp_path / "s.db", qrels=elsewhere))
+    assert 'id="people"' not in page
+    assert "no labels of the same things" in page
+    assert checks(page)["People agree with the judge"] == "unknown"
+
+
+def test_ways_of_scoring_are_held_against_each_other(cli: Any, write: Any, played_demo: Path) -> None:
+    config = played_demo / "tournament.yaml"
+    page = write(config)
+    own = json.loads(cli("calibrate", config, "--json", "--seed", "7").out)["methods"]
+    taus = tables(page)["Kendall's tau between ways of scoring"].by_name()
+    assert taus["Elo"]["Bradley-Terry"].startswith("1.00")
+    words = {"elo": "Elo", "bradley_terry": "Bradley-Terry"}
+    for pair in own["pairs"]:
+        cell = taus[words.get(pair["first"], pair["first"])][words.get(pair["second"], pair["second"])]
+        assert cell.startswith("-" if pair["kendall"] is None else f"{pair['kendall']:.2f}")
+    places = tables(page)["Places by each way of scoring"].by_name()
+    for agent, place in own["methods"]["criteria"]["ranks"].items():
+        assert places[agent]["criteria"].startswith(f"{place} (")
+
+
+def test_each_of_several_judges_is_shown(cli: Any, write: Any, played_demo: Path, tmp_path: Path) -> None:
+    shutil.copytree(played_demo, tmp_path / "demo")
+    config = tmp_path / "demo/tournament.yaml"
+    content = yaml.safe_load(config.read_text(encoding="utf-8"))
+    content["judges"]["second"] = {"provider": "lexical", "max_tokens": 7}
+    content["pairwise"]["judges"] = [*content["pairwise"]["judges"], "second"]
+    config.write_text(yaml.safe_dump(content), encoding="utf-8")
+    assert cli("run", config).status == 0
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    page = write(config)
+    rows = tables(page)["What each judge alone would say"].by_name()
+    for judge, own in board["by_judge"].items():
+        for row in own["agents"]:
+            assert rows[row["agent"]][f"{judge} alone"] == f"{shown(row['bt'], 1)} ({row['rank']})"
+    assert (
+        tables(page)["Do the judges agree with each other?"].rows[-1][3] == f"{board['judges']['alpha']['value']:.2f}"
+    )
+    assert checks(page)["Judges agree with each other"] == "passed"  # they are one and the same
+    assert set(tables(page)["Each judge by itself"].by_name()) == {"baseline", "second"}
+
+
+def test_nuggets_are_those_of_the_leaderboard(cli: Any, write: Any, tmp_path: Path) -> None:
+    config = write_nugget_tournament(tmp_path)
+    assert cli("run", config).status == 0
+    board = json.loads(cli("leaderboard", config, "--format", "json").out)
+    page = write(config)
+    rows = tables(page)["Nuggets of answers"].by_name()
+    assert len(rows) == len(board["nuggets"]["agents"]) == 3
+    for agent, own in board["nuggets"]["agents"].items():
+        assert (rows[agent]["Vital strict"], rows[agent]["All"]) == (shown(own["v_strict"], 3), shown(own["a"], 3))
+        assert rows[agent]["Assigned"] == "100.0%"
+
+
+def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_path: Path) -> None:
+    for name, rows in {
+        "queries.csv": ["qid,query", *(f"q{n},what is {n}?" for n in range(12))],
+        "answers.csv": [
+            "qid,agent,answer",
+            *(f"q{n},{agent},{n} {agent} says" for n in range(12) for agent in "ab" if n or agent == "a"),
+        ],
+        "t.yaml": [
+            "{name: t, store: t.db, data: {queries: queries.csv, answers: answers.csv},",
+            "judges: {words: {provider: lexical}}, pairwise: {judges: [words]}}",
+        ],
+    }.items():
+        (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
+    assert cli("run", tmp_path / "t.yaml").status == 0
+    page = write(tmp_path / "t.yaml")
+    assert checks(page)["Every agent answered every query"] == "failed"
+    assert "b 11 of 12" in page
+
+
+def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -> None:
+    page = write(write_store(tmp_path / "s.db", priced=True))
+    row = tables(page)["What an answer takes"].by_name()[AGENTS[-1]]
+    assert (row["Latency, median"], row["Cost of a query"]) == ("0.80 s", "$0.0020")
+    assert page.count('<circle class="dot" cx=') == len(AGENTS) * 3  # ratings, and two plots
+    assert 'id="costs"' not in write(write_store(tmp_path / "t.db"))
+
+
+def test_a_tournament_without_games_is_no_error(write: Any, tmp_path: Path) -> None:
+    page = write(write_store(tmp_path / "s.db", queries=0))
+    assert "No verdicts yet" in page
+
+
+def test_the_exam_s_scores_are_there_and_its_secret_items_are_not(cli: Any, write: Any, tmp_path: Path) -> None:
+    secret = "Which planet is hidden from every agent?"
+    items = (("skin", "Is skin an organ?", "false"), ("skin", secret, "true"), ("rock", "Who was it?", "false"))
+    write_exam(tmp_path, items, ("qid", "question", "secret"))
+    config = exam_config(tmp_path)
+    graded(config)
+    page = write(config.store)
+    assert len(tables(page)["Exam"].rows) == 1 + len({agent for _, agent in ANSWERS})
+    assert secret not in page
+    assert "Is skin an organ?" not in page  # no item is
+
+
+def test_keys_and_paths_are_not_in_it(
+    write: Any, played_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-very-secret-0123456789")
+    shutil.copytree(played_demo, tmp_path / "demo")
+    page = write(tmp_path / "demo/tournament.yaml")
+    assert "sk-very-secret" not in page
+    assert str(tmp_path) not in page
+    assert "ragarena leaderboard tournament.yaml" in page
+
+
+def test_a_report_is_replaced_and_any_other_file_is_not(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+    config, out = played_demo / "tournament.yaml", tmp_path / "r.html"
+    assert cli("report", config, "--out", out).status == 0
+    assert cli("report", config, "--out", out).status == 0
+    out.write_text("<p>mine</p>", encoding="utf-8")
+    refused = cli("report", config, "--out", out)
+    assert refused.status == 2
+    assert "no report stands there" in refused.err
+    assert out.read_text(encoding="utf-8") == "<p>mine</p>"
+    assert cli("report", config, "--out", out, "--force").status == 0
+    assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("r.db", "ends in .html"),
+        (".", "ends in .html"),
+        ("no/folder/r.html", "cannot be written"),
+        ("d.html", "folder"),
+    ],
+)
+def test_an_output_that_cannot_be_is_one_line(cli: Any, played_demo: Path, tmp_path: Path, out: str, said: str) -> None:
+    (tmp_path / "d.html").mkdir()
+    ended = cli("report", played_demo / "tournament.yaml", "--out", tmp_path / out)
+    assert ended.status == 2
+    (line,) = ended.err.splitlines()
+    assert said in line
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_an_unknown_tournament_is_said(cli: Any, tmp_path: Path) -> None:
+    store = write_store(tmp_path / "s.db")
+    ended = cli("report", store, "--tournament", "other", "--out", tmp_path / "r.html")
+    assert ended.status == 2
+    assert "'other'" in ended.err
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_large_tournament_stays_small(write: Any, tmp_path: Path) -> None:
+    agents = [f"agent-{number:02}" for number in range(12)]
+    page = write(write_store(tmp_path / "s.db", agents=agents, queries=200))
+    assert len(page.encode()) < 500_000
+    assert len(tables(page)["The same in figures"].rows) == 13
+
+
+def test_every_table_names_its_columns_and_rows(write: Any, played_demo: Path) -> None:
+    page = write(played_demo / "tournament.yaml")
+    for table in tables(page).values():
+        assert_named(table)
+    assert page.count('<th scope="row">') + page.count('<th scope="col"') == page.count("<th ")
+
+
+def assert_named(table: PageTable) -> None:
+    assert table.caption
+    assert all(table.rows[0]), table.caption
+    assert all(row[0] for row in table.rows), table.caption
+    assert {len(row) for row in table.rows} == {len(table.rows[0])}, table.caption
+
+
+def checks(page: str) -> dict[str, str]:
+    """Status of each trust check by name."""
+    found = {}
+    for part in page.split('<li class="')[1:]:
+        status, _, rest = part.partition('"')
+        if status in {"passed", "failed", "unknown"}:
+            found[rest.partition("<h3>")[2].partition("</h3>")[0]] = status
+    return found

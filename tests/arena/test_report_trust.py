@@ -1,0 +1,158 @@
+"""The trust checks: each fails on what it is there for, and passes where that is absent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from arena.config import RatingsSection
+from arena.coverage import Coverage
+from arena.leaderboard import Leaderboard
+from arena.ratings.games import GameVerdict
+from arena.ratings.rate import RatingSettings, rate
+from arena.report.blocks import Check
+from arena.report.figures import Axis, percent
+from arena.report.trust import trust_checks
+from arena.samples import Consistency
+from judges.types import Task, Verdict
+
+Says = Callable[[random.Random, str, str], Verdict]
+"""A judge: from the agents shown first and second to a verdict."""
+
+STRENGTH = {"strong": 1.2, "middle": 0.6, "weak": 0.0}
+LENGTHS = {"strong": 300.0, "middle": 100.0, "weak": 200.0}
+SETTINGS = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}
+
+
+def careful(noise: random.Random, first: str, second: str) -> Verdict:
+    return Verdict.A if STRENGTH[first] + noise.gauss(0, 0.9) > STRENGTH[second] else Verdict.B
+
+
+def prefers_first(noise: random.Random, first: str, second: str) -> Verdict:
+    return Verdict.A if noise.random() < 0.9 else careful(noise, first, second)
+
+
+def prefers_longer(noise: random.Random, first: str, second: str) -> Verdict:
+    return Verdict.A if (LENGTHS[first] > LENGTHS[second]) != (noise.random() < 0.1) else Verdict.B
+
+
+def undecided(noise: random.Random, first: str, second: str) -> Verdict:
+    return Verdict.TIE if noise.random() < 0.8 else careful(noise, first, second)
+
+
+def circular(noise: random.Random, first: str, second: str) -> Verdict:
+    names = list(STRENGTH)
+    beats = (names.index(second) - names.index(first)) % 3 == 1
+    return Verdict.A if beats != (noise.random() < 0.1) else Verdict.B
+
+
+def league(says: Says, queries: int = 60, *, faithful: bool = True, judge: str = "j") -> Iterator[GameVerdict]:
+    """Every pair on every query in both orders; a faithful judge's second order mirrors its first."""
+    noise = random.Random(f"{queries} {judge}")
+    for query in range(queries):
+        for a, b in combinations(STRENGTH, 2):
+            said = says(noise, a, b)
+            mirrored = {Verdict.A: Verdict.B, Verdict.B: Verdict.A}.get(said, Verdict.TIE)
+            yield GameVerdict(f"q{query}", a, b, said, judge)
+            yield GameVerdict(f"q{query}", b, a, mirrored if faithful else says(noise, b, a), judge)
+
+
+def board(verdicts: Iterator[GameVerdict], **parts: Any) -> Leaderboard:
+    settings = RatingSettings(bootstrap=100, tournaments=5, reconcile=True)
+    ratings = rate(list(verdicts), settings, lengths={(f"q{q}", a): n for q in range(99) for a, n in LENGTHS.items()})
+    covered = {Task.PAIRWISE: Coverage(100, 99, 1, 0, 0)}
+    return Leaderboard("t", ratings, {}, {}, covered, {}, SETTINGS | parts.pop("settings", {}), **parts)
+
+
+def found(leaderboard: Leaderboard) -> dict[str, Check]:
+    return {check.name: check for check in trust_checks(leaderboard)}
+
+
+def test_a_careful_judge_of_all_games_passes_all_but_what_only_people_know() -> None:
+    statuses = {name: check.status for name, check in found(board(league(careful))).items()}
+    assert statuses.pop("People agree with the judge") == "unknown"
+    assert set(statuses.values()) == {"passed"}, statuses
+
+
+@pytest.mark.parametrize(
+    ("says", "faithful", "check"),
+    [
+        (prefers_first, False, "No favour for the place shown"),
+        (prefers_first, False, "Both orders agree"),
+        (prefers_longer, True, "No favour for length"),
+        (undecided, True, "Few ties"),
+        (circular, True, "Few circles"),
+    ],
+)
+def test_a_judge_fails_the_check_that_is_there_for_its_fault(says: Says, *, faithful: bool, check: str) -> None:
+    own = found(board(league(says, faithful=faithful)))[check]
+    assert own.status == "failed", own
+    assert own.remedy
+
+
+def test_a_favour_that_may_be_chance_is_no_failure() -> None:
+    few = board(league(prefers_longer, queries=2))
+    assert found(few)["Enough queries"].status == "failed"
+    own = few.ratings and few.ratings.judge_health
+    assert own
+    assert own.first_share is not None
+    assert found(few)["No favour for the place shown"].status == "passed"
+
+
+def test_judges_that_contradict_each_other_fail() -> None:
+    opposed = [*league(careful, judge="one"), *league(prefers_longer, judge="two")]
+    assert found(board(iter(opposed)))["Judges agree with each other"].status == "failed"
+    alike = [GameVerdict(v.query_id, v.agent_a, v.agent_b, v.verdict, j) for v in league(careful) for j in "ab"]
+    assert found(board(iter(alike)))["Judges agree with each other"].status == "passed"
+
+
+def test_a_judge_that_changes_its_mind_fails() -> None:
+    for agreement, status in ((0.5, "failed"), (0.95, "passed")):
+        consistency = {Task.PAIRWISE: {"j": Consistency(agreement, 40)}}
+        assert found(board(league(careful), consistency=consistency))["Judge j agrees with itself"].status == status
+
+
+def test_a_winless_agent_is_said() -> None:
+    flagged = board(league(lambda _n, a, b: Verdict.A if STRENGTH[a] > STRENGTH[b] else Verdict.B))
+    own = found(flagged)["The games determine the ratings"]
+    assert own.status == "failed"
+    assert "strong" in own.finding
+
+
+def test_a_baseline_is_no_language_model() -> None:
+    leaderboard = board(league(careful), settings={"judges": {"words": {"provider": "lexical"}}})
+    assert found(leaderboard)["The judge is a language model"].status == "failed"
+
+
+def test_a_lead_that_one_query_carries_fails() -> None:
+    even = [GameVerdict(f"q{q}", "a", "b", Verdict.A if q % 2 else Verdict.B, "j") for q in range(21)]
+    settings = RatingSettings(bootstrap=50, tournaments=5)
+    covered = {Task.PAIRWISE: Coverage(21, 21, 0, 0, 0)}
+    leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, SETTINGS)
+    assert found(leaderboard)["The lead does not hang on a few games"].status == "failed"
+
+
+def test_what_failed_comes_first() -> None:
+    statuses = [check.status for check in trust_checks(board(league(prefers_longer)))]
+    assert statuses == sorted(statuses, key=["failed", "unknown", "passed"].index)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(1.0, "100%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "0%"), (None, "-"), (0.996, "99%")]
+)
+def test_less_than_all_is_never_shown_as_all(share: float | None, said: str) -> None:
+    assert percent(share) == said
+
+
+@pytest.mark.parametrize("values", [[1000.0], [990.5, 1010.0], [-3000.0, 4000.0], [0.001, 0.0012], [1e9, 2e9]])
+def test_an_axis_has_a_few_round_ticks_and_holds_its_values(values: list[float]) -> None:
+    axis = Axis(values)
+    assert all(0 <= axis.place(value) <= 100 for value in values)
+    ticks = axis.ticks()
+    assert 2 <= len(ticks) <= 8
+    assert len({label for _, label in ticks}) == len(ticks)
+    assert all(-1 <= place <= 101 for place, _ in ticks)

@@ -1,0 +1,152 @@
+"""The report in a real Chromium, opened from disk: no request, no error, no planted script, and it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+from typer.testing import CliRunner
+
+from arena.cli.main import app
+from tests.support.browser import chromium
+from tests.support.sample_store import write_store
+
+PLANTED = (
+    "<script>window.__pwned=1</script>",
+    '<img src=x onerror="window.__pwned=2">',
+    "</style></title></textarea><svg onload=window.__pwned=3>",
+    '"><a href="javascript:window.__pwned=4">x</a>',
+    "{{ 7*7 }} {% raw %} ![x](http://127.0.0.1:9/leak.png) <b>b</b> \u202edesrever",
+)
+AGENTS = (*PLANTED, "w" * 300)
+NAME = "<script>window.__pwned=5</script>"
+
+
+def hostile(_kind: str, text: str) -> str:
+    return "\n".join((text, *PLANTED))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    people = {f"q{number:02}": {f"q{number:02}-common": 1} for number in range(12)}
+    store = write_store(
+        folder / "s.db",
+        name="<script>window.__pwned=5</script>",
+        agents=AGENTS,
+        wording=hostile,
+        failed=3,
+        qrels=people,
+    )
+    out = folder / "report.html"
+    ended = CliRunner().invoke(app, ["report", str(store), "--out", str(out)])
+    assert ended.exit_code == 0, ended.output
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(params=[1280, 400])
+def page(browser: Browser, written: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The report opened; by then and until the end it must have asked for nothing and said nothing."""
+    heard: list[str] = []
+    page = browser.new_page(viewport={"width": request.param, "height": 900})
+    page.on("request", lambda asked: heard.append(asked.url))
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+    page.goto(written.as_uri())
+    yield page
+    assert page.evaluate("typeof window.__pwned") == "undefined"
+    assert heard == [written.as_uri()]
+    page.close()
+
+
+def test_planted_texts_are_shown_and_do_nothing(page: Page) -> None:
+    assert page.locator("script, img, iframe, link, object, embed, form, [onload], [onerror]").count() == 0
+    assert page.locator("a:not([href^='#'])").count() == 0
+    seen = page.locator("main").inner_text()
+    for agent in AGENTS:
+        assert seen.count(agent.replace("\u202e", "\\u202e")) >= 4  # as it is, it would turn the rest of its line round
+    assert page.title().startswith(f"{NAME}: ")
+
+
+def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) -> None:
+    size = page.viewport_size
+    assert size is not None
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    cells = page.locator(".whiskers .agent")
+    assert all((cells.nth(at).bounding_box() or {})["height"] < 200 for at in range(len(AGENTS)))
+
+
+def test_the_chart_draws_every_rating_within_its_width(page: Page) -> None:
+    boxes = page.locator(".whiskers li svg").evaluate_all(
+        "all => all.map(svg => [svg.getBoundingClientRect(), svg.querySelector('circle').getBoundingClientRect()])"
+    )
+    assert len(boxes) == len(AGENTS)
+    lefts = [dot["left"] for _, dot in boxes]
+    assert lefts == sorted(lefts, reverse=True)  # best first, further right is better
+    for strip, dot in boxes:
+        assert strip["left"] <= dot["left"]
+        assert dot["right"] <= strip["right"]
+        assert strip["width"] > 150
+
+
+def test_the_style_is_applied_and_a_script_would_not_be(browser: Browser, written: Path) -> None:
+    page = browser.new_page()
+    page.goto(written.as_uri())
+    assert page.locator("main").evaluate("main => getComputedStyle(main).maxWidth") == "1024px"
+    policy = page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    planted = written.with_name("planted.html")
+    text = written.read_text(encoding="utf-8")
+    planted.write_text(text.replace("</main>", "<script>window.__pwned=6</script></main>"), encoding="utf-8")
+    page.goto(planted.as_uri())
+    assert page.evaluate("typeof window.__pwned") == "undefined"
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(browser: Browser, written: Path, scheme: str) -> None:
+    """WCAG 2's contrast of at least 4.5 to 1."""
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(written.as_uri())
+    faint = page.evaluate(_FAINT)
+    assert faint == []
+    page.close()
+
+
+_FAINT = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const rgba = colour => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.04 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, at) => sum + v * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = node => {
+    for (; node; node = node.parentElement) {
+      const colour = rgba(getComputedStyle(node).backgroundColor);
+      if (colour[3] > 250) return colour;
+    }
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const faint = new Set();
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || node.closest('.unseen')) continue;
+    const style = getComputedStyle(node), ink = node.closest('svg') ? style.fill : style.color;
+    const pair = [light(rgba(ink)), light(ground(node))].sort();
+    const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    if (ratio < 4.5) faint.add(`${node.tagName}.${node.className} ${ratio.toFixed(2)}`);
+  }
+  return [...faint];
+}"""
