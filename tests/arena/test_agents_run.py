@@ -276,3 +276,14 @@ def test_documents_that_are_only_named_are_looked_up_in_the_corpus_and_never_lab
         entries = loaded.retrieved.get("q0", ())
         assert [loaded.documents[entry.doc_id].text for entry in entries] == texts
         assert json.loads(loaded.answers["q0", "x"].metadata["citations"]) == ["d1"]
+
+
+def test_a_plan_says_that_hosted_embeddings_are_not_in_it(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-0123456789")
+    (tmp_path / "corpus.csv").write_text("did,document\nd1,One thing.\n")
+    hosted = {"provider": "openai", "model": "vec-1", "usd_per_million_tokens": 1}
+    agents = {"bm25": {"kind": "rag"}, "dense": {"kind": "rag", "retriever": "dense", "embeddings": hosted}}
+    path = write_config(tmp_path, agents, data={"queries": "queries.csv", "corpus": "corpus.csv"})
+    planned = cli("plan", path)
+    assert planned.status == 0
+    assert "- what a server of embeddings is asked is not counted: dense\n" in planned.out
