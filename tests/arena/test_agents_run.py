@@ -287,3 +287,15 @@ def test_a_plan_says_that_hosted_embeddings_are_not_in_it(cli: Any, tmp_path: Pa
     planned = cli("plan", path)
     assert planned.status == 0
     assert "- what a server of embeddings is asked is not counted: dense\n" in planned.out
+
+
+def test_a_run_says_why_its_queries_are_incomplete(cli: Any, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "good.md").write_text("The self-test is a cycle that the sensor runs at every start.\n")
+    (pages / "empty.md").write_text("")
+    made = {"documents": "pages", "models": "words", "out": "made.csv"}
+    path = write_config(tmp_path, {"x": {"kind": "rag"}}, synth=made, data={"corpus": "pages"})
+    ended = cli("run", path, "--stage", "synth")
+    assert ended.status == 3
+    assert "synth: 1 part of the documents could not be read" in ended.err
