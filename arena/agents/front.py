@@ -56,7 +56,7 @@ def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str
 
 def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
     """What the fronts say, a sentence each; then of agents that cannot be told apart, which is cheaper or faster."""
-    return (*(_front_words(front) for front in found.values()), *_tie_words(rows, found))
+    return (*(_front_words(front, len(rows)) for front in found.values()), *_tie_words(rows, found))
 
 
 def money(dollars: float) -> str:
@@ -81,8 +81,10 @@ def _shown(price: str, value: float) -> str:
     return seconds(value) if price == LATENCY else f"{money(value)} a query"
 
 
-def _front_words(front: Front) -> str:
+def _front_words(front: Front, rated: int) -> str:
     word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
+    if len(front.points) < rated:
+        word += f", of {len(front.points)} of the {rated} agents, whose {word} is known"
     if len(front.agents) == 1:
         return f"Rating against {word}: {front.agents[0]} is both the best rated and the {superlative}."
     rest = "answers no faster" if front.price == LATENCY else "costs no less"
@@ -102,9 +104,10 @@ def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Itera
             prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
             if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
                 word = "the fastest" if front.price == LATENCY else "the cheapest"
+                known = "" if len(prices) == len(members) else ", as far as that is known"
                 those = [agent for agent, price in prices.items() if price == lowest]
                 verb = "is" if len(those) == 1 else "are"
-                said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)})")
+                said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)}){known}")
         if said:
             yield f"{_listed(members)} cannot be told apart by rating; of these {' and '.join(said)}."
 

@@ -68,6 +68,10 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
         notes.append(f"what agents ask behind their own address or code is not known: {', '.join(unknown)}")
+    if embedded := [
+        row.agent for row in rows if row.wanted > row.known and _embeds_elsewhere(config.agents[row.agent])
+    ]:
+        notes.append(f"what a server of embeddings is asked is not counted: {', '.join(embedded)}")
     if any(row.calls and config.agents[row.agent].generator for row in asked):
         notes.append("an agent's answer counts as long as its model's max_tokens allows: an upper bound")
     return notes
@@ -103,6 +107,10 @@ def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: floa
     price, most = price_of(judge), calls * judge.max_tokens
     cost = None if price is None else (sent * price.input + most * price.output) / 1e6
     return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * _SECONDS_PER_CALL / judge.concurrency)
+
+
+def _embeds_elsewhere(spec: AgentSpec) -> bool:
+    return spec.retriever != "bm25" and spec.embeddings.provider == "openai"
 
 
 def _calls_each(spec: AgentSpec) -> int | None:

@@ -79,3 +79,15 @@ def test_small_figures_keep_two_digits_that_count() -> None:
     assert [seconds(value) for value in (0, 0.00042, 0.0042, 0.042, 0.42, 42)] == [
         "0 ms", "0.42 ms", "4.2 ms", "42 ms", "0.42 s", "42.00 s",
     ]  # fmt: skip
+
+
+def test_words_do_not_call_an_agent_the_best_where_a_better_one_has_no_figure() -> None:
+    rows = [rated("files", 1200, "A"), rated("a", 1100, "A"), rated("b", 900, "A")]
+    first, second = in_words(rows, fronts(rows, [took("files", None, None), took("a", 0.5, None), took("b", 2, None)]))
+    assert first == (
+        "Rating against latency, of 2 of the 3 agents, whose latency is known: a is both the best rated and "
+        "the fastest."
+    )
+    assert second == (
+        "files, a and b cannot be told apart by rating; of these a is the fastest (0.50 s), as far as that is known."
+    )

@@ -276,3 +276,26 @@ def test_documents_that_are_only_named_are_looked_up_in_the_corpus_and_never_lab
         entries = loaded.retrieved.get("q0", ())
         assert [loaded.documents[entry.doc_id].text for entry in entries] == texts
         assert json.loads(loaded.answers["q0", "x"].metadata["citations"]) == ["d1"]
+
+
+def test_a_plan_says_that_hosted_embeddings_are_not_in_it(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-0123456789")
+    (tmp_path / "corpus.csv").write_text("did,document\nd1,One thing.\n")
+    hosted = {"provider": "openai", "model": "vec-1", "usd_per_million_tokens": 1}
+    agents = {"bm25": {"kind": "rag"}, "dense": {"kind": "rag", "retriever": "dense", "embeddings": hosted}}
+    path = write_config(tmp_path, agents, data={"queries": "queries.csv", "corpus": "corpus.csv"})
+    planned = cli("plan", path)
+    assert planned.status == 0
+    assert "- what a server of embeddings is asked is not counted: dense\n" in planned.out
+
+
+def test_a_run_says_why_its_queries_are_incomplete(cli: Any, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "good.md").write_text("The self-test is a cycle that the sensor runs at every start.\n")
+    (pages / "empty.md").write_text("")
+    made = {"documents": "pages", "models": "words", "out": "made.csv"}
+    path = write_config(tmp_path, {"x": {"kind": "rag"}}, synth=made, data={"corpus": "pages"})
+    ended = cli("run", path, "--stage", "synth")
+    assert ended.status == 3
+    assert "synth: 1 part of the documents could not be read" in ended.err
