@@ -183,9 +183,9 @@ def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
 def _wide(path: Path, how: Reading) -> OpinionTable:
     """Grades with a column for each criterion: every column that is none of ours."""
     given = {name: (own,) for name, own in (how.columns or {}).items()}
-    aliases = {**ALIASES, **given}
+    aliases = {name: {**ALIASES, **given}[name] for name in ("qid", "agent", "annotator")}
     own = {"reason", *how.item, *([how.by] if how.by else [])}
-    own |= {spelling for name in ("qid", "agent", "annotator") for spelling in (name, *aliases[name])}
+    own |= {spelling for name, others in aliases.items() for spelling in (name, *others)}
     criteria = [column for column in read_columns(path) if column not in own]
     if not criteria:
         raise missing_column(path, "criterion", read_columns(path))

@@ -141,7 +141,7 @@ def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(stor
     write_store(store)
     run = opened()
     said = shown(run)
-    for way in ("Assess", "data: {qrels: FILE}", "ragarena votes import"):
+    for way in ("[Vote](vote)", "[Assess](assess)", "data: {qrels: FILE}", "ragarena votes import"):
         assert way in said
     assert "Most alike are" in said
     assert len(table(run, "Cost of 1000 games")) == 1
