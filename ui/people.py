@@ -107,18 +107,20 @@ class Desk(Generic[AnyThing]):
         The second press of a double click, or a key held down, falls on the next thing, which nobody has read by then:
         it does not count.
         """
-        now, last = time.monotonic(), st.session_state.get(self._pressed, -math.inf)
-        st.session_state[self._pressed] = now
-        if min(now - last, self.seconds(thing)) < QUICK:
+        now, last, held = time.monotonic(), st.session_state.get(self._pressed, -math.inf), self.seconds(thing)
+        if min(now - last, held) < QUICK:
+            st.session_state[self._pressed] = now
             st.toast("Pressed twice, counted once.", icon=":material/touch_double:")
             return
+        # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
         try:
             with closing(Store.open(self.source.location)) as store:
                 Annotations(store, self.source.tournament).add(said)
         except RagarenaError as error:
             self.refuse(f"Not saved. {error}")
-        else:
-            self.go_to(None)
+            return
+        st.session_state[self._pressed] = now
+        self.go_to(None)
 
     def refuse(self, problem: str) -> None:
         """Say with the next drawing why nothing was kept."""

@@ -73,6 +73,8 @@ class Played:
         return np.array([self._rated(replace(self.games, weight=row[columns]), orders) for row in weights])
 
     def _rated(self, games: Games, orders: int) -> Floats:
+        if not games.per_agent().all():  # drawn queries without a game of some agent order the agents in no way
+            return np.full(len(games.agents), np.nan)
         if self.kind == "elo":
             return elo(games, tournaments=orders).ratings
         return bradley_terry(games, self.settings).ratings

@@ -90,6 +90,20 @@ def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
     assert method.scores(weights, {name: at for at, name in enumerate(queries)})[0] == pytest.approx(expected)
 
 
+def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None:
+    from arena.calibration.orders import games_of
+
+    few = [Opinion(query, pair, "ann", 1.0) for query, pair in (("q1", ("a", "b")), ("q2", ("c", "d")))]
+    games, queries = games_of(few)
+    for kind in ("elo", "bradley_terry"):
+        method = Played("people", kind, games, queries)
+        scores = method.scores(np.array([[1.0, 1.0], [2.0, 0.0]]), {"q1": 0, "q2": 1})
+        assert not np.isnan(scores[0]).any()
+        assert np.isnan(scores[1]).all()
+        (pair,) = compare_methods([method, Means("other", ("a", "b", "c", "d"), queries, np.eye(4)[:, :2])]).pairs
+        assert pair.agents == 4
+
+
 def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
     cli: Any, played_demo: Path, tmp_path: Path
 ) -> None:

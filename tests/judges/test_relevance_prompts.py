@@ -247,3 +247,10 @@ def test_a_reply_may_hold_further_texts_which_are_kept() -> None:
     for wrong in (None, 3, ["so"]):
         with pytest.raises(ReplyError, match="'quote' must be text"):
             parse_reply(json.dumps(given_reply | {"quote": wrong}), contract, Inputs(QUERY))
+
+
+def test_a_scale_goes_up_and_has_the_first_word_for_each_label() -> None:
+    words = {name: load_prompt(name, Task.RELEVANCE).reply.label_words() for name in ("reasoner", "helm", "umbrela")}
+    assert list(words["reasoner"].items()) == [(0, "not relevant"), (1, "somewhat relevant"), (2, "very relevant")]
+    assert list(words["helm"].items()) == [(0, "no"), (1, "yes")]
+    assert list(words["umbrela"].items()) == [(0, 0), (1, 1), (2, 2), (3, 3)]

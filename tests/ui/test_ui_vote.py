@@ -13,6 +13,8 @@ from streamlit.testing.v1 import AppTest
 from arena.store import Annotation, Annotations, Store
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import SETTINGS, write_store
+from tests.support.tournaments import configured, write_data
+from tests.support.tournaments import run as play
 from ui import data, people
 from ui.data import LOCATION_VARIABLE
 
@@ -79,7 +81,7 @@ def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path
     write_store(
         store, name="blind", agents=agents, queries=2, wording=lambda kind, text: kind if kind == "answer" else text
     )
-    for view, label in (("vote", TIE), ("label", "0")):
+    for view, label in (("vote", TIE), ("label", "Label 0")):
         run = opened(view, "ann")
         for _ in range(3):
             seen = sent(run)
@@ -128,10 +130,10 @@ def test_skipped_games_are_taken_up_and_a_second_thought_takes_the_place_of_the_
 def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
     run = opened("label", "ann")
     assert progress(run) == "0 of 20 documents labelled"
-    assert [button.label for button in run.button][:3] == ["0", "1", "2"]
+    assert [button.label for button in run.button][:3] == ["Label 0", "Label 1", "Label 2"]
     assert "very relevant" in shown(run)
     assert "Document q0" in shown(run)
-    run = press(press(run, "2"), "Skip")
+    run = press(press(run, "Label 2"), "Skip")
     assert progress(run) == "1 of 20 documents labelled, 1 skipped"
     assert [said.value for said in kept(store)] == [2, None]
     assert kept(store)[0].item.startswith(kept(store)[0].query_id)
@@ -144,7 +146,7 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
     monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"**no**": 0, ":smile:": 1}})
     write_store(store, name="words", queries=1)
     run = opened("label", "ann")
-    assert [button.label for button in run.button][:2] == ["0", "1"]
+    assert [button.label for button in run.button][:2] == ["Label 0", "Label 1"]
     assert {"**no**", ":smile:"} <= {text.value for text in run.text}
     monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"0": 0, "1": 1, "2": 2, "3": 3}})
     write_store(store, name="numbers", queries=1)
@@ -165,7 +167,7 @@ def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Pat
     for label in (FIRST, SECOND, FIRST, TIE):
         run = press(run, label)
     run = opened("label", "ann")
-    for label in ("0", "1", "2"):
+    for label in ("Label 0", "Label 1", "Label 2"):
         run = press(run, label)
     version, (name,) = data.tournaments()
     source = data.Source(str(store), version, name)
@@ -175,7 +177,7 @@ def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Pat
         a, b = sorted((said.item, said.other))
         score = {"A": 1.0, "B": 0.0, "TIE": 0.5}[said.value]
         agreeing += games[said.query_id, a, b] == (score if said.item == a else 1 - score)
-    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "0").out)
+    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "20").out)
     by_level = {one["level"]: one for one in found["comparisons"]}
     assert by_level["labels"]["judges"]["strict"]["n"] == 3
     of_games = by_level["verdicts"]["judges"]["strict"]
@@ -185,3 +187,13 @@ def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Pat
 def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
     write_store(store, name="same", queries=1, wording=lambda kind, text: kind if kind == "answer" else text)
     assert "word for word" in shown(opened("vote", "ann"))
+
+
+def test_a_run_s_judges_and_people_have_one_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path)
+    play(configured(tmp_path))
+    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
+    run_page = opened("label", "ann")
+    assert progress(run_page) == "0 of 8 documents labelled"
+    words = [text.value for text in run_page.text]
+    assert words[-3:] == ["not relevant", "somewhat relevant", "very relevant"]

@@ -100,6 +100,8 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
         page.keyboard.down("3")
         page.wait_for_timeout(40)
     page.keyboard.up("3")
+    page.wait_for_selector(f"text=2 of {QUERIES} queries voted on")
+    settle(page)
     page.wait_for_timeout(1500)
     assert [own.value for own in said(store, "dora")] == ["A", "TIE"]
 

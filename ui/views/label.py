@@ -59,7 +59,7 @@ def _show_choice(desk: people.Desk[Slip], slip: Slip, label: int, words: str) ->
     """A button with the label's number, and the prompt's words for it, which are none of ours, as inert text."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button(
-            str(label),
+            f"Label {label}",
             key=f"choice-{label}-{desk.key(slip)}",
             type="primary" if slip.said == label else "secondary",
             shortcut=str(label) if 0 <= label <= 9 else None,
