@@ -17,7 +17,6 @@ from arena.matrix import tournament_wins
 from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
 from arena.ratings.counts import WinMatrix
 from arena.store import IDENTICAL, Result, Store, Wanted
-from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 _PACKAGES = ("ragarena", "numpy", "scipy", "ir-measures")
@@ -115,17 +114,16 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
     )
 
 
-def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration | None, str]:
-    """The calibration, or why there is none: people may have judged other things than the judges."""
+def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration, str]:
+    """The calibration, and on what people judged other things than the judges."""
     games = board.coverage.get(Task.PAIRWISE)
     few = games is None or games.judged <= _FEW_VERDICTS
     ratings = board.settings["ratings"]
     settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
     samples = _METHOD_SAMPLES if few else 0
-    try:
-        return calibrate_tournament(store, board.tournament, {}, settings, method_samples=samples, wish=Wish()), ""
-    except InputError as error:
-        return None, str(error)
+    found = calibrate_tournament(store, board.tournament, {}, settings, method_samples=samples, wish=Wish())
+    apart = ", ".join(found.apart)
+    return found, f"judges and people have no {apart} of the same things to compare" if apart else ""
 
 
 def _effort(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[Effort]:
