@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from arena.agents.plan import PlannedAgent, agent_notes, plan_agents
 from arena.config import Config
 from arena.dataset import Dataset
+from arena.executors import runs_on_workers, with_all_workers
 from arena.nuggets.lists import to_be_asked
 from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting
@@ -106,7 +107,7 @@ def plan(config: Config) -> Plan:
     rows = _rows(config, prompting, providers, store, notes)
     if store is not None:
         store.close()
-    notes += agent_notes(config, agents)
+    notes += [*_spread(config), *agent_notes(config, agents)]
     if config.synth is not None:
         notes.append("what models are asked to make queries is not counted; 'ragarena synth CONFIG' does that stage")
     if to_come := _to_come(config, data):
@@ -232,10 +233,24 @@ def _provider(config: Config, name: str, notes: list[str]) -> Provider | None:
         return None
 
 
+def _spread(config: Config) -> list[str]:
+    """How many calls at once Ray's workers make, where there are any."""
+    executor = config.executor
+    specs = {name: config.judges[name] for name in config.judges_in_use()}
+    calls = [
+        f"{name} {with_all_workers(executor, spec).concurrency}"
+        for name, spec in specs.items()
+        if runs_on_workers(executor, spec)
+    ]
+    if not calls:
+        return []
+    return [f"on Ray each judge has {executor.workers} workers; calls at once of all together: {', '.join(calls)}"]
+
+
 def _price(row: PlannedCalls, config: Config, notes: list[str]) -> None:
     spec = config.judges[row.judge]
     if spec.provider in {"openai", "anthropic"}:
-        row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
+        row.seconds = row.calls * SECONDS_PER_CALL / with_all_workers(config.executor, spec).concurrency
     elif spec.provider == "transformers":
         row.seconds = None
     price = price_of(spec)

@@ -15,6 +15,7 @@ from arena.agents.replies import with_replies
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
+from arena.executors import open_judges
 from arena.human_qrels import with_qrels
 from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
@@ -28,7 +29,7 @@ from arena.samples import combinations
 from arena.stages import StageRunner
 from arena.store import IDENTICAL, Runner, Store, Wanted
 from judges.errors import InputError
-from judges.judge import Judge, Stop
+from judges.judge import Stop
 from judges.types import CallTrace, Judgment, Task, Verdict
 from retrieval_eval.measures import default_measures
 
@@ -107,7 +108,7 @@ def run(
     asked = [task for task in prompting.tasks() if only is None or task in only]
     settings = stored_settings(config, prompting, agents)
     stop = Stop()
-    judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in config.judges_in_use()}
+    judges = open_judges(config, stop, trace)
     store = Store.create(config.store)
     try:
         free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from judges.types import Allowance
@@ -63,6 +63,16 @@ class ProviderError(RagarenaError):
         self.cause = cause
         self.retry_after_s = retry_after_s
         self.allowance = allowance
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travels between processes whole; an exception by itself would be made again from its message alone."""
+        return _made_again, (type(self), self.cause, str(self), self.retry_after_s, self.allowance)
+
+
+def _made_again(
+    kind: type[ProviderError], cause: str, message: str, retry_after_s: float | None, allowance: Allowance | None
+) -> ProviderError:
+    return kind(cause, message, retry_after_s=retry_after_s, allowance=allowance)
 
 
 class TransientError(ProviderError):

@@ -80,6 +80,13 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
         print_plan(planned)
 
 
+class Executor(StrEnum):
+    """Where calls are made."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 class Stage(StrEnum):
     """The stages of a tournament; a judge has tasks besides."""
 
@@ -110,6 +117,12 @@ def run(
             "--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"
         ),
     ] = None,
+    executor: Annotated[
+        Executor | None, typer.Option("--executor", help="where calls are made, in place of the configuration's word")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
@@ -120,11 +133,24 @@ def run(
     from arena.cli.trace import traced_to
     from arena.config import load_config
 
-    loaded = load_config(config)
+    loaded = _executed_by(load_config(config), executor, address)
     stages = tuple(stage or ())
     _require_stages(loaded, stages)
     with traced_to(log_json) as trace:
         _run(loaded, stages, retry_failed=retry_failed, trace=trace, as_json=as_json)
+
+
+def _executed_by(config: Config, executor: Executor | None, address: str | None) -> Config:
+    """The configuration with what the command line says of its executor."""
+    from arena.config import ExecutorSection
+
+    kind = config.executor.kind if executor is None else executor.value
+    if address is not None and kind != "ray":
+        raise InputError("--address: only with --executor ray")
+    if kind == "local":
+        return config.model_copy(update={"executor": ExecutorSection()})
+    told = {"kind": kind} if address is None else {"kind": kind, "address": address}
+    return config.model_copy(update={"executor": config.executor.model_copy(update=told)})
 
 
 def _run(

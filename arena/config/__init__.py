@@ -2,6 +2,7 @@
 
 from arena.config.data import DataSection, StoreName
 from arena.config.exam import ExamSection, GenerateSection
+from arena.config.executor import ExecutorSection
 from arena.config.judging import PairwiseSection, ReferencesSection
 from arena.config.nuggets import NuggetAssignmentSection, NuggetsSection
 from arena.config.ratings import RatingsSection
@@ -11,6 +12,7 @@ __all__ = [
     "Config",
     "DataSection",
     "ExamSection",
+    "ExecutorSection",
     "GenerateSection",
     "NuggetAssignmentSection",
     "NuggetsSection",

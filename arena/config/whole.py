@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from arena.config.data import DataSection, StoreName
 from arena.config.exam import ExamSection
+from arena.config.executor import ExecutorSection
 from arena.config.judging import CriteriaSection, PairwiseSection, RetrievalSection
 from arena.config.nuggets import NuggetsSection
 from arena.config.ratings import RatingsSection
@@ -27,6 +28,8 @@ class Config(Section):
     name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
     store: StoreName
     data: DataSection
+    executor: ExecutorSection = ExecutorSection()
+    """Where calls are made."""
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
     agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
     """Systems that are asked for answers, besides those whose answers are in files."""

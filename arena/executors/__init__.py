@@ -1,0 +1,48 @@
+"""Judges, opened where the configuration says that their calls are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from arena.config import Config, ExecutorSection
+from judges.errors import MissingExtraError
+from judges.judge import Judge, Stop
+from judges.spec import JudgeSpec
+from judges.types import CallTrace
+
+
+def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None) -> dict[str, Judge]:
+    """The judges that some stage asks.
+
+    Whatever the executor, limits, retries, parsing and costs stay in this process: only the providers are elsewhere.
+
+    Raises:
+        InputError: a judge cannot be used, or the cluster not be reached.
+    """
+    executor = config.executor
+    if executor.kind == "ray" and find_spec("ray") is None:
+        raise MissingExtraError("ray", "'executor: {kind: ray}'")
+    judges: dict[str, Judge] = {}
+    for name in config.judges_in_use():
+        spec = config.judges[name]
+        if runs_on_workers(executor, spec):
+            from arena.executors.ray_workers import RayProvider
+
+            provider = RayProvider(name, spec, executor)
+            judges[name] = Judge(name, with_all_workers(executor, spec), provider, stop=stop, trace=trace)
+        else:
+            judges[name] = Judge(name, spec, stop=stop, trace=trace)
+    return judges
+
+
+def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
+    """Whether a judge's calls are made by Ray's workers; recorded replies are read from a file, here."""
+    return executor.kind == "ray" and spec.provider != "replay"
+
+
+def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:
+    """A judge's declaration, with the calls at once of all its workers together."""
+    if not runs_on_workers(executor, spec):
+        return spec
+    return spec.model_copy(update={"concurrency": spec.concurrency * executor.workers})

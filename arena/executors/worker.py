@@ -1,0 +1,92 @@
+"""What runs in a worker process of Ray: one judge's provider, with a mailbox for prompts and replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from judges.errors import InputError, JudgeStoppedError, TransientError
+from judges.providers import Provider, open_provider
+from judges.spec import JudgeSpec
+from judges.types import Completion, Prompt
+
+_GATHERED_S = 0.005
+"""How long replies are gathered: a message costs Ray about a millisecond, however much it holds."""
+
+Reply: TypeAlias = Completion | Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a worker says of its provider; ``problem`` is why it cannot be used."""
+
+    judges_names: bool = False
+    identity: Mapping[str, str | int | float | None] | None = None
+    problem: str | None = None
+
+
+class Worker:
+    """Takes prompts in batches and hands replies out in batches, each as soon as it is there.
+
+    Args:
+        spec: the judge's declaration. A key is read from this machine's environment, and nothing here logs texts.
+    """
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self._timeout_s = spec.timeout_s
+        self._provider: Provider | None = None
+        self._opened = Opened()
+        self._replies: list[tuple[int, Reply]] = []
+        self._arrived = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._turn = 0
+        try:
+            self._provider = open_provider(spec)
+        except InputError as error:
+            self._opened = Opened(problem=str(error))
+        else:
+            self._opened = Opened(self._provider.judges_names, self._provider.identity)
+
+    async def opened(self) -> Opened:
+        """Whether it can be used, and as what its judgments are known."""
+        return self._opened
+
+    async def take(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
+        """Begin to ask these, each under a number of the caller's."""
+        for number, prompt in prompts:
+            task = asyncio.create_task(self._ask(number, prompt))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def replies(self, turn: int) -> list[tuple[int, Reply]]:
+        """What has come since the last time, as soon as that is something.
+
+        Args:
+            turn: counts the caller's questions: one that was given up must not take what a later one waits for.
+        """
+        self._turn = turn
+        while turn == self._turn and not self._replies:
+            await self._arrived.wait()
+            self._arrived.clear()
+        await asyncio.sleep(_GATHERED_S)
+        if turn != self._turn:
+            self._arrived.set()
+            return []
+        replies, self._replies = self._replies, []
+        return replies
+
+    async def _ask(self, number: int, prompt: Prompt) -> None:
+        reply: Reply
+        try:
+            if self._provider is None:
+                raise JudgeStoppedError("stopped", self._opened.problem or "the provider cannot be opened")
+            async with asyncio.timeout(self._timeout_s):
+                reply = await self._provider.complete(prompt)
+        except TimeoutError:
+            reply = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
+        except Exception as error:  # raised again where the prompt came from
+            reply = error
+        self._replies.append((number, reply))
+        self._arrived.set()
