@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from arena.config import Config
 from arena.tournament import run
@@ -64,8 +65,8 @@ class Measured:
     judging_s: float
 
 
-def measure(folder: Path, base_url: str, concurrency: int) -> Measured:
-    """Run the tournament once."""
+def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Measured:
+    """Run the tournament once, with further sections of the configuration."""
     config = Config.model_validate(
         {
             "name": "benchmark",
@@ -81,6 +82,7 @@ def measure(folder: Path, base_url: str, concurrency: int) -> Measured:
                 }
             },
             "pairwise": {"judges": "judge", "documents": {"include": False}},
+            **sections,
         }
     )
     before = asked(base_url)
