@@ -204,7 +204,7 @@ class Store:
 
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
-        with self._write(alone=True) as connection:
+        with self._write() as connection:
             runners.beat(connection, runner)
 
     def give_back(self, judgment_ids: Sequence[str]) -> None:
@@ -277,13 +277,15 @@ class Store:
             StoreError: another run has begun it anew meanwhile.
         """
         here = table(TournamentRow).c
-        row = connection.execute(select(here.settings, here.data_digest).where(here.name == name)).first()
-        if row is not None and self._begun.get(name, tuple(row)) != tuple(row):
+        chosen = select(here.tournament_id, here.settings, here.data_digest).where(here.name == name)
+        if (row := connection.execute(chosen).first()) is None:
+            raise InputError(f"no tournament named {name!r} in this store")
+        if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
                 f"{self._name}: another run has begun {name!r} with other settings or data; "
                 "what was judged is kept; give one of the two another 'name'"
             )
-        return tournament_number(connection, name)
+        return int(row.tournament_id)
 
     def _check_version(self, *, to_write: bool = False) -> None:
         """Whether this version can read the store; one that is written to may be empty or older."""
