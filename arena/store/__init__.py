@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, inspect
-from sqlmodel import SQLModel, insert, select, update
+from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
 from arena.store import data as datasets
@@ -24,7 +24,7 @@ from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.annotations import Annotation, Annotations
 from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
-from arena.store.migrations import bring_up_to_date
+from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
     JudgmentRow,
@@ -60,7 +60,6 @@ __all__ = [
     "sqlite_path",
 ]
 
-SCHEMA_VERSION: Final = 3
 IDENTICAL: Final = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
@@ -97,9 +96,6 @@ class Store:
         try:
             with store._write(alone=True) as connection:
                 bring_up_to_date(connection)
-                SQLModel.metadata.create_all(connection)
-                if connection.execute(select(StateRow.schema_version)).scalar() is None:
-                    connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
             store._check_version()
         except BaseException:
             store.close()
