@@ -23,6 +23,7 @@ from arena.cli import (
     pool,
     qrels,
     report,
+    stores,
     synth,
     tournament,
     votes,
@@ -56,6 +57,7 @@ for group in (
     documents,
     synth,
     data,
+    stores,
     page,
 ):
     group.register(app)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, inspect
-from sqlmodel import SQLModel, insert, select, update
+from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
 from arena.store import data as datasets
@@ -24,7 +24,7 @@ from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.annotations import Annotation, Annotations
 from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
-from arena.store.migrations import bring_up_to_date
+from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
     JudgmentRow,
@@ -60,7 +60,6 @@ __all__ = [
     "sqlite_path",
 ]
 
-SCHEMA_VERSION: Final = 3
 IDENTICAL: Final = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
@@ -97,9 +96,6 @@ class Store:
         try:
             with store._write(alone=True) as connection:
                 bring_up_to_date(connection)
-                SQLModel.metadata.create_all(connection)
-                if connection.execute(select(StateRow.schema_version)).scalar() is None:
-                    connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
             store._check_version()
         except BaseException:
             store.close()
@@ -204,7 +200,7 @@ class Store:
 
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
-        with self._write(alone=True) as connection:
+        with self._write() as connection:
             runners.beat(connection, runner)
 
     def give_back(self, judgment_ids: Sequence[str]) -> None:
@@ -277,13 +273,15 @@ class Store:
             StoreError: another run has begun it anew meanwhile.
         """
         here = table(TournamentRow).c
-        row = connection.execute(select(here.settings, here.data_digest).where(here.name == name)).first()
-        if row is not None and self._begun.get(name, tuple(row)) != tuple(row):
+        chosen = select(here.tournament_id, here.settings, here.data_digest).where(here.name == name)
+        if (row := connection.execute(chosen).first()) is None:
+            raise InputError(f"no tournament named {name!r} in this store")
+        if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
                 f"{self._name}: another run has begun {name!r} with other settings or data; "
                 "what was judged is kept; give one of the two another 'name'"
             )
-        return tournament_number(connection, name)
+        return int(row.tournament_id)
 
     def _check_version(self, *, to_write: bool = False) -> None:
         """Whether this version can read the store; one that is written to may be empty or older."""

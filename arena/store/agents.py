@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
 from arena.store import runners
+from arena.store.bulk import among, insert_rows, replacing
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
 from arena.store.runners import Runner
@@ -44,6 +45,9 @@ class ReplyRow(SQLModel, table=True):
     calls: int
     latency_s: float | None
     cost_usd: float | None
+
+
+_IF_THERE: Final = replacing(ReplyRow, "reply_id", where="agent_reply.answer IS NULL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +119,13 @@ class AgentReplies:
 
     def save(self, replies: Sequence[tuple[Asked, Reply]]) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more."""
-        rows = sorted((_values(asked, reply) for asked, reply in replies), key=lambda row: row["reply_id"])
-        names = [column.name for column in table(ReplyRow).columns]
-        columns, values = ", ".join(names), ", ".join(f":{name}" for name in names)
-        changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "reply_id")
-        statement = text(
-            f"INSERT INTO agent_reply ({columns}) VALUES ({values}) "  # noqa: S608 - names come from the table itself
-            f"ON CONFLICT (reply_id) DO UPDATE SET {changed} WHERE agent_reply.answer IS NULL"
-        )
+        rows: dict[str, dict[str, Any]] = {}
+        for asked, reply in replies:
+            if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
+                rows[asked.reply_id] = _values(asked, reply)
         with self._store._write() as connection:
-            connection.execute(statement, rows)
-            runners.release(connection, [row["reply_id"] for row in rows])
+            insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+            runners.release(connection, sorted(rows))
 
 
 def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str]:
@@ -136,7 +136,7 @@ def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str
 def _rows(connection: Connection, asked: Sequence[Asked], *columns: Any) -> Iterator[tuple[Asked, Any]]:
     by_id = {each.reply_id: each for each in asked}
     for idents in chunks(by_id, CHUNK):
-        chosen = table(ReplyRow).c.reply_id.in_(idents)
+        chosen = among(connection, table(ReplyRow).c.reply_id, idents)
         for row in connection.execute(select(*columns).where(chosen)):
             yield by_id[row.reply_id], row
 

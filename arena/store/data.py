@@ -8,9 +8,10 @@ from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection
-from sqlmodel import SQLModel, delete, insert, select
+from sqlmodel import SQLModel, delete, select
 
 from arena.dataset import Dataset
+from arena.store.bulk import insert_rows
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, table
 from judges.types import Answer, Document, Query, Retrieved
@@ -49,7 +50,7 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
     for kind in DATA:
         connection.execute(delete(kind).where(table(kind).c.tournament_id == number))
     here = {"tournament_id": number}
-    rows: dict[Any, Iterable[dict[str, Any]]] = {
+    rows: dict[type[SQLModel], Iterable[dict[str, Any]]] = {
         QueryRow: (
             {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.metadata)}
             for position, q in enumerate(data.queries.values())
@@ -72,6 +73,6 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
             for doc_id, label in labels.items()
         ),
     }
-    for kind, values in rows.items():
+    for of_kind, values in rows.items():
         for chunk in chunks(values, CHUNK):
-            connection.execute(insert(kind), chunk)
+            insert_rows(connection, of_kind, chunk)

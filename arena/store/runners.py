@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, text
-from sqlmodel import delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, text
+from sqlmodel import SQLModel, delete, insert, select, update
 
+from arena.store.bulk import among, insert_rows
+from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import LeaseRow, RunnerRow, table
 
 BEAT_S = 10.0
@@ -49,8 +51,8 @@ def beat(connection: Connection, runner: Runner) -> None:
         connection.execute(insert(RunnerRow), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
     dead = [row.runner_id for row in others if not _alive(row, runner, now)]
-    connection.execute(delete(RunnerRow).where(runners.c.runner_id.in_(dead)))
-    connection.execute(delete(LeaseRow).where(leases.c.runner_id.not_in(select(runners.c.runner_id))))
+    _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
+    _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
 
 
 def leave(connection: Connection, runner: Runner) -> None:
@@ -61,31 +63,37 @@ def leave(connection: Connection, runner: Runner) -> None:
 
 def held(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that another runner has taken."""
-    leases = table(LeaseRow)
-    taken = select(leases.c.judgment_id).where(
-        leases.c.judgment_id.in_(bindparam("asked", expanding=True)), leases.c.runner_id != runner.runner_id
-    )
-    return set(connection.execute(taken, {"asked": list(judgment_ids)}).scalars())
+    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id != runner.runner_id)
 
 
 def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Take these judgments for the runner, but for those that somebody else holds; returns what it then has."""
-    if not judgment_ids:
-        return set()
-    statement = "INSERT INTO lease (judgment_id, runner_id) VALUES (:judgment_id, :runner_id) ON CONFLICT DO NOTHING"
     rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
-    connection.execute(text(statement), rows)
-    leases = table(LeaseRow)
-    asked = leases.c.judgment_id.in_(bindparam("asked", expanding=True))
-    mine = select(leases.c.judgment_id).where(asked, leases.c.runner_id == runner.runner_id)
-    return set(connection.execute(mine, {"asked": list(judgment_ids)}).scalars())
+    if insert_rows(connection, LeaseRow, rows, "DO NOTHING") == len(rows):
+        return set(judgment_ids)
+    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id == runner.runner_id)
 
 
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """Nobody is about to ask for these judgments any more."""
-    if judgment_ids:
-        statement = delete(LeaseRow).where(table(LeaseRow).c.judgment_id == bindparam("done"))
-        connection.execute(statement, [{"done": ident} for ident in judgment_ids])
+    for chunk in chunks(judgment_ids, CHUNK):
+        connection.execute(delete(LeaseRow).where(among(connection, table(LeaseRow).c.judgment_id, chunk)))
+
+
+def _leased(connection: Connection, judgment_ids: Sequence[str], whose: ColumnElement[bool]) -> set[str]:
+    """Those of these judgments that are taken by the runners chosen."""
+    ident = table(LeaseRow).c.judgment_id
+    found: set[str] = set()
+    for chunk in chunks(judgment_ids, CHUNK):
+        found |= set(connection.execute(select(ident).where(among(connection, ident, chunk), whose)).scalars())
+    return found
+
+
+def _delete_unlocked(connection: Connection, kind: type[SQLModel], which: Any) -> None:
+    """Delete rows but those that somebody else is just deleting."""
+    (key,) = table(kind).primary_key
+    unlocked = select(key).where(which).with_for_update(skip_locked=True)  # SQLite has one writer and no such lock
+    connection.execute(delete(kind).where(key.in_(unlocked)))
 
 
 def _now(connection: Connection) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
-from typing import Any
+from typing import Final
 
-from sqlalchemy import Connection, TextClause, bindparam, func, text
+from sqlalchemy import Connection, TextClause, func, text
 from sqlmodel import delete, select, update
 
+from arena.store.bulk import arrays, by_column, insert_rows
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import JudgmentRow, Result, Wanted, WantedRow, result_of, table, wanted_of, wanted_values
 from judges.types import Task
@@ -46,10 +46,7 @@ def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None
     """Put further wants after those that are there; one that is there already stays as it is."""
     here = table(WantedRow).c
     last = connection.execute(select(func.max(here.position)).where(here.tournament_id == number)).scalar()
-    start = 0 if last is None else last + 1
-    rows = (wanted_values(number, position, want) for position, want in enumerate(added, start))
-    for chunk in chunks(rows, CHUNK):
-        connection.execute(_insert("DO NOTHING"), chunk)
+    _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
 
 def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> None:
@@ -60,27 +57,53 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
         connection.execute(update(here).where(mine).values(position=-1 - here.c.position))
     else:
         connection.execute(delete(here).where(mine))
-    rows = (wanted_values(number, position, want) for position, want in enumerate(wants))
-    for chunk in chunks(rows, CHUNK):
-        connection.execute(_insert("DO UPDATE SET position = excluded.position"), chunk)
+    _insert(connection, number, enumerate(wants), "DO UPDATE SET position = excluded.position")
     connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
+    if connection.dialect.name != "sqlite":  # else a server takes the table for small, and reads all of it to assign
+        connection.execute(text("ANALYZE wanted"))
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> None:
-    """Note which judgment answers each want, in one order for all who do so at once: else two could wait for ever."""
-    wants = table(WantedRow)
-    statement = update(wants).where(
-        wants.c.tournament_id == number, *(wants.c[key] == bindparam(f"at_{key}") for key in _KEYS)
-    )
-    rows: list[dict[str, Any]] = [
-        {**{f"at_{key}": getattr(want, key) for key in _KEYS}, "found": found} for want, found in judgments
+    """Note which judgment answers each want, where that is not noted yet."""
+    rows = [
+        {**{key: getattr(want, key) for key in _KEYS}, "judgment_id": ident} for want, ident in dict(judgments).items()
     ]
-    rows.sort(key=itemgetter(*(f"at_{key}" for key in _KEYS)))
-    connection.execute(statement.values(judgment_id=bindparam("found")), rows)
+    if connection.dialect.name == "sqlite":
+        connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows])
+    else:
+        connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WantedRow, rows)})
 
 
-def _insert(if_there: str) -> TextClause:
-    names = [column.name for column in table(WantedRow).columns]
-    columns, values = ", ".join(f'"{name}"' for name in names), ", ".join(f":{name}" for name in names)
+def _assign_all() -> TextClause:
+    """For PostgreSQL. All who assign at once lock wants in one order: else two could wait for each other for ever."""
+    names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id"))
+    keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
+    equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
+    given = f"{arrays(WantedRow, (*_KEYS, 'judgment_id'))} AS given ({names})"
+    locked = (
+        f"SELECT {keys}, given.judgment_id FROM wanted JOIN {given} ON {equal} "  # noqa: S608 - names of our own table
+        "WHERE wanted.tournament_id = :number AND wanted.judgment_id IS DISTINCT FROM given.judgment_id "
+        f"ORDER BY {keys} FOR UPDATE OF wanted"
+    )
+    return text(
+        f"UPDATE wanted SET judgment_id = given.judgment_id FROM ({locked}) AS given "  # noqa: S608
+        f"WHERE wanted.tournament_id = :number AND {equal}"
+    )
+
+
+def _assign_each() -> TextClause:
+    """For SQLite, which has one writer at a time and no journey to a server."""
+    equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
+    here = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
+    return text(f"UPDATE wanted SET judgment_id = :judgment_id WHERE {here}")  # noqa: S608
+
+
+_ASSIGN_ALL: Final = _assign_all()
+_ASSIGN_EACH: Final = _assign_each()
+
+
+def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> None:
     keys = ", ".join(f'"{column.name}"' for column in table(WantedRow).primary_key)
-    return text(f"INSERT INTO wanted ({columns}) VALUES ({values}) ON CONFLICT ({keys}) {if_there}")  # noqa: S608
+    for chunk in chunks(placed, CHUNK):
+        once = {want: wanted_values(number, position, want) for position, want in chunk}
+        insert_rows(connection, WantedRow, list(once.values()), f"({keys}) {if_there}")

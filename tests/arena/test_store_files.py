@@ -7,15 +7,13 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from arena.store import SCHEMA_VERSION, Store, Wanted
+from arena.store import SCHEMA_VERSION, Store
 from judges.errors import InputError, RagarenaError, StoreError
-from judges.types import Task
 from tests.support.stores import DATA, JUDGMENT, LABEL, save
 
 
@@ -162,35 +160,3 @@ def test_a_store_lies_where_its_path_says(tmp_path: Path) -> None:
     Store.create(str(folder / "s.db")).close()
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
     Store.open(str(folder / "s.db")).close()
-
-
-def test_a_store_of_the_first_version_is_brought_up_to_date_by_whoever_writes(store: Store, tmp_path: Path) -> None:
-    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
-    store.begin("t", {}, DATA, [want])
-    store.assign("t", [(want, "1")])
-    store.close()
-    (path,) = tmp_path.glob("*.db")
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            """
-            CREATE TABLE first AS SELECT * FROM wanted;
-            DROP TABLE wanted; DROP TABLE lease; DROP TABLE runner; DROP TABLE label;
-            CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
-                query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
-                position INTEGER NOT NULL, judgment_id VARCHAR,
-                PRIMARY KEY (tournament_id, task, judge, query_id, item, other, "order"),
-                FOREIGN KEY(tournament_id) REFERENCES tournament (tournament_id));
-            CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id);
-            INSERT INTO wanted SELECT tournament_id, task, judge, query_id, item, other, "order", position, judgment_id
-                FROM first;
-            DROP TABLE first;
-            UPDATE state SET schema_version = 1;
-            """
-        )
-    with pytest.raises(StoreError, match="earlier version of ragarena; 'ragarena run' brings it up to date"):
-        Store.open(str(path))
-    Store.create(str(path)).close()
-    brought = Store.open(str(path))
-    assert brought.wanted("t") == [(want, "1")]
-    assert brought.dataset("t") == replace(DATA, qrels={})
-    brought.close()

@@ -1,0 +1,102 @@
+"""Many rows in one statement, which is what a database server is quick at: each statement is a journey to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Float, Table, Text, TextClause, func, literal, select, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DatabaseError
+from sqlmodel import SQLModel
+
+from arena.store.chunks import CHUNK, chunks
+from arena.store.rows import table
+
+
+def insert_rows(
+    connection: Connection, kind: type[SQLModel], rows: Sequence[Mapping[str, Any]], if_there: str = ""
+) -> int:
+    """Insert rows; no two of them may have the same key.
+
+    Args:
+        connection: in a transaction that writes.
+        kind: of which table.
+        rows: each with a value for every column.
+        if_there: what to do with a row whose key is there, as SQL after ``ON CONFLICT``.
+
+    Returns:
+        How many rows were inserted or put in the place of others.
+    """
+    if not rows:
+        return 0
+    if connection.dialect.name == "sqlite":
+        return connection.execute(_insert(kind, if_there, in_columns=False), rows).rowcount
+    return connection.execute(_insert(kind, if_there, in_columns=True), by_column(kind, rows)).rowcount
+
+
+def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> None:
+    """Put rows into a table that has none of them, as fast as the database can; values come in the columns' order."""
+    columns = ", ".join(f'"{column.name}"' for column in into.columns)
+    if connection.dialect.name == "sqlite":
+        places = ", ".join("?" * len(into.columns))
+        statement = f"INSERT INTO {into.name} ({columns}) VALUES ({places})"  # noqa: S608 - names of our tables
+        for chunk in chunks(map(tuple, rows), CHUNK):
+            connection.exec_driver_sql(statement, chunk)
+        return
+    server: Any = connection.connection.driver_connection
+    try:
+        with server.cursor() as cursor, cursor.copy(f"COPY {into.name} ({columns}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise DatabaseError("COPY", None, error) from error
+
+
+def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:
+    """Whether a column is one of these values.
+
+    A server gets them as one array, and takes it as a table: its plans for any array compare each value with each row.
+    """
+    if connection.dialect.name == "sqlite":
+        chosen: ColumnElement[bool] = column.in_(values)
+    else:
+        chosen = column.in_(select(func.unnest(literal(list(values), postgresql.ARRAY(Text)))))
+    return chosen
+
+
+def replacing(kind: type[SQLModel], key: str, *, where: str) -> str:
+    """What to do with a row that is there: put the new one in its place, if it is ``where``."""
+    changed = ", ".join(f'"{name}" = excluded."{name}"' for name in _names(kind) if name != key)
+    return f"({key}) DO UPDATE SET {changed} WHERE {where}"
+
+
+def by_column(kind: type[SQLModel], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The rows' values by column, each column's of one type: arrays for a statement with ``arrays``."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for name, values in columns.items():
+        if isinstance(table(kind).columns[name].type, Float):  # some may be whole, and an array is of one type
+            columns[name] = [None if value is None else float(value) for value in values]
+    return columns
+
+
+def arrays(kind: type[SQLModel], names: Sequence[str]) -> str:
+    """SQL of PostgreSQL for a table of some columns, each an array that is given under the column's name."""
+    dialect: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
+    columns = [table(kind).columns[name] for name in names]
+    return f"unnest({', '.join(f'CAST(:{each.name} AS {each.type.compile(dialect)}[])' for each in columns)})"
+
+
+@lru_cache
+def _insert(kind: type[SQLModel], if_there: str, *, in_columns: bool) -> TextClause:
+    names = _names(kind)
+    source = f"VALUES ({', '.join(f':{name}' for name in names)})"
+    if in_columns:
+        source = f"SELECT * FROM {arrays(kind, names)}"  # noqa: S608 - names of our tables, here and below
+    columns = ", ".join(f'"{name}"' for name in names)
+    return text(f"INSERT INTO {table(kind).name} ({columns}) {source}{if_there and f' ON CONFLICT {if_there}'}")
+
+
+def _names(kind: type[SQLModel]) -> list[str]:
+    return [column.name for column in table(kind).columns]

@@ -1,0 +1,38 @@
+"""Stores of earlier versions, brought up to date by Alembic in the transaction that opens them.
+
+The version of a store is the number in its ``state`` table, which every reader can check with one SELECT; Alembic's own
+table follows it. New tables need no revision of their own: whoever opens a store to write makes those that it lacks.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection, inspect
+from sqlmodel import SQLModel, insert, select
+
+from arena.store.rows import StateRow, table
+
+SCHEMA_VERSION: Final = 3
+"""The last revision in ``versions``."""
+
+
+def bring_up_to_date(connection: Connection) -> None:
+    """Make the tables that are lacking, after those of an earlier version have become those of this one."""
+    found = None
+    if inspect(connection).has_table(table(StateRow).name):
+        found = connection.execute(select(StateRow.schema_version)).scalar()
+    if found is not None and found < SCHEMA_VERSION:
+        _upgrade(connection)
+    SQLModel.metadata.create_all(connection)
+    if found is None:
+        connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", "arena.store:migrations")
+    command.upgrade(config, "head")

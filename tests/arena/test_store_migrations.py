@@ -1,0 +1,73 @@
+"""Stores of earlier versions come up to date on both kinds of database, and lose nothing on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlmodel import SQLModel
+
+from arena.store import Store, Wanted
+from judges.errors import StoreError
+from judges.types import Task
+from tests.support.stores import DATA
+
+WANT = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
+FIRST_VERSION = """
+    ALTER TABLE wanted RENAME TO later;
+    DROP INDEX ix_wanted_judgment_id;
+    CREATE TABLE wanted (tournament_id INTEGER NOT NULL, task VARCHAR NOT NULL, judge VARCHAR NOT NULL,
+        query_id VARCHAR NOT NULL, item VARCHAR NOT NULL, other VARCHAR NOT NULL, "order" VARCHAR NOT NULL,
+        position INTEGER NOT NULL, judgment_id VARCHAR,
+        PRIMARY KEY (tournament_id, task, judge, query_id, item, other, "order"),
+        FOREIGN KEY(tournament_id) REFERENCES tournament (tournament_id));
+    CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id);
+    INSERT INTO wanted SELECT tournament_id, task, judge, query_id, item, other, "order", position, judgment_id
+        FROM later;
+    DROP TABLE later"""
+SECOND_VERSION = "DROP TABLE lease; DROP TABLE runner; DROP TABLE label; DROP TABLE annotation; DROP TABLE agent_reply"
+
+
+def made_older(location: str, version: int) -> None:
+    """A store as an earlier version wrote it."""
+    store = Store.create(location)
+    store.begin("t", {}, DATA, [WANT])
+    store.assign("t", [(WANT, "1")])
+    statements = SECOND_VERSION + (f"; {FIRST_VERSION}" if version == 1 else "")
+    with store._engine.begin() as connection:
+        for statement in f"{statements}; UPDATE state SET schema_version = {version}".split(";"):
+            connection.exec_driver_sql(statement)
+    store.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_earlier_version_is_brought_up_to_date_by_whoever_writes(
+    store_location: str, version: int
+) -> None:
+    made_older(store_location, version)
+    with pytest.raises(StoreError, match="earlier version of ragarena; 'ragarena run' brings it up to date"):
+        Store.open(store_location)
+    Store.create(store_location).close()
+    brought = Store.open(store_location)
+    assert brought.wanted("t") == [(WANT, "1")]
+    assert brought.dataset("t") == replace(DATA, qrels={})
+    twice = [WANT, replace(WANT, sample=1)]
+    brought.begin("t", {}, DATA, twice)
+    assert [want for want, _ in brought.wanted("t")] == twice
+    brought.close()
+
+
+@pytest.mark.parametrize("version", [1, None], ids=["brought up to date", "new"])
+def test_the_tables_are_those_that_the_code_declares(store_location: str, version: int | None) -> None:
+    """Alembic itself finds nothing to change, but for its own table."""
+    if version is not None:
+        made_older(store_location, version)
+    store = Store.create(store_location)
+    with store._read() as connection:
+        found = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
+        key = connection.dialect.get_pk_constraint(connection, "wanted")["constrained_columns"]
+    assert found == []
+    assert key == [column.name for column in SQLModel.metadata.tables["wanted"].primary_key]
+    store.close()
