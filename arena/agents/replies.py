@@ -65,16 +65,21 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
         settings: as stored with it.
     """
     found: dict[str, Causes] = {}
+    without = unanswered(data, settings)
     for agent in settings.get("agents", ()):
-        missing = [
-            _asked(agent, query)
-            for query in data.queries.values()
-            if (query.query_id, agent["name"]) not in data.answers
-        ]
+        missing = [_asked(agent, data.queries[query_id]) for query_id in without[agent["name"]]]
         outcomes = AgentReplies(store).outcomes(missing)
         causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
         found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
     return found
+
+
+def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By agent that a tournament asks itself, the queries to which it has no answer; arguments as of ``owed``."""
+    return {
+        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
+        for agent in settings.get("agents", ())
+    }
 
 
 def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[tuple[str, str, AgentFailure]]:
