@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from arena.agents.replies import unanswered
 from arena.config import RatingsSection
 from arena.dataset import SHARED, Dataset
 from arena.human_qrels import of_documents
@@ -38,13 +40,15 @@ class AgentScores:
 
     Attributes:
         measures: by name, over the topics.
-        per_query: by measure, in the order of the topics.
+        per_query: by measure, in the order of the topics; ``None`` where the agent failed.
         missing: topics for which it retrieved nothing, which count as 0.
+        unanswered: topics on which it failed, which are in none of its scores.
     """
 
     measures: Mapping[str, Estimate]
-    per_query: Mapping[str, tuple[float, ...]]
+    per_query: Mapping[str, tuple[float | None, ...]]
     missing: tuple[str, ...]
+    unanswered: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,11 @@ class RetrievalBoard:
     agreement: LabelAgreement | None
     rankings: Mapping[str, RankingAgreement]
 
+    @property
+    def failing(self) -> bool:
+        """Whether an agent failed on a query that others are scored on."""
+        return any(own.unanswered for scores in self.scores.values() for own in scores.agents.values())
+
 
 def retrieval_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
@@ -107,6 +116,7 @@ def retrieval_board(
     """Score what the agents of a tournament retrieved; ``None`` where there are no labels to score it by.
 
     An agent's documents count down to ``retrieval.depth``, in its own order. Queries without any label are no topics.
+    Where an agent that the tournament asks itself gave no answer, nobody knows what it would have retrieved.
 
     Args:
         data: of the tournament.
@@ -129,7 +139,8 @@ def retrieval_board(
     entries = retrieved_by_agents(data, depth_of(settings))
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
-    metrics = {source: evaluate(own, runs, names) for source, own in labels.items()} if runs else {}
+    failed = unanswered(data, settings)
+    metrics = {source: evaluate(own, runs, names, failed) for source, own in labels.items()} if runs else {}
     resampling = _resampling(settings)
     people = labels.get("people", {})
     by_agent = results_by_agent(results, entries)
@@ -217,12 +228,17 @@ def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> 
         {
             agent: AgentScores(
                 intervals[agent],
-                {name: tuple(metrics.of_measure(name)[place].tolist()) for name in metrics.measures},
+                {name: _known(metrics.of_measure(name)[place].tolist()) for name in metrics.measures},
                 metrics.coverage[agent].missing,
+                metrics.coverage[agent].unasked,
             )
             for place, agent in enumerate(metrics.runs)
         },
     )
+
+
+def _known(values: Iterable[float]) -> tuple[float | None, ...]:
+    return tuple(None if math.isnan(value) else value for value in values)
 
 
 def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:

@@ -17,6 +17,9 @@ import numpy as np
 from judges.types import Answer
 from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
 
+CITATIONS = "citations"
+"""Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""
+
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
 _SEPARATOR = re.compile(r"[,;]")
 
@@ -72,8 +75,9 @@ def cited_documents(
     """What answers cite, by query and agent.
 
     Answers of the TREC RAG track say it with each sentence, as places in their references, which count from 0, or as
-    ids. In other texts citations stand in square brackets, several separated by commas: a document's id, or its place
-    in what the agent was given. Places count from 1, and from 0 for an agent that somewhere cites ``[0]``.
+    ids. Others may have it as metadata (``CITATIONS``), as agents that we ask do. In other texts citations stand in
+    square brackets, several separated by commas: a document's id, or its place in what the agent was given. Places
+    count from 1, and from 0 for an agent that somewhere cites ``[0]``.
 
     Args:
         answers: the answers.
@@ -91,8 +95,22 @@ def cited_documents(
         else:
             ranking = rankings.get(key, ())
             ids = {*ranking, *labels.get(own.query_id, ())}
-            found[key] = _cited_in_text(marks[key], ranking, ids, first=0 if own.agent in from_zero else 1)
+            in_text = _cited_in_text(marks[key], ranking, ids, first=0 if own.agent in from_zero else 1)
+            found[key] = _cited_as_told(own, ranking, in_text)
     return found
+
+
+def _cited_as_told(answer: Answer, ranking: Sequence[str], in_text: Cited) -> Cited:
+    """What an answer's metadata says; else what stands in its text, which may count otherwise."""
+    try:
+        told = json.loads(answer.metadata.get(CITATIONS, ""))
+    except ValueError:
+        return in_text
+    if not isinstance(told, list) or not all(isinstance(each, str | int) for each in told):
+        return in_text
+    cited = _resolved([each - 1 if isinstance(each, int) else each for each in told], ranking)
+    lost = in_text.unresolved if ranking else 0  # marks of an agent that names no documents count its citations
+    return Cited(cited.doc_ids, max(cited.unresolved, lost))
 
 
 def _marks(text: str) -> list[str]:

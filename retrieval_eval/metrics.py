@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from subprocess import CalledProcessError
 from typing import TypeAlias
@@ -11,7 +11,7 @@ import numpy as np
 
 from judges.errors import InputError
 from retrieval_eval.measures import Measure, is_judged, judged_at, parse_measures
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
@@ -25,14 +25,16 @@ class RunCoverage:
     """What of a run could be scored.
 
     Attributes:
-        missing: queries of the topic set that the run does not answer; they score 0.
+        missing: queries of the topic set for which the run has no documents; they score 0.
+        unasked: those that nobody knows of, since its agent failed; they are in none of its scores.
         unlabelled: queries of the run that have no labels; they are left out.
-        judged: Judged@k by name, mean over the topic set.
+        judged: Judged@k by name, mean over the topics scored.
     """
 
     missing: tuple[str, ...]
     unlabelled: tuple[str, ...]
     judged: Mapping[str, float]
+    unasked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +45,7 @@ class Metrics:
         topics: the queries scored, which are those with a label, in the order of the qrels.
         without_relevant: those of them with no label above 0; every run scores 0 on them in most measures.
         runs, measures: names, in the order given.
-        values: per query, shape (runs, measures, topics).
+        values: per query, shape (runs, measures, topics); NaN where the run's agent failed.
         counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
         coverage: by run.
     """
@@ -61,25 +63,34 @@ class Metrics:
         return self.values[:, self.measures.index(measure)]
 
     def value(self, run: str, measure: str) -> float:
-        """Mean over the topic set, or the total of what is counted."""
-        own = self.of_measure(measure)[self.runs.index(run)]
-        return float(own.sum() if measure in self.counts else own.mean())
+        """Mean over the topics scored, or the total of what is counted; NaN without any."""
+        place = self.runs.index(run)
+        return float(self._over_topics(measure, np.ones((1, len(self.topics))))[0, place])
+
+    def _over_topics(self, measure: str, weights: Floats) -> Floats:
+        """The value of each run on resampled topics, shape (samples, topics) to (samples, runs)."""
+        own = self.of_measure(measure)
+        return weights @ np.nan_to_num(own).T if measure in self.counts else weighted_means(own, weights)
 
     def intervals(self, samples: int, seed: int) -> dict[str, dict[str, Estimate]]:
         """Each run's value by measure with its 95 % bootstrap interval over queries."""
         weights = query_weights(len(self.topics), samples, seed)
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
-            own = self.of_measure(measure)
-            size = 1 if measure in self.counts else len(self.topics)
-            values = np.array([self.value(run, measure) for run in self.runs])
-            of_runs = estimates(values, weights @ own.T / size, len(self.topics))
-            for run, estimate in zip(self.runs, of_runs, strict=True):
-                found[run][measure] = estimate
+            sampled = self._over_topics(measure, weights)
+            for place, run in enumerate(self.runs):
+                scored = len(self.topics) - len(self.coverage[run].unasked)
+                value = np.array([self.value(run, measure)])
+                (found[run][measure],) = estimates(value, sampled[:, [place]], scored)
         return found
 
 
-def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -> Metrics:
+def evaluate(
+    labels: Labels,
+    runs: Mapping[str, Scores],
+    names: Iterable[str],
+    unasked: Mapping[str, Collection[str]] | None = None,
+) -> Metrics:
     """Score runs by qrels.
 
     The topic set is the queries with labels: one that a run lacks scores 0 and is counted, a run's query without labels
@@ -90,6 +101,7 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
         runs: scores by the run's name. Of documents with the same score trec_eval's measures take the higher doc_id
             first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
+        unasked: by run, queries of which nobody knows what it would have found; they are in none of its scores.
 
     Raises:
         InputError: no labels, or a measure is unknown or cannot be computed on a run.
@@ -103,12 +115,16 @@ def evaluate(labels: Labels, runs: Mapping[str, Scores], names: Iterable[str]) -
     tables, coverage = [], {}
     for run, scores in runs.items():
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
+        unknown = tuple(query_id for query_id in topics if query_id in (unasked or {}).get(run, ()))
         values = _values(evaluator, answered, topics, every, run)
+        for own in values.values():
+            own[[topics.index(query_id) for query_id in unknown]] = np.nan
         tables.append([values[name] for name in measures])
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id in topics if query_id not in answered),
+            missing=tuple(query_id for query_id in topics if query_id not in {*answered, *unknown}),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
-            judged={name: float(values[name].mean()) for name, measure in every.items() if is_judged(measure)},
+            judged={name: _mean(values[name]) for name, measure in every.items() if is_judged(measure)},
+            unasked=unknown,
         )
     return Metrics(
         topics=topics,
@@ -139,6 +155,10 @@ def _values(
     except (ArithmeticError, CalledProcessError) as error:  # ERR@k is gdeval's, which takes numbered queries only
         raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
     return {name: found[measure] for name, measure in measures.items()}
+
+
+def _mean(values: Floats) -> float:
+    return float(weighted_means(values[np.newaxis], np.ones((1, values.size)))[0, 0])
 
 
 def _is_total(measure: Measure) -> bool:

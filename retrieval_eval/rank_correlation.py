@@ -16,13 +16,13 @@ against a mean of 0), not of all (run, topic) pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-Floats: TypeAlias = NDArray[np.float64]
+from retrieval_eval.resampling import Floats, weighted_means
 
 _LEVEL = 0.95
 _DECIMALS = 12
@@ -196,14 +196,6 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
 def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:
     """Tau-b with every unit as often as its weight, weights of shape (samples, units) to (samples,)."""
     return _ratio(*(((weights @ part) * weights).sum(axis=1) for part in sums))
-
-
-def weighted_means(values: Floats, weights: Floats) -> Floats:
-    """Weighted means over topics of what is defined, shapes (runs, topics) and (samples, topics) to (samples, runs)."""
-    defined = ~np.isnan(values)
-    used = weights @ defined.T.astype(np.float64)
-    sums = weights @ np.where(defined, values, 0.0).T
-    return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
 
 
 def spearmans(x: Floats, y: Floats) -> Floats:

@@ -38,6 +38,14 @@ def query_weights(queries: int, samples: int, seed: int) -> Floats:
     return rng.multinomial(queries, np.full(queries, 1 / queries), size=samples).astype(np.float64)
 
 
+def weighted_means(values: Floats, weights: Floats) -> Floats:
+    """Weighted means over queries of what is defined, shapes (runs, queries), (samples, queries) to (samples, runs)."""
+    defined = ~np.isnan(values)
+    used = weights @ defined.T.astype(np.float64)
+    sums = weights @ np.where(defined, values, 0.0).T
+    return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
+
+
 def estimates(values: Floats, samples: Floats, queries: int, level: float = 0.95) -> tuple[Estimate, ...]:
     """Percentile intervals, widened for few queries.
 

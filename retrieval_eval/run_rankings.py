@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from retrieval_eval.metrics import Metrics
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
 
 _DIGITS = 12
 """Means that differ beyond this many decimals differ by rounding alone."""
@@ -51,8 +51,8 @@ def ranking_agreement(
     theirs = [places[first.topics[place]] for place in ours]
     topics = len(ours)
     weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
-    one = weights @ first.of_measure(measure)[:, ours].T / max(1, topics)
-    other = weights @ second.of_measure(measure)[:, theirs].T / max(1, topics)
+    one = weighted_means(first.of_measure(measure)[:, ours], weights)
+    other = weighted_means(second.of_measure(measure)[:, theirs], weights)
     coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
     tau, rho = estimates(coefficients[0], coefficients[1:], topics)
     swapped = tuple(

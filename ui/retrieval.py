@@ -83,6 +83,8 @@ def scores_frame(board: RetrievalBoard, order: Sequence[str]) -> pd.DataFrame:
                 estimate = Estimate(None) if own is None else own.measures[measure]
                 row |= {measure: _rounded(estimate.value), f"{measure} interval": span(estimate)}
             row["Nothing retrieved"] = None if own is None else len(own.missing)
+            if board.failing:
+                row["No answer"] = None if own is None else len(own.unanswered)
             rows.append(row)
     return pd.DataFrame(rows)
 

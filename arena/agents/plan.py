@@ -10,13 +10,11 @@ from arena.agents.asking import needs_call
 from arena.agents.declared import Opened, open_agents
 from arena.config import Config
 from arena.dataset import load_dataset
+from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
 from arena.store import AgentReplies, Asked, Store, sqlite_path
 from judges.pricing import price_of
 from judges.types import Document
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
-
-_CHARACTERS_PER_TOKEN = 4.0
-_SECONDS_PER_CALL = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +98,13 @@ def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: floa
     judge = config.judges.get(spec.generator or "")
     if judge is None:
         mine = 0 if not calls else None
-        seconds = calls * _SECONDS_PER_CALL / spec.concurrency
+        seconds = calls * SECONDS_PER_CALL / spec.concurrency
         return PlannedAgent(name, wanted, known, calls, mine, mine, mine, seconds)
     shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
-    sent = round(todo * (shown + each * query) / _CHARACTERS_PER_TOKEN)
+    sent = round(todo * (shown + each * query) / CHARACTERS_PER_TOKEN)
     price, most = price_of(judge), calls * judge.max_tokens
     cost = None if price is None else (sent * price.input + most * price.output) / 1e6
-    return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * _SECONDS_PER_CALL / judge.concurrency)
+    return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)
 
 
 def _embeds_elsewhere(spec: AgentSpec) -> bool:

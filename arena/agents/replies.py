@@ -17,6 +17,7 @@ from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
+from retrieval_eval.citations import CITATIONS
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
@@ -46,8 +47,9 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
     with closing(Store.open(location)) as store:
         for agent in agents:
             for query, reply in _replies(store, agent, data.queries.values()):
-                answers[query.query_id, agent.name] = _answer(query, agent, reply)
-                retrieved[query.query_id] += _retrieved(query, agent, reply, documents)
+                found, names = _retrieved(query, agent, reply, documents)
+                retrieved[query.query_id] += found
+                answers[query.query_id, agent.name] = _answer(query, agent, reply, names)
     ordered = {
         query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
         for query_id, entries in retrieved.items()
@@ -65,16 +67,21 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
         settings: as stored with it.
     """
     found: dict[str, Causes] = {}
+    without = unanswered(data, settings)
     for agent in settings.get("agents", ()):
-        missing = [
-            _asked(agent, query)
-            for query in data.queries.values()
-            if (query.query_id, agent["name"]) not in data.answers
-        ]
+        missing = [_asked(agent, data.queries[query_id]) for query_id in without[agent["name"]]]
         outcomes = AgentReplies(store).outcomes(missing)
         causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
         found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
     return found
+
+
+def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By agent that a tournament asks itself, the queries to which it has no answer; arguments as of ``owed``."""
+    return {
+        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
+        for agent in settings.get("agents", ())
+    }
 
 
 def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[tuple[str, str, AgentFailure]]:
@@ -117,8 +124,8 @@ def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tu
     return [(query, reply) for query, each in asked if isinstance(reply := known.get(each), AgentReply)]
 
 
-def _answer(query: Query, agent: Declared, reply: AgentReply) -> Answer:
-    """The answer with what it took, as a table of answers would have it."""
+def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str, str]) -> Answer:
+    """The answer with what it took and cites, as a table of answers would have it."""
     took = {
         LATENCY: reply.latency_s,
         COST: reply.cost_usd,
@@ -127,22 +134,28 @@ def _answer(query: Query, agent: Declared, reply: AgentReply) -> Answer:
     }
     metadata = {name: str(value) for name, value in took.items() if value is not None}
     if reply.citations:
-        metadata["citations"] = json.dumps(reply.citations)
+        metadata[CITATIONS] = json.dumps([names.get(doc_id, doc_id) for doc_id in reply.citations])
     return Answer(query.query_id, agent.name, reply.answer, metadata)
 
 
-def _retrieved(query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]) -> list[Retrieved]:
-    """What was retrieved; documents that are new are added to ``documents``, a repeated one counts once.
+def _retrieved(
+    query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]
+) -> tuple[list[Retrieved], dict[str, str]]:
+    """What was retrieved, and the ids that the reply's ids became.
+
+    Documents that are new are added to ``documents``, a repeated one counts once.
 
     What has no text cannot be labelled and is left out; a reply has none such, or nothing else.
     """
     entries: dict[str, Retrieved] = {}
+    names: dict[str, str] = {}
     for found in sorted((found for found in reply.documents if found.text.strip()), key=lambda found: found.rank):
         doc_id = _free_id(found.doc_id, found.text, documents)
+        names.setdefault(found.doc_id, doc_id)
         known = documents.get(doc_id, Document(doc_id, found.text))
         documents[doc_id] = replace(known, metadata={**found.metadata, **known.metadata})
         entries.setdefault(doc_id, Retrieved(query.query_id, doc_id, agent.name, len(entries) + 1, found.score))
-    return list(entries.values())
+    return list(entries.values()), names
 
 
 def _free_id(doc_id: str, text: str, documents: Mapping[str, Document]) -> str:

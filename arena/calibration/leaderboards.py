@@ -17,8 +17,7 @@ from arena.calibration.orders import games_of
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.games import Floats
-from retrieval_eval.rank_correlation import weighted_means
-from retrieval_eval.resampling import query_weights
+from retrieval_eval.resampling import query_weights, weighted_means
 
 _FEWEST_AGENTS = 3
 

@@ -18,8 +18,8 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
-from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans, weighted_means
-from retrieval_eval.resampling import query_weights
+from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans
+from retrieval_eval.resampling import query_weights, weighted_means
 
 _DECIMALS = 9
 _FEWEST_AGENTS = 3

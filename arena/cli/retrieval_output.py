@@ -47,13 +47,15 @@ def _print_scores(board: RetrievalBoard, ranked: Sequence[str]) -> None:
     for agent in _order(board, ranked):
         for source, scores in board.scores.items():
             own = scores.agents.get(agent)
-            cells = ["-"] * (len(board.measures) + 2)
+            cells = ["-"] * (len(board.measures) + 2 + board.failing)
             if own is not None:
                 cells = [_four(own.measures[first]), interval(own.measures[first], 3)]
                 cells += [*(_four(own.measures[measure]) for measure in others), str(len(own.missing))]
+                cells += [str(len(own.unanswered))] if board.failing else []
             mean = _mean(board.mean_labels.get(agent)) if source == "judge" else "-"
             rows.append([*([source] if several else []), agent, *cells, *([mean] if board.mean_labels else [])])
-    headings = [first, "95 %\ninterval", *others, "nothing\nfound", *(["mean\nlabel"] if board.mean_labels else [])]
+    headings = [first, "95 %\ninterval", *others, "nothing\nfound", *(["no\nanswer"] if board.failing else [])]
+    headings += ["mean\nlabel"] if board.mean_labels else []
     names = [*(["labels"] if several else []), "retrieval"]
     print_table(names, [heading.replace("(", "\n(", 1) for heading in headings], rows)
 

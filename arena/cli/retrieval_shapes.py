@@ -51,6 +51,7 @@ def agent_columns(board: RetrievalBoard | None, agent: str) -> Row:
     row: Row = {}
     for source, scores in ({} if board is None else board.scores).items():
         own, first = scores.agents.get(agent), True
+        row[f"{_COLUMNS[source]}_queries"] = None if own is None else len(scores.topics) - len(own.unanswered)
         for measure in next(iter(scores.agents.values())).measures:
             estimate = Estimate(None) if own is None else own.measures[measure]
             name = f"{_COLUMNS[source]}_{measure}"
@@ -74,6 +75,7 @@ def _agent_json(own: AgentScores) -> Row:
     return {
         "measures": {measure: asdict(estimate) for measure, estimate in own.measures.items()},
         "missing": list(own.missing),
+        "unanswered": list(own.unanswered),
     }
 
 

@@ -58,15 +58,18 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
 
 
 def plan(config: ConfigPath, as_json: Json = False) -> None:
-    """Count calls, tokens and cost of a run per judge. Calls nothing."""
+    """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
     from dataclasses import asdict
 
     from arena.cli.console import print_json
     from arena.cli.render import print_plan
-    from arena.config import load_config
+    from arena.config import Config
     from arena.plan import plan as make_plan
+    from arena.plan import plan_queries
+    from arena.synth.config import load_either
 
-    planned = make_plan(load_config(config))
+    loaded = load_either(config)
+    planned = make_plan(loaded) if isinstance(loaded, Config) else plan_queries(loaded)
     if as_json:
         print_json(
             {

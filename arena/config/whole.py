@@ -84,13 +84,18 @@ class Config(Section):
         """Where the queries are: files that are named, else the one that ``synth`` writes."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
+    @property
+    def lacks_queries(self) -> bool:
+        """Whether the queries are to be made first."""
+        return not self.data.queries and self.synth is not None and not self.synth.out.is_file()
+
     def queries(self) -> list[Path]:
         """The same, to be read.
 
         Raises:
             InputError: the queries are to be made first.
         """
-        if not self.data.queries and self.synth is not None and not self.synth.out.is_file():
+        if self.synth is not None and self.lacks_queries:
             raise InputError(
                 f"{self.synth.out}: not written yet; 'ragarena run CONFIG --stage synth' makes the queries"
             )

@@ -12,6 +12,7 @@ from arena.ratings.games import Floats, Games, GameVerdict, reconcile, tabulate
 from judges.errors import InputError
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
 from retrieval_eval.rank_correlation import RankCorrelation, correlate_resampled
+from retrieval_eval.resampling import weighted_means
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ def against_ratings(
     )
     ratings = bradley_terry(games).ratings[both]
     resampled = np.array([_ratings(games, weights)[both] for weights in of_games]).reshape(samples, len(both))
-    scores = _weighted_means(values[rows], np.ones((1, len(table.topics))))[0]
-    correlation = correlate_resampled(ratings, scores, resampled, _weighted_means(values[rows], drawn), "topic")
+    scores = weighted_means(values[rows], np.ones((1, len(table.topics))))[0]
+    correlation = correlate_resampled(ratings, scores, resampled, weighted_means(values[rows], drawn), "topic")
     order = np.argsort(-ratings, kind="stable")
     runs = tuple(games.agents[both[at]] for at in order)
     return AgainstRatings(runs, ratings[order], scores[order], len(games), correlation)
@@ -79,9 +80,3 @@ def against_ratings(
 def _ratings(games: Games, weights: Floats) -> Floats:
     assert games.cluster is not None
     return bradley_terry(replace(games, weight=games.weights * weights[games.cluster])).ratings
-
-
-def _weighted_means(values: Floats, weights: Floats) -> Floats:
-    """Means over topics of what is defined, (runs, topics) and (samples, topics) to (samples, runs)."""
-    defined = ~np.isnan(values)
-    return np.asarray((weights @ np.where(defined, values, 0.0).T) / (weights @ defined.T), np.float64)

@@ -8,9 +8,8 @@ from typing import Any
 
 from arena.config import NuggetsSection
 from arena.dataset import Dataset
-from arena.store import Result
-from judges.errors import RETRIED_NEXT_RUN, DataError
-from judges.types import JudgeFailure, Judgment, Task
+from judges.errors import DataError
+from judges.types import Judgment, Task
 from retrieval_eval.nuggets.creation import batches, kept_nuggets, updated_list
 from retrieval_eval.nuggets.files import read_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
@@ -48,11 +47,6 @@ def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dic
     if section.bank is not None:
         settings["bank"] = hashlib.sha256(section.bank.read_bytes()).hexdigest()[:12]
     return settings
-
-
-def to_be_asked(known: Result | None) -> bool:
-    """Whether the next run needs a call, by what the store knows."""
-    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
 
 
 def listed(judgment: Judgment) -> tuple[str, ...]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
-from arena.nuggets.lists import to_be_asked
 from arena.nuggets.stages import NuggetStages
 from arena.prompting import Prompting
+from arena.runtime.counting import Counted
+from arena.runtime.feed import to_be_asked
 from arena.store import Result, Wanted
 from judges.types import Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import Importance
-
-Counted: TypeAlias = tuple[Wanted, str | None, Prompt | None, Result | None]
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
 """Twelve words behind a number, so that no two are the same."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from arena.config import NuggetsSection
 from arena.nuggets.documents import depth_of, recalled, retrieved_documents
-from arena.nuggets.lists import first_of, importances_of, listed, listed_nuggets, settled_bank, to_be_asked
+from arena.nuggets.lists import first_of, importances_of, listed, listed_nuggets, settled_bank
+from arena.runtime.feed import to_be_asked
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets

@@ -89,7 +89,6 @@ def _retrieval(store: Store, tournament: str, settings: Mapping[str, Any], data:
     for source, own in board.scores.items():
         name = measure if source == "judge" else f"{measure}, {PEOPLE}"
         agents = tuple(sorted(own.agents))
-        found.append(
-            Means(name, agents, own.topics, np.array([own.agents[agent].per_query[measure] for agent in agents]))
-        )
+        values = np.array([own.agents[agent].per_query[measure] for agent in agents], dtype=np.float64)
+        found.append(Means(name, agents, own.topics, values))
     return found

@@ -128,14 +128,18 @@ def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
             estimate = found.measures[first]
             cells = [number(estimate.value, 4), between(estimate.low, estimate.high, 3)]
             cells += [number(found.measures[name].value, 4) for name in others]
-            rows.append([agent, *cells, f"{len(found.missing):,}", *_labelled(board, agent, source)])
+            cells += [f"{len(found.missing):,}", *([f"{len(found.unanswered):,}"] if board.failing else [])]
+            rows.append([agent, *cells, *_labelled(board, agent, source)])
         columns = ["Agent", first, "95% interval", *others, "Nothing retrieved"]
+        columns += ["No answer"] if board.failing else []
         columns += ["Documents labelled"] if source == "judge" else []
         notes = [
             f"Means over the {counted(len(own.topics), 'query', 'queries')} of {board.queries:,} with labels of "
             f"{_WHOSE[source]}, from 0 to 1; higher is better. Judged: share of the first documents with a label; one "
             "without counts as not relevant. Nothing retrieved: queries without documents, which count 0."
         ]
+        if board.failing:
+            notes.append("No answer: queries on which the agent failed, which are in none of its figures.")
         yield Table(f"Documents retrieved, by labels of {_WHOSE[source]}", columns, rows, notes)
 
 

@@ -27,6 +27,11 @@ def prompt_label(prompt: Prompt) -> str:
     return f"{prompt.name}@{prompt.version}"
 
 
+def to_be_asked(known: Result | None) -> bool:
+    """Whether a judgment of which the store knows this needs a call, where nobody says to retry every failure."""
+    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
+
+
 class Prompter(Protocol):
     """Knows what a want asks."""
 
@@ -97,9 +102,7 @@ class Lookup:
 
     def to_be_asked(self, known: Result | None) -> bool:
         """Whether a judgment of which the store knows this needs a call."""
-        if isinstance(known, JudgeFailure):
-            return self.retry_failed or known.cause in RETRIED_NEXT_RUN
-        return known is None
+        return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
     def _parsed_anew(self, entry: _Found, known: Result | None) -> Result | None:
         """A stored reply that the present parser accepts is a judgment, without a new call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -51,6 +51,23 @@ class SynthPrompting:
         section, passage = self.config.synth, self.passages[want.query_id]
         shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
         return queries_prompt(self.writing, passage, section.per_passage, shown)
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Tokens of a usual reply."""
+        return (self.checking if want.task is Task.ANSWERABLE else self.writing).reply.typical_tokens
+
+    def written(self, results: Iterable[tuple[Wanted, Result]]) -> list[Candidate]:
+        """The queries that models wrote, in the order of the draw and with the reasons of those dropped."""
+        section, prompt = self.config.synth, f"{self.writing.name}@{self.writing.version}"
+        found = [
+            candidate(text, self.passages[want.query_id], want.judge, result.model, prompt)
+            for want, result in results
+            if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
+            for text in result.outcome
+        ]
+        candidates = filtered(found, self.examples, section.sample.seed, section.filters)
+        self.candidates.update({each.query_id: each for each in candidates})
+        return candidates
 
     def without_call(self, _want: Wanted) -> None:
         """Everything here needs a call."""
@@ -110,7 +127,7 @@ class _Asking:
         started, judges = time.perf_counter(), self._lookup.judges
         try:
             with stopping_on_ctrl_c(stop):
-                candidates = await self._written(wants)
+                candidates = self._prompting.written((await self._settle(Task.QUERIES, wants)).items())
                 if self._prompting.config.synth.filters.answerable is not None:
                     candidates = await self._checked(candidates)
         finally:
@@ -119,19 +136,6 @@ class _Asking:
         seconds = time.perf_counter() - started
         summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
         return Asked(candidates, RunSummary(self._stages, summaries, stopped_lines(judges)))
-
-    async def _written(self, wants: Sequence[Wanted]) -> list[Candidate]:
-        prompting, section = self._prompting, self._prompting.config.synth
-        prompt = f"{prompting.writing.name}@{prompting.writing.version}"
-        found = [
-            candidate(text, prompting.passages[want.query_id], want.judge, result.model, prompt)
-            for want, result in (await self._settle(Task.QUERIES, wants)).items()
-            if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
-            for text in result.outcome
-        ]
-        candidates = filtered(found, prompting.examples, section.sample.seed, section.filters)
-        prompting.candidates.update({each.query_id: each for each in candidates})
-        return candidates
 
     async def _checked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         section = self._prompting.config.synth

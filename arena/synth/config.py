@@ -49,9 +49,10 @@ def of_tournament(config: Config) -> SynthConfig:
 
 
 class _Peek(BaseModel):
-    """Whether a file is a tournament's."""
+    """What tells a tournament's file from one that only makes queries."""
 
     data: Any = None
+    synth: Any = None
 
 
 def load_synth_config(path: Path) -> SynthConfig:
@@ -63,3 +64,15 @@ def load_synth_config(path: Path) -> SynthConfig:
     if load_section(path, _Peek, ConfigError).data is not None:
         return of_tournament(load_config(path))
     return load_section(path, SynthConfig, ConfigError)
+
+
+def load_either(path: Path) -> SynthConfig | Config:
+    """Read and check a file that only makes queries, or a tournament's.
+
+    Raises:
+        ConfigError: one line that names the file, the key and the problem.
+    """
+    peeked = load_section(path, _Peek, ConfigError)
+    if peeked.data is None and peeked.synth is not None:
+        return load_section(path, SynthConfig, ConfigError)
+    return load_config(path)

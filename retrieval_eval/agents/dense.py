@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -53,13 +54,18 @@ class DenseRetriever:
             self._matrix = asyncio.create_task(self._embedded_corpus())
         matrix = await asyncio.shield(self._matrix)
         found = await asyncio.gather(*(self._question(question) for question in questions))
-        for kept in found:
-            _count(meter, kept.took or {})
+        self._count([kept.took for kept in found if kept.took is not None], meter)
         with meter.timed():
             return [self._ranked(matrix, kept.vector, depth) for kept in found]
 
     def _ranked(self, matrix: NDArray[np.float32], vector: NDArray[np.float32], depth: int) -> list[Hit]:
         return top(self._corpus.documents, matrix @ vector, depth)
+
+    def _count(self, took: Sequence[Mapping[str, Any]], meter: Meter) -> None:
+        """What questions took that are asked together."""
+        for each in took:
+            meter.count(Usage(**each["usage"]), each["calls"], each["cost_usd"])
+        meter.latency_s += seconds_together([each["latency_s"] for each in took], self._embedder.parallel)
 
     async def _question(self, question: str) -> Kept:
         """The question's vector, asked for once, however many want it."""
@@ -107,6 +113,9 @@ class DenseRetriever:
         await self._embedder.close()
 
 
-def _count(meter: Meter, took: Mapping[str, Any]) -> None:
-    meter.latency_s += took["latency_s"]
-    meter.count(Usage(**took["usage"]), took["calls"], took["cost_usd"])
+def seconds_together(seconds: Sequence[float], parallel: int) -> float:
+    """How long calls of so many seconds take, begun in this order and at most ``parallel`` at a time."""
+    ends = [0.0] * parallel
+    for each in seconds:
+        heapq.heapreplace(ends, ends[0] + each)
+    return max(ends)

@@ -200,6 +200,30 @@ def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:
     assert [(entry.agent, entry.rank) for entry in data.retrieved["q0"]] == [("x", 1), ("y", 1)], "repeated ones once"
 
 
+def test_what_agents_say_that_they_cite_is_scored_by_the_labels_of_those_documents(cli: Any, tmp_path: Path) -> None:
+    """The second agent's pages have the ids of the first one's: its citations go with its own pages."""
+
+    def script(call: Any) -> Reply:
+        own = call.path.strip("/")
+        pages = [{"id": "1", "text": "So says a page on q0."}, {"id": "2", "text": f"{own} on cats."}]
+        return Reply(body={"answer": "It is so.", "found": pages, "cites": ["2"] if own == "y" else ["1", "2"]})
+
+    mapping = {"answer": "answer", "documents": "found", "citations": "cites"}
+    with LLMServer(script) as server:
+        agents = two_agents(server, mapping=mapping)
+        config = write_config(tmp_path, agents, queries=["q0"])
+        assert run_agents(load_config(config), Silent()).complete
+        theirs = next(doc_id for doc_id, one in load_data(load_config(config)).documents.items() if "y on" in one.text)
+        (tmp_path / "labels.qrels").write_text(f"q0 0 1 0\nq0 0 2 0\nq0 0 {theirs} 1\n")
+        config = write_config(tmp_path, agents, ["q0"], data={"queries": "queries.csv", "qrels": "labels.qrels"})
+        found = json.loads(cli("run", config, "--json").out)["citations"]["people"]
+    assert theirs.startswith("2~")
+    assert {agent: (own["precision"], own["cited"], own["uncited"]) for agent, own in found.items()} == {
+        "x": (0, 2, 0),
+        "y": (1, 1, 0),
+    }
+
+
 def test_a_leaderboard_knows_what_came_after_the_tournament(tmp_path: Path) -> None:
     faults = {"q0": EMPTY}
     with LLMServer(answering(faults=faults)) as server:

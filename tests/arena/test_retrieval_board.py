@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,26 @@ def test_every_agent_that_retrieved_is_scored_and_what_it_lacks_is_counted() -> 
     assert (scores.agents["good"].missing, scores.agents["bad"].missing) == (("q2",), ())
     assert board(*LABELS).without_documents == ("shy",)
     assert board(*LABELS).queries == 3
+
+
+def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
+    """Were it a 0, ``bad`` would fall to 0.25 for a lost connection; ``good`` found nothing, which is one."""
+    whole = data()
+    answers = {key: answer for key, answer in whole.answers.items() if key != ("q2", "bad")}
+    retrieved = {"q1": whole.retrieved["q1"]}
+    agents = [{"name": name, "identity": name} for name in ("bad", "good")]
+    settings = SETTINGS | {"agents": agents, "retrieval": {"measures": ["RR@5"]}}
+    people = {"q1": {"d1": 0, "d2": 1}, "q2": {"d1": 1}}
+    failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
+    found = retrieval_board(failed, LABELS, settings)
+    assert found is not None
+    scores = found.scores["judge"].agents
+    assert {agent: own.measures["RR@5"].value for agent, own in scores.items()} == {"bad": 0.5, "good": 0.5}
+    assert (scores["bad"].per_query["RR@5"], scores["good"].per_query["RR@5"]) == ((0.5, None), (1.0, 0.0))
+    assert [(own.unanswered, own.missing) for own in (scores["bad"], scores["good"])] == [(("q2",), ()), ((), ("q2",))]
+    assert scores["bad"].measures["RR@5"].low is None, "one query shows nothing of how scores vary"
+    assert found.rankings["RR@5"].swapped == ()
+    assert found.failing
 
 
 def test_a_failed_judgment_is_unjudged_and_not_irrelevant() -> None:

@@ -22,7 +22,7 @@ def six_agents(folder: Path, **sections: Any) -> Path:
     """``configs/six-agents.yaml`` with other sections, its files where they are and its store in a folder."""
     content = yaml.safe_load((ROOT / "configs/six-agents.yaml").read_text(encoding="utf-8"))
     content["data"] = {kind: str(ROOT / "configs" / file) for kind, file in content["data"].items()}
-    content |= sections
+    content |= {"ratings": {"bootstrap": {"samples": 100}, "elo": {"tournaments": 100}}, **sections}
     path = folder / "six.yaml"
     path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
     return path
@@ -80,6 +80,22 @@ def test_on_the_handbook_offline(cli: CLI, tmp_path: Path) -> None:
     again = cli("run", config)
     assert (again.status, again.out) == (0, ended.out)
     assert "RAG KNN: 0 answered, 26 known" in again.err
+
+
+def test_on_the_handbook_over_the_loopback_server(cli: CLI, tmp_path: Path) -> None:
+    """One model writes further queries and answers, and judges; eight of the handbook's questions say as much."""
+    questions = (ROOT / "arena/demo/queries.csv").read_text(encoding="utf-8").splitlines()[:9]
+    (tmp_path / "queries.csv").write_text("\n".join(questions) + "\n", encoding="utf-8")
+    with LLMServer() as server:
+        data = {"queries": "queries.csv", "corpus": str(ROOT / "docs/handbook")}
+        config = six_agents(tmp_path, **over(server), data=data)
+        ended = cli("run", config)
+    assert ended.status == 0, ended.err
+    board = assert_laid_out_as_published(cli, config, tmp_path, queries=8)
+    for agent in AGENTS:
+        calls = 16 if agent.startswith("RAGF") else 8
+        assert f"agent {agent}: 8 answered, 0 known, 0 failed, 0 left of 8; {calls} calls" in ended.err
+        assert board["costs"]["agents"][agent]["cost_usd"]["known"] == 8
 
 
 @pytest.mark.parametrize("served", [False, True], ids=["offline", "served"])

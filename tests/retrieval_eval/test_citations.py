@@ -38,6 +38,20 @@ def test_citations_in_square_brackets_are_places_or_ids(text: str, expected: Cit
     assert cited(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ('["d3", "elsewhere"]', Cited(("d3", "elsewhere"), unresolved=1)),
+        ("[3, 1, 4]", Cited(("d3", "d1"), unresolved=1)),
+        ("[]", Cited((), unresolved=1)),
+        ("2", Cited(("d1",), unresolved=1)),  # a column of that name that counts them
+        ('[{"id": "d3"}]', Cited(("d1",), unresolved=1)),
+    ],
+)
+def test_what_an_answer_says_itself_that_it_cites_goes_before_its_text(told: str, expected: Cited) -> None:
+    assert cited("Cats purr [1; 9].", citations=told) == expected
+
+
 def test_an_agent_that_cites_zero_anywhere_counts_from_zero_everywhere() -> None:
     answers = [Answer("q", "x", "Yes [1]."), Answer("p", "x", "Yes [0]."), Answer("q", "y", "Yes [1].")]
     found = cited_documents(answers, {(q, a): RANKING for q in "qp" for a in "xy"}, {})

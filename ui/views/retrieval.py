@@ -64,6 +64,7 @@ def _show_scores(board: RetrievalBoard, order: list[str]) -> None:
             **{measure: number(format="%.3f") for measure in board.measures},
             **{f"{measure} interval": st.column_config.TextColumn("95% interval") for measure in board.measures},
             "Nothing retrieved": number(help="Queries for which the agent has no documents; they count as 0."),
+            "No answer": number(help="Queries on which the agent failed; they are in none of its figures."),
         },
     )
     topics = "; ".join(

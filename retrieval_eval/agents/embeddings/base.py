@@ -20,10 +20,12 @@ class Embedder(Protocol):
     Attributes:
         identity: everything besides the text that decides its vector; no key, address or timeout.
         note: what a reader of results must know of it; empty where there is nothing.
+        parallel: how many texts asked for one by one it works on at a time.
     """
 
     identity: Mapping[str, str | int | None]
     note: str
+    parallel: int
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
         """Vectors of length 1 (or all zero, of a text without words), of shape (texts, dimensions).

@@ -27,6 +27,7 @@ class HashedEmbedder:
     """
 
     identity: Mapping[str, str | int | None] = {"provider": "hashed", "version": 1, "dimensions": DIMENSIONS}
+    parallel = 1
     note = "vectors of hashed words stand in for embeddings: they match words and know no meaning"
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:

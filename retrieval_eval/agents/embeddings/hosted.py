@@ -33,6 +33,7 @@ class HostedEmbedder:
         import openai
 
         self._spec = spec
+        self.parallel = spec.concurrency
         asked = JudgeSpec(
             provider="openai",
             model=spec.model,

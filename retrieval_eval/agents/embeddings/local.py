@@ -27,6 +27,7 @@ class LocalEmbedder:
     """
 
     note = ""
+    parallel = 1
 
     def __init__(self, local: LocalSource) -> None:
         self._local = local

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from judges.errors import InputError, MissingExtraError, ProviderError
 from judges.types import Query
+from retrieval_eval.agents.dense import seconds_together
 from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
 from retrieval_eval.agents.embeddings import MINILM_PACKAGE, open_embedder
 from retrieval_eval.agents.embeddings.cache import Kept, VectorCache
@@ -182,6 +184,24 @@ async def test_seconds_leave_out_the_wait_for_a_turn(tiny_bert: Path) -> None:
             wall = time.perf_counter() - started
             await embedder.close()
             assert 0 < sum(meter.latency_s for meter in meters) <= wall
+
+
+async def test_the_queries_of_a_fusion_are_embedded_together_and_count_as_long_as_one_waits_for_them() -> None:
+    """Five calls of 0.1 s, four at a time, are 0.2 s for whoever waits, and five calls on the account."""
+    questions = [f"question {number}" for number in range(5)]
+    with LLMServer(lambda call: replace(steady_judge(call), delay_s=0.1)) as server:
+        retriever = Library(CORPUS).retriever("dense", hosted(server, concurrency=4))
+        await retriever.retrieve(["the corpus first"], 1, Meter())
+        meters = [Meter(), Meter()]
+        started = time.perf_counter()
+        await retriever.retrieve(questions, 3, meters[0])
+        wall = time.perf_counter() - started
+        await retriever.retrieve(questions, 3, meters[1])  # nothing is sent, and it counts the same
+        await retriever.close()
+    assert 0.2 <= meters[0].latency_s <= wall
+    assert meters[1].latency_s >= 0.2
+    assert meters[0].calls == 5
+    assert [seconds_together([3.0, 1.0, 1.0, 2.0], lanes) for lanes in (1, 2, 3, 9)] == [7.0, 4.0, 3.0, 3.0]
 
 
 async def test_a_folder_with_broken_weights_fails_with_one_line(tiny_bert: Path, tmp_path: Path) -> None:

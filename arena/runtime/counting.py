@@ -1,0 +1,146 @@
+"""What a run would ask: wants rendered and looked up as a run does it, but nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from arena.runtime.feed import Prompter, to_be_asked
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.errors import InputError
+from judges.identity import judgment_id
+from judges.pricing import FREE, list_checked, price_of
+from judges.providers import Provider, open_provider
+from judges.spec import JudgeSpec
+from judges.types import Prompt, Task
+
+CHARACTERS_PER_TOKEN = 4.0
+"""Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
+SECONDS_PER_CALL = 2.0
+"""Assumed latency of one call, to turn calls into time."""
+
+Counted: TypeAlias = tuple[Wanted, str | None, Prompt | None, Result | None]
+"""A want, its judgment's id, its prompt if it needs a call, and what the store knows of it."""
+
+
+@dataclass(slots=True)
+class PlannedCalls:
+    """One judge's part in one stage.
+
+    Attributes:
+        wanted: judgments the tournament needs.
+        known: of these, already in the store or the same as another one of the plan.
+        identical: games of equal answers, ties without a call.
+        calls: what a run would send, if every reply is right at once.
+        input_tokens: estimate from the rendered prompts, ``CHARACTERS_PER_TOKEN``.
+        output_tokens: estimate from the prompt's typical reply.
+        cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
+        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model.
+    """
+
+    task: Task
+    judge: str
+    wanted: int = 0
+    known: int = 0
+    identical: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    seconds: float | None = 0.0
+
+
+class Estimated(Prompter, Protocol):
+    """Knows besides how long replies are."""
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Tokens of a usual reply."""
+        ...
+
+
+class CallCounter:
+    """Counts the calls of one plan, each judgment once.
+
+    Args:
+        prompting: renders the wants.
+        judges: those that are asked, by name.
+        store: what is known, ``None`` where nothing is.
+
+    Attributes:
+        notes: what the figures assume or leave out, a sentence each.
+    """
+
+    def __init__(self, prompting: Estimated, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
+        self.notes: list[str] = []
+        self._prompting, self._judges, self._store = prompting, judges, store
+        self._providers = {name: self._opened(name, spec) for name, spec in judges.items()}
+        self._rows: dict[tuple[Task, str], PlannedCalls] = {}
+        self._planned: set[str] = set()
+
+    def looked_up(self, wants: Iterable[Wanted]) -> list[Counted]:
+        """What is known of these wants; they are not counted."""
+        prepared = list(self._prepared(wants))
+        idents = [ident for _, ident, _ in prepared if ident is not None]
+        known = {} if self._store is None else self._store.results(idents)
+        return [(want, ident, prompt, known.get(ident or "")) for want, ident, prompt in prepared]
+
+    def count(self, wants: Iterable[Wanted]) -> list[Counted]:
+        """Count these wants; also gives what is known of them."""
+        found = self.looked_up(wants)
+        for want, ident, prompt, result in found:
+            row = self._rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
+            row.wanted += 1
+            if ident == IDENTICAL:
+                row.identical += 1
+            elif prompt is None or ident in self._planned or not to_be_asked(result):
+                row.known += 1
+            else:
+                row.calls += 1
+                row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
+                row.output_tokens += self._prompting.typical_tokens(want)
+                self._planned.update([] if ident is None else [ident])
+        return found
+
+    def rows(self) -> list[PlannedCalls]:
+        """What was counted, with time and cost; unknown prices are noted."""
+        for row in self._rows.values():
+            self._price(row)
+        return list(self._rows.values())
+
+    def _prepared(self, wants: Iterable[Wanted]) -> Iterator[tuple[Wanted, str | None, Prompt | None]]:
+        for want in wants:
+            if (free := self._prompting.without_call(want)) is not None:
+                yield want, free, None
+                continue
+            provider, prompt = self._providers[want.judge], self._prompting.prompt(want)
+            ident = None
+            if provider is not None and prompt is not None:
+                ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
+            yield want, ident, prompt
+
+    def _opened(self, name: str, spec: JudgeSpec) -> Provider | None:
+        try:
+            return open_provider(spec)
+        except InputError as error:
+            self._note(f"judge {name!r} cannot be opened, so nothing counts as known to it: {error}")
+            return None
+
+    def _price(self, row: PlannedCalls) -> None:
+        spec = self._judges[row.judge]
+        if spec.provider in {"openai", "anthropic"}:
+            row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
+        elif spec.provider == "transformers":
+            row.seconds = None
+        price = price_of(spec)
+        if price is None:
+            row.cost_usd = None
+            self._note(f"the price of judge {row.judge!r} is not known; declare 'price: {{input: ..., output: ...}}'")
+            return
+        if spec.price is None and price != FREE:
+            self._note(f"prices are list prices as of {list_checked()}; declare 'price' where they have changed")
+        row.cost_usd = (row.input_tokens * price.input + row.output_tokens * price.output) / 1e6
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
