@@ -170,8 +170,8 @@ def _correlations(found: MethodComparison) -> Table:
             cells.append("" if row == column else with_interval(estimate, 2))
         rows.append([_name(row), *cells])
     notes = [
-        "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries where games are "
-        "few enough to draw them here ('ragarena calibrate' always does). With few agents even 1 may be chance."
+        "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries. With few agents "
+        "even 1 may be chance."
     ]
     return Table("Kendall's tau between ways of scoring", ["Way of scoring", *map(_name, names)], rows, notes)
 

@@ -45,7 +45,7 @@ def show(source: data.Source) -> None:
         _show_trust(found.comparisons)
     else:
         _say_how_to_get_people()
-    show_methods(source, found.methods)
+    show_methods(found.methods)
     st.subheader("The answer if the judge is biased", anchor=False)
     show_estimates(found.comparisons)
     _show_money(found)
