@@ -11,6 +11,7 @@ from arena.calibration.words import least_and_most_alike
 from ui import text
 from ui.calibration_charts import correlation_chart, points_chart
 from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
+from ui.tables import show_table
 
 _COEFFICIENTS: Final = ("Kendall's tau-b", "Spearman's rho")
 
@@ -31,7 +32,7 @@ def show_methods(found: MethodComparison) -> None:
     if found.methods:
         _show_places(found)
         with st.expander("Scores and places by every method"):
-            st.dataframe(scores_frame(found), hide_index=True, placeholder="none", alt="Scores and places")
+            show_table(scores_frame(found), "Scores and places")
     if found.pairs:
         _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
 
@@ -51,12 +52,10 @@ def _show_matrix(found: MethodComparison) -> None:
         f"turned round takes {2 / pairs:.2f} off tau. A gap is two methods that do not score three agents in common."
     )
     with st.expander("The same as a table"):
-        st.dataframe(
+        show_table(
             frame,
-            hide_index=True,
-            placeholder="none",
-            alt="Correlations as a table",
-            column_config={
+            "Correlations as a table",
+            {
                 "row": "Method",
                 "column": "Other method",
                 "value": st.column_config.NumberColumn(coefficient, format="%.2f"),
@@ -72,7 +71,7 @@ def _show_places(found: MethodComparison) -> None:
     if frame.empty:
         st.caption("Every method that scores all agents puts each of them in the same place.")
         return
-    st.dataframe(frame, hide_index=True, alt="Places that differ")
+    show_table(frame, "Places that differ")
     st.caption("Agents whose place differs between methods, the most first: read their games before you trust one.")
 
 
