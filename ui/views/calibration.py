@@ -70,7 +70,7 @@ def _say_how_to_get_people() -> None:
         "**Nobody knows yet: there are no labels of people** on anything that a judge judged. Three ways to get "
         "some:\n\n"
         "- on the pages where people judge without knowing whose an answer is: [Vote](vote), [Label](label), "
-        "[Assess](assess);\n"
+        "[Grade](grade), [Assess](assess);\n"
         "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragarena run`;\n"
         "- labels that you have already: `ragarena votes import`, or `ragarena calibrate CONFIG --people FILE`.\n\n"
         "Fifty labels on many queries say more than hundreds on few. Until then this page shows what needs no people."
