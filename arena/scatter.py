@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from arena.plain_text import printable
 from judges.errors import DataError
 from judges.files import open_replacing
 
@@ -140,7 +141,7 @@ def _polyline(across: _Axis, up: _Axis, line: Sequence[Point]) -> str:
 
 
 def _mark(across: _Axis, up: _Axis, point: Point, style: str) -> str:
-    title = html.escape(_visible(point.title))
+    title = html.escape(printable(point.title))
     place = f'cx="{across.at(point.x):.1f}" cy="{up.at(point.y):.1f}"'
     return f"<circle {place} {style}><title>{title}</title></circle>\n"
 
@@ -148,9 +149,4 @@ def _mark(across: _Axis, up: _Axis, point: Point, style: str) -> str:
 def _text(x: float, y: float, text: str, anchor: str, *, turned: bool = False) -> str:
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} fill="#1a1a1a"{turn}>{html.escape(_visible(text))}</text>\n'
-
-
-def _visible(text: str) -> str:
-    """Names come from outside: what XML cannot hold is shown as an escape."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    return f'<text {place} fill="#1a1a1a"{turn}>{html.escape(printable(text))}</text>\n'

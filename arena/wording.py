@@ -1,9 +1,10 @@
-"""Words for what a leaderboard shows, the same on the pages and in the report."""
+"""Words for what a leaderboard shows, the same in the commands, on the pages and in the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from arena.adaptive_games import AdaptiveState
 from arena.ratings.health import JudgeHealth
 from judges.types import Task
 
@@ -36,6 +37,17 @@ FLAGS: Mapping[str, str] = {
     "single_game": "rated on a single game",
 }
 """Why a rating is to be read with care, in words."""
+
+
+def adaptive_line(state: AdaptiveState) -> str:
+    """How far an adaptive schedule has come, on one line."""
+    asked = "the order" if state.decide == "order" else "the first place"
+    found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
+    line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
+    if state.ended and not state.decided:
+        line += " (no game is left that could decide it, or max_games is reached)"
+    line += f", at {100 * state.confidence:g} % confidence however often one looks"
+    return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
 def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:

@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from hypothesis import settings
 from typer.testing import CliRunner
 
 from arena.cli.main import app, main
 from tests.support.postgres import PostgresServer, postgres_server
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -10,7 +10,7 @@ from streamlit.navigation.page import StreamlitPage
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import assess, bank, calibration, exam, games, label, matrix, nuggets, overview, retrieval, vote
+from ui.views import assess, bank, calibration, exam, games, grade, label, matrix, nuggets, overview, retrieval, vote
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
@@ -24,9 +24,10 @@ PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
     ("Vote", "Say which of two answers is better, without knowing whose they are.", vote.show),
     ("Label", "Say how relevant documents are, without knowing what the judges said.", label.show),
+    ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", grade.show),
     ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
 )
-_PEOPLE = ("Vote", "Label", "Assess")
+_PEOPLE = ("Vote", "Label", "Grade", "Assess")
 """Titles of the pages on which people judge, blind."""
 
 

@@ -12,33 +12,21 @@ import streamlit as st
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
-from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
-from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, compare_tournament_methods
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
 from arena.store import Store
 from ui import data
 from ui.figures import NONE, Row, bar, percent, with_interval
 
 MOST_LISTED: Final = 50
 """Disagreements of each judge that are kept for the reading list."""
-_METHOD_SAMPLES: Final = 200
-"""As many as the command draws if not told otherwise."""
 
 
 @st.cache_resource(max_entries=4, show_spinner="Holding judges against people …")
 def calibration(source: data.Source) -> TournamentCalibration:
-    """What the tournament shows about itself; correlations of methods without intervals, which take long."""
+    """What the tournament shows about itself."""
     with closing(Store.open(source.location)) as store:
-        return calibrate_tournament(
-            store, source.tournament, {}, Settings(), method_samples=0, most=MOST_LISTED, wish=Wish()
-        )
-
-
-@st.cache_resource(max_entries=4, show_spinner="Scoring every method anew on resampled queries …")
-def methods_with_intervals(source: data.Source) -> MethodComparison:
-    """Correlations of methods with their intervals: seconds for a small tournament, minutes for a large one."""
-    with closing(Store.open(source.location)) as store:
-        return compare_tournament_methods(store, source.tournament, _METHOD_SAMPLES)
+        return calibrate_tournament(store, source.tournament, {}, Settings(), most=MOST_LISTED, wish=Wish())
 
 
 def reports(comparisons: Sequence[Comparison]) -> Iterator[tuple[Comparison, str, JudgeReport]]:

@@ -7,21 +7,24 @@ queries, so that what they share in a query stays shared. p-values are those of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
 
+from arena.ratings.bootstrap import refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import elo
+from arena.ratings.elo import elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans
 from retrieval_eval.resampling import query_weights, weighted_means
 
 _DECIMALS = 9
+_DECIMALS_OF_SAMPLE = 4
+"""Of ratings in points: fits of samples end within 2e-6 points, and equal agents must not look different."""
 _FEWEST_AGENTS = 3
 _MOST_PERMUTED = 7
 _ORDERS = 500
@@ -44,9 +47,14 @@ class Means:
     queries: tuple[str, ...]
     values: Floats
 
-    def scores(self, weights: Floats, queries: Mapping[str, int]) -> Floats:
-        """Means with each row of weights over all queries, shape (samples, agents)."""
-        return weighted_means(self.values, weights[:, [queries[name] for name in self.queries]])
+    def points(self) -> Floats:
+        """Means, shape (agents,)."""
+        means: Floats = self.drawn(np.ones((1, len(self.queries))))[0]
+        return means
+
+    def drawn(self, weights: Floats) -> Floats:
+        """Means with each row of weights on the queries, shape (samples, queries) to (samples, agents)."""
+        return weighted_means(self.values, weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,20 +72,29 @@ class Played:
         """Names, in the order of scores."""
         return self.games.agents
 
-    def scores(self, weights: Floats, queries: Mapping[str, int]) -> Floats:
-        """Ratings with each row of weights over all queries, shape (samples, agents)."""
-        cluster = self.games.cluster
-        assert cluster is not None
-        columns = np.array([queries[name] for name in self.queries])[cluster]
-        orders = _ORDERS if len(weights) == 1 else _ORDERS_OF_SAMPLE
-        return np.array([self._rated(replace(self.games, weight=row[columns]), orders) for row in weights])
-
-    def _rated(self, games: Games, orders: int) -> Floats:
-        if not games.per_agent().all():  # drawn queries without a game of some agent order the agents in no way
-            return np.full(len(games.agents), np.nan)
+    def points(self) -> Floats:
+        """Ratings, shape (agents,)."""
         if self.kind == "elo":
-            return elo(games, tournaments=orders).ratings
-        return bradley_terry(games, self.settings).ratings
+            return elo(self.games, tournaments=_ORDERS).ratings
+        return bradley_terry(self.games, self.settings).ratings
+
+    def drawn(self, weights: Floats) -> Floats:
+        """Ratings with each row of weights on the queries, shape (samples, queries) to (samples, agents).
+
+        Drawn queries without a game of some agent order the agents in no way: NaN.
+        """
+        games, cluster = self.games, self.games.cluster
+        assert cluster is not None
+        played = np.zeros((len(self.queries), len(games.agents)))
+        np.add.at(played, (cluster, games.a), 1)
+        np.add.at(played, (cluster, games.b), 1)
+        whole = (weights @ played > 0).all(axis=1)
+        rated = np.full((len(weights), len(games.agents)), np.nan)
+        if self.kind == "elo":
+            rated[whole] = resampled_elo(games, weights[whole][:, cluster], tournaments=_ORDERS_OF_SAMPLE)
+        else:
+            rated[whole] = refitted(games, bradley_terry(games, self.settings), weights[whole])
+        return np.round(rated, _DECIMALS_OF_SAMPLE)
 
 
 Method: TypeAlias = Means | Played
@@ -141,12 +158,9 @@ def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0
     """
     names = sorted({query for method in methods for query in method.queries})
     number = {name: at for at, name in enumerate(names)}
-    once = np.ones((1, len(names)))
     weights = query_weights(len(names), samples if len(names) > 1 else 0, seed)
-    points = [method.scores(once, number)[0] for method in methods]
-    drawn = [
-        method.scores(weights, number) if len(weights) else np.empty((0, len(method.agents))) for method in methods
-    ]
+    points = [method.points() for method in methods]
+    drawn = [method.drawn(weights[:, [number[name] for name in method.queries]]) for method in methods]
     scored = tuple(_scored(method, own) for method, own in zip(methods, points, strict=True))
     pairs = []
     for i, j in combinations(range(len(methods)), 2):

@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.opinions import Level
+from retrieval_eval.resampling import Estimate
 
 Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
 
@@ -34,12 +35,14 @@ class Finding:
             chance would; ``below people``: its agreement with a vote lies, interval and all, below that of two people;
             ``as people``: it does not; ``above chance``: there are no two people to hold against.
         sentence: the same in words, with the figures.
+        kappa: Cohen's, against the consensus of people; without a value where values are no labels.
     """
 
     level: Level
     judge: str
     trust: Trust
     sentence: str
+    kappa: Estimate
 
 
 def findings(comparison: Comparison) -> tuple[Finding, ...]:
@@ -60,24 +63,28 @@ def _tau(pair: MethodPair) -> float:
 
 
 def _finding(comparison: Comparison, name: str, report: JudgeReport) -> Finding:
-    own, level = report.against, comparison.people.level
-    what, within = THINGS[level], comparison.people.within.share
-    trust = _trust(comparison, report)
-    basis = f"on {own.n:,} {what} of {own.queries:,} queries"
-    share, bounds = own.votes.share.value, (own.votes.share.low, own.votes.share.high)
-    if trust == "unknown" or share is None:
-        return Finding(level, name, "unknown", f"{name} and people judged none of the same {what}.")
-    said = f"{name} says what a person says in {share:.1%} of cases{_between(*bounds)}, {basis}"
+    trust, labels = _trust(comparison, report), report.against.labels
+    kappa = Estimate(None) if labels is None else labels.kappa
+    return Finding(comparison.people.level, name, trust, _sentence(comparison, name, report, trust), kappa)
+
+
+def _sentence(comparison: Comparison, name: str, report: JudgeReport, trust: Trust) -> str:
+    own, what, within = report.against, THINGS[comparison.people.level], comparison.people.within.share
+    share = own.votes.share
+    if trust == "unknown" or share.value is None:
+        return f"{name} and people judged none of the same {what}."
+    said = f"{name} says what a person says in {share.value:.1%} of cases{_between(share.low, share.high)}"
+    said += f", on {own.n:,} {what} of {own.queries:,} queries"
     if trust == "few":
-        return Finding(level, name, trust, f"{said}. That is too little to trust or distrust it.")
+        return f"{said}. That is too little to trust or distrust it."
     if trust == "chance":
-        return Finding(level, name, trust, f"{said}. It is not shown to agree with people more than chance would.")
+        return f"{said}. It is not shown to agree with people more than chance would."
     if within.value is None:
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
-        return Finding(level, name, trust, f"{said}. {more}")
+        return f"{said}. {more}"
     among = f"two people agree in {within.value:.1%}{_between(within.low, within.high)}"
     verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
-    return Finding(level, name, trust, f"{said}; {among}. {verdict} among themselves.")
+    return f"{said}; {among}. {verdict} among themselves."
 
 
 def _trust(comparison: Comparison, report: JudgeReport) -> Trust:

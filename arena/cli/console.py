@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from arena.plain_text import printable as printable  # noqa: PLC0414 - offered here to all commands
+
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind
 
@@ -21,11 +23,6 @@ WIDE = 10_000
 
 output = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDE)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if sys.stderr.isatty() else WIDE)
-
-
-def printable(text: str) -> str:
-    """Text from outside on one line: what would move the cursor or command the terminal is shown as an escape."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def print_json(value: Any) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 from arena.cli.citation_output import citations_json, print_citations
 from arena.cli.console import output, print_json, printable
 from arena.cli.markup import print_csv
-from arena.cli.nugget_shapes import Row, interval, named, run_json, score_notes
+from arena.cli.nugget_shapes import Row, run_json
 from arena.cli.tables import print_table
 from arena.nuggets.board import NuggetBoard, Scored
 from arena.nuggets.comparison import Comparison, NuggetAgreement
+from arena.nuggets.notes import interval, named, score_notes
 from retrieval_eval.citations import CitationScores
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores

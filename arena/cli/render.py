@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from arena.adaptive_games import AdaptiveState
 from arena.agents.plan import PlannedAgent
 from arena.cli.citation_output import print_citation_board
 from arena.cli.console import dollars, errors, output, print_json, printable
@@ -24,6 +23,7 @@ from arena.ratings.judges import Coefficient
 from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating, Fragility
+from arena.wording import adaptive_line
 from judges.types import Task
 
 _MOST_PAIRS = 15
@@ -174,17 +174,6 @@ def _print_coverage(board: Leaderboard) -> None:
             output.print(printable(f"note: judge {name} is a lexical baseline, not a language model"))
     for note in dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"]):
         output.print(printable(f"note: {note}"))
-
-
-def adaptive_line(state: AdaptiveState) -> str:
-    """How far an adaptive schedule has come, on one line."""
-    asked = "the order" if state.decide == "order" else "the first place"
-    found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
-    line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
-    if state.ended and not state.decided:
-        line += " (no game is left that could decide it, or max_games is reached)"
-    line += f", at {100 * state.confidence:g} % confidence however often one looks"
-    return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 
 def _print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None, unit: str = "") -> None:

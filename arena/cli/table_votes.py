@@ -1,4 +1,4 @@
-"""Verdicts and labels of people, as tables of verdicts and labels: out for ``calibrate`` and other tools, and in."""
+"""Verdicts, labels and grades of people, as tables: out for ``calibrate`` and other tools, and in."""
 
 from __future__ import annotations
 

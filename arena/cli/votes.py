@@ -25,6 +25,7 @@ class VoteKind(StrEnum):
 
     VERDICT = "verdict"
     RELEVANCE = "relevance"
+    CRITERIA = "criteria"
     NUGGETS = "nuggets"
 
 
@@ -60,7 +61,7 @@ def export_votes(
 ) -> None:
     """Write what people said of the texts as they are now.
 
-    Verdicts and labels are for 'calibrate --people', nuggets for 'nuggets score' and 'nuggets correlate'.
+    Verdicts, labels and grades are for 'calibrate --people', nuggets for 'nuggets score' and 'nuggets correlate'.
     """
     from arena.cli.nugget_votes import export_nuggets
     from arena.cli.table_votes import export_table
@@ -75,7 +76,8 @@ def export_votes(
 def import_votes(
     source: Source,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="a table of verdicts or labels, qrels, or a file of assignments")
+        Path,
+        typer.Argument(metavar="FILE", help="a table of verdicts, labels or grades, qrels, or assignments"),
     ],
     kind: Annotated[VoteKind, typer.Option(help="what it holds")],
     annotator: Annotated[
@@ -100,4 +102,9 @@ def import_votes(
 def _stored(kind: VoteKind) -> TableKind:
     from arena.store.annotations import Kind
 
-    return Kind.VERDICT if kind is VoteKind.VERDICT else Kind.RELEVANCE
+    kinds: dict[VoteKind, TableKind] = {
+        VoteKind.VERDICT: Kind.VERDICT,
+        VoteKind.RELEVANCE: Kind.RELEVANCE,
+        VoteKind.CRITERIA: Kind.CRITERIA,
+    }
+    return kinds[kind]

@@ -93,16 +93,6 @@ def calibrate_tournament(
     )
 
 
-def compare_tournament_methods(store: Store, tournament: str, samples: int, seed: int = 0) -> MethodComparison:
-    """A tournament's methods alone, as ``calibrate_tournament`` compares them; many samples of many games take long.
-
-    Raises:
-        InputError: no such tournament.
-    """
-    verdicts = _said(store, tournament, {}).people.get(("verdicts", ""), ())
-    return compare_methods(_methods(store, tournament, verdicts), samples, seed)
-
-
 def _said(store: Store, tournament: str, people: Opinions) -> _Said:
     """What judges said, and people: in files, on the pages, and with the data where a judge judged the same."""
     judges, on_pages = judges_opinions(store, tournament), peoples_opinions(store, tournament)

@@ -111,14 +111,35 @@ def bootstrap(
         else:
             counts = _by_game(fitted, units, size, rng, scheme)
         prior = _prior(fitted, counts)
-        x, converged = _refit(fitted, counts, prior, inverse)
-        drawn[start : start + size] = x
+        drawn[start : start + size], converged = _refit(fitted, counts, prior, inverse)
         without, failed = without + int(prior.any(axis=1).sum()), failed + int((~converged).sum())
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Literal["query", "game"] = "query" if clusters else "game"
     of_model = _model_draws(fitted, samples, rng) if blind else None
     return Bootstrap(ratings, by, units, without, failed, of_model, scheme)
+
+
+def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
+    """Ratings where every game counts as often as its query in each sample.
+
+    Args:
+        games: the games that ``fitted`` comes from.
+        fitted: the point estimate.
+        weights: of queries as ``games.cluster`` numbers them, shape (samples, queries).
+
+    Returns:
+        In points, shape (samples, agents).
+    """
+    clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
+    own = weights[:, np.unique(np.asarray(games.cluster))]
+    inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
+    drawn = np.empty((len(own), fitted.form.size))
+    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, clusters.clusters))
+    for start in range(0, len(own), chunk):
+        counts = fitted.counts.replaced(*clusters.weighted(own[start : start + chunk]))
+        drawn[start : start + chunk], _ = _refit(fitted, counts, _prior(fitted, counts), inverse)
+    return fitted.to_points(drawn)
 
 
 def _weights(clusters: ClusterCounts, size: int, rng: np.random.Generator, scheme: Scheme) -> Floats:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arena.ratings.games import Floats, Games
-from arena.ratings.replay import Packed, Rule, pack, replay, starts
+from arena.ratings.replay import Packed, Rule, pack, replay, replay_each, starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,29 @@ def elo(
     return EloRatings(games.agents, finals.mean(axis=0), spread, settings, played.codes.size)
 
 
+def resampled_elo(games: Games, weights: Floats, *, tournaments: int, seed: int = 0) -> Floats:
+    """Mean Elo ratings where each game counts as often as each sample says, as ``elo`` gives them with such weights.
+
+    Args:
+        games: of any weight, which is not looked at.
+        weights: whole numbers, shape (samples, games).
+        tournaments: random orders of each sample, the same for all.
+        seed: of the orders.
+
+    Returns:
+        Shape (samples, agents).
+    """
+    settings = EloSettings(tournaments=tournaments, seed=seed)
+    codes = _packed(replace(games, weight=None))
+    order = np.argsort(codes.codes, kind="stable")
+    times = weights[:, order].astype(np.int64)
+    samples = [codes._replace(codes=np.repeat(codes.codes[order], row)) for row in times]
+    if not samples:
+        return np.empty((0, len(games.agents)))
+    means: Floats = replay_each(samples, _rule(settings), starts(seed, tournaments)).mean(axis=1)
+    return means
+
+
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
     """Ratings after one pass over the games in the order given, shape (agents,)."""
     settings = EloSettings(k, initial, scale, tournaments=1)
@@ -94,13 +117,18 @@ def _rule(settings: EloSettings) -> Rule:
 
 
 def _sorted(games: Games) -> Packed:
-    """Games with the lower-numbered agent as ``a``, in an order that depends on nothing but the games."""
+    """Games in an order that depends on nothing but the games."""
+    packed = _packed(games)
+    packed.codes.sort()
+    return packed
+
+
+def _packed(games: Games) -> Packed:
+    """Games with the lower-numbered agent as ``a``."""
     flip = games.a > games.b
     score = np.where(flip, 1.0 - games.score, games.score)
     low, high = np.minimum(games.a, games.b), np.maximum(games.a, games.b)
-    packed = _unrolled(replace(games, a=low, b=high, score=score))
-    packed.codes.sort()
-    return packed
+    return _unrolled(replace(games, a=low, b=high, score=score))
 
 
 def _unrolled(games: Games) -> Packed:

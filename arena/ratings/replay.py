@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -102,32 +103,63 @@ def replay(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True, t
     return finals
 
 
+def replay_each(samples: Sequence[Packed], rule: Rule, begin: States) -> Floats:
+    """What ``replay`` gives of each of several sets of games, shape (samples, tournaments, agents).
+
+    Args:
+        samples: sets of games of the same agents, such as resampled ones.
+        rule: how ratings move.
+        begin: a state per tournament; every set is replayed from the same ones.
+    """
+    finals = np.empty((len(samples), begin.size, samples[0].agents))
+    kernel = compiled_kernel() if begin.size * sum(own.codes.size for own in samples) >= _WORTH_COMPILING else None
+    if kernel is not None:
+        with ThreadPoolExecutor(_processors()) as pool:
+            list(pool.map(lambda own, final: kernel(own, rule, begin, final, True), samples, finals))
+        return finals
+    by_length = sorted(range(len(samples)), key=lambda place: -samples[place].codes.size)
+    at_once = max(1, _CODES_IN_MEMORY // max(1, begin.size * samples[by_length[0]].codes.size))
+    for first in range(0, len(samples), at_once):
+        part = by_length[first : first + at_once]
+        finals[part] = _replay_in_lanes([samples[place] for place in part], rule, begin)
+    return finals
+
+
 def replay_in_numpy(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
-    """``replay`` without numba: one step per game, all tournaments at once."""
-    length, tournaments = games.codes.size, begin.size
-    orders = np.repeat(games.codes[:, np.newaxis], tournaments, axis=1)
-    left = orders.ravel()
-    lane = np.arange(tournaments)
+    """``replay`` without numba."""
+    finals: Floats = _replay_in_lanes([games], rule, begin, shuffled=shuffled)[0]
+    return finals
+
+
+def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
+    """One step per game, all tournaments of all samples at once: ``samples`` begin with the one of most games."""
+    lengths = np.repeat([sample.codes.size for sample in samples], begin.size)
+    orders = np.zeros((lengths[0], lengths.size), samples[0].codes.dtype)
+    for place, sample in enumerate(samples):
+        orders[: sample.codes.size, place * begin.size : (place + 1) * begin.size] = sample.codes[:, np.newaxis]
+    left, lane, start = orders.ravel(), np.arange(lengths.size), np.tile(begin, len(samples))
+    agents, bits, kind = samples[0].agents, samples[0].bits, orders.dtype.type
     steps_per_point = STEPS_PER_TENFOLD / rule.scale
-    ratings = np.full(games.agents * tournaments, rule.initial, np.float64)
-    block = max(1, _DRAWS_AT_ONCE // tournaments)
-    kind = games.codes.dtype.type
-    for first in range(0, length, block):
-        steps = np.arange(first, min(first + block, length))
-        chosen = _draws(begin, steps, length) if shuffled else np.repeat(steps[:, np.newaxis], tournaments, axis=1)
-        for step, places in zip(steps, chosen * tournaments + lane, strict=True):
-            played = left[places]
-            left[places] = orders[step]
-            of_a = (played >> kind(2) & kind((1 << games.bits) - 1)).astype(np.int64) * tournaments + lane
-            of_b = (played >> kind(2 + games.bits)).astype(np.int64) * tournaments + lane
+    ratings = np.full(agents * lengths.size, rule.initial, np.float64)
+    block = max(1, _DRAWS_AT_ONCE // lengths.size)
+    for first in range(0, lengths[0], block):
+        steps = np.arange(first, min(first + block, lengths[0]))
+        chosen = _draws(start, steps, lengths) if shuffled else np.repeat(steps[:, np.newaxis], lengths.size, axis=1)
+        playing = np.searchsorted(-lengths, -steps)
+        for step, places, lanes in zip(steps, chosen * lengths.size + lane, playing, strict=True):
+            of_games, own = places[:lanes], lane[:lanes]
+            played = left[of_games]
+            left[of_games] = orders[step, :lanes]
+            of_a = (played >> kind(2) & kind((1 << bits) - 1)).astype(np.int64) * lengths.size + own
+            of_b = (played >> kind(2 + bits)).astype(np.int64) * lengths.size + own
             ahead = (ratings[of_b] - ratings[of_a]) * steps_per_point
             gain = rule.k * ((played & kind(3)) * 0.5 - 1.0 / (1.0 + _power(ahead)))
             ratings[of_a] += gain
             ratings[of_b] -= gain
-    return ratings.reshape(games.agents, tournaments).T
+    return ratings.reshape(agents, len(samples), begin.size).transpose(1, 2, 0)
 
 
-def _draws(begin: States, steps: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def _draws(begin: States, steps: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
     """Which game each tournament plays in each step: one of those from ``step`` on, shape (steps, tournaments)."""
     mixed = begin + (steps[:, np.newaxis].astype(np.uint64) + np.uint64(1)) * GAMMA
     for shift, factor in zip((30, 27), MIX, strict=True):

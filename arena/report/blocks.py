@@ -123,25 +123,56 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of a plot; ``x`` and ``y`` are percent of the plot, from its lower left."""
+    """One point of a plot; ``x`` and ``y`` are percent of the plot, from its lower left; an open one is not filled.
+
+    The name stands beside it; in a small plot, where it must be short, inside.
+    """
 
     name: str
     x: float
     y: float
-    marked: bool
+    open: bool = False
+    radius: float = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One axis of a plot: its name, and places in percent with their labels."""
+
+    name: str
+    ticks: Sequence[tuple[float, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A line across a plot, at so many percent of its height."""
+
+    name: str
+    y: float
+    dashed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Points by name; ticks are places in percent and their labels, ``marked`` says what a filled point is."""
+    """Points by name, and what ``caption`` says of them; a small one stands beside others."""
 
     kind: ClassVar[str] = "plot"
     points: Sequence[Point]
-    x_ticks: Sequence[tuple[float, str]]
-    y_ticks: Sequence[tuple[float, str]]
-    x_axis: str
-    y_axis: str
+    across: Scale
+    up: Scale
     caption: str
+    levels: Sequence[Level] = ()
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plots:
+    """Small plots side by side, below their heading, with how to read them."""
+
+    kind: ClassVar[str] = "plots"
+    heading: str
+    items: Sequence[Plot]
+    notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +191,7 @@ class Commands:
     lines: Sequence[str]
 
 
-Block: TypeAlias = Table | Figures | Checks | Whiskers | Matrix | Plot | Remarks | Commands
+Block: TypeAlias = Table | Figures | Checks | Whiskers | Matrix | Plot | Plots | Remarks | Commands
 
 
 @dataclass(frozen=True, slots=True)

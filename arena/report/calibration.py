@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Estimates
 from arena.calibration.methods import MethodComparison
+from arena.calibration.words import THINGS
 from arena.opinions.tournament import TournamentCalibration
 from arena.report.blocks import Block, Remarks, Section, Table
 from arena.report.figures import NONE, counted, number, percent, with_interval
+from arena.report.plots import difference_plots, method_plots
 from retrieval_eval.resampling import Estimate
 
-_THINGS = {"verdicts": "games", "labels": "documents", "criteria": "grades", "nuggets": "nuggets"}
 _METHODS = {
     "elo": "Elo",
     "bradley_terry": "Bradley-Terry",
@@ -28,6 +29,7 @@ def people_section(found: TournamentCalibration | None) -> Section | None:
     if found is None or not found.comparisons:
         return None
     blocks: list[Block] = [_among_people(found.comparisons), _against_people(found.comparisons)]
+    blocks += difference_plots(found.comparisons)
     for one in found.comparisons:
         for judge, report in one.judges.items():
             if report.estimates is not None:
@@ -43,7 +45,8 @@ def method_section(found: TournamentCalibration | None) -> Section | None:
     if found is None or not found.methods.pairs:
         return None
     own = found.methods
-    blocks: list[Block] = [_places(own), _correlations(own)]
+    ranked = _ranked(own)
+    blocks: list[Block] = [_places(own, ranked), _correlations(own), method_plots(own, ranked, _METHODS)]
     if gaps := [gap for gap in own.places if gap.worst > gap.best][:_MOST_GAPS]:
         blocks.append(
             Remarks(
@@ -95,7 +98,7 @@ def _against_people(comparisons: Sequence[Comparison]) -> Table:
 
 
 def _corrected(one: Comparison, judge: str, own: Estimates) -> Iterator[Block]:
-    things = _THINGS[one.people.level]
+    things = THINGS[one.people.level]
     if own.ratings is not None:
         found = own.ratings
         alone = found.people or [Estimate(None)] * len(found.agents)
@@ -136,10 +139,13 @@ def _corrected(one: Comparison, judge: str, own: Estimates) -> Iterator[Block]:
         )
 
 
-def _places(found: MethodComparison) -> Table:
-    methods = found.methods
-    agents = {agent for own in methods for agent in own.scores}
-    ranked = sorted(agents, key=lambda agent: ([own.ranks.get(agent, len(agents)) for own in methods], agent))
+def _ranked(found: MethodComparison) -> list[str]:
+    """Agents by their places by each method, the first method first."""
+    agents = {agent for own in found.methods for agent in own.scores}
+    return sorted(agents, key=lambda agent: ([own.ranks.get(agent, len(agents)) for own in found.methods], agent))
+
+
+def _places(found: MethodComparison, ranked: Sequence[str]) -> Table:
     rows = [
         [
             agent,
@@ -152,7 +158,7 @@ def _places(found: MethodComparison) -> Table:
     ]
     return Table(
         "Places by each way of scoring",
-        ["Agent", *(_name(own.method) for own in methods)],
+        ["Agent", *(_name(own.method) for own in found.methods)],
         rows,
         ["Scores in brackets."],
     )
@@ -170,8 +176,8 @@ def _correlations(found: MethodComparison) -> Table:
             cells.append("" if row == column else with_interval(estimate, 2))
         rows.append([_name(row), *cells])
     notes = [
-        "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries where games are "
-        "few enough to draw them here ('ragarena calibrate' always does). With few agents even 1 may be chance."
+        "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries. With few agents "
+        "even 1 may be chance."
     ]
     return Table("Kendall's tau between ways of scoring", ["Way of scoring", *map(_name, names)], rows, notes)
 

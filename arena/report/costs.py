@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from arena.agents.board import CostBoard
 from arena.agents.costs import COST, LATENCY, Figure
 from arena.agents.front import Front, money, seconds
-from arena.report.blocks import Block, Plot, Point, Remarks, Section, Table
+from arena.report.blocks import Block, Plot, Point, Remarks, Scale, Section, Table
 from arena.report.figures import NONE, Axis, number
 
 _TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
@@ -52,10 +52,8 @@ def _plot(front: Front) -> Plot:
     y_axis = Axis([rating for rating, _ in front.points.values()])
     return Plot(
         list(_points(front, x_axis, y_axis)),
-        x_axis.ticks(),
-        y_axis.ticks(),
-        _AXES[front.price],
-        "Bradley-Terry rating in points",
+        Scale(_AXES[front.price], x_axis.ticks()),
+        Scale("Bradley-Terry rating in points", y_axis.ticks()),
         f"{_TITLES[front.price]}: the best are in the upper left corner; filled dots are agents that nobody beats in "
         "both.",
     )
@@ -63,4 +61,4 @@ def _plot(front: Front) -> Plot:
 
 def _points(front: Front, x_axis: Axis, y_axis: Axis) -> Iterator[Point]:
     for agent, (rating, price) in front.points.items():
-        yield Point(agent, x_axis.place(price), y_axis.place(rating), agent in front.agents)
+        yield Point(agent, x_axis.place(price), y_axis.place(rating), open=agent not in front.agents)

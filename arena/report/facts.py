@@ -22,10 +22,6 @@ from judges.types import JudgeFailure, Judgment, Task, Usage
 _PACKAGES = ("ragarena", "numpy", "scipy", "ir-measures")
 """Whose versions may change a figure."""
 
-_FEW_VERDICTS = 5_000
-"""Up to here intervals of the correlations between methods take seconds; beyond, 'ragarena calibrate' draws them."""
-_METHOD_SAMPLES = 200
-
 
 @dataclass(frozen=True, slots=True)
 class Effort:
@@ -116,12 +112,9 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
 
 def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration, str]:
     """The calibration, and on what people judged other things than the judges."""
-    games = board.coverage.get(Task.PAIRWISE)
-    few = games is None or games.judged <= _FEW_VERDICTS
     ratings = board.settings["ratings"]
     settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
-    samples = _METHOD_SAMPLES if few else 0
-    found = calibrate_tournament(store, board.tournament, {}, settings, method_samples=samples, wish=Wish())
+    found = calibrate_tournament(store, board.tournament, {}, settings, wish=Wish())
     apart = ", ".join(found.apart)
     return found, f"judges and people have no {apart} of the same things to compare" if apart else ""
 

@@ -10,8 +10,6 @@ from retrieval_eval.resampling import Estimate
 NONE = "-"
 """In place of a figure that does not exist."""
 
-_MOST_TICKS = 7
-
 
 def number(value: float | None, decimals: int) -> str:
     """With so many decimals."""
@@ -74,9 +72,9 @@ class Axis:
         """Percent of the length."""
         return round(100 * (value - self._low) / self._span, 2)
 
-    def ticks(self) -> list[tuple[float, str]]:
-        """Places and labels of round values."""
-        step = next(step for step in _steps(self._span) if self._span / step <= _MOST_TICKS)
+    def ticks(self, most: int = 7) -> list[tuple[float, str]]:
+        """Places and labels of round values, so many at most."""
+        step = next(step for step in _steps(self._span) if self._span / step <= most)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         first = math.ceil(self._low / step)
         last = math.floor((self._low + self._span) / step)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from arena.calibration.comparison import Comparison
+from arena.calibration.words import Finding, findings
 from arena.leaderboard import Leaderboard
 from arena.ratings.health import JudgeHealth
 from arena.ratings.rate import Ratings
-from arena.report.blocks import Check, passed
+from arena.report.blocks import Check, Status, passed
 from arena.report.figures import in_brackets, listed, percent, shares_between
 from judges.types import Task
 
@@ -98,23 +99,28 @@ def samples(board: Leaderboard) -> Iterator[Check]:
 
 
 def people(comparisons: Sequence[Comparison], not_compared: str) -> Iterator[Check]:
-    """Whether people agree with each judge, on each kind of things that they judged."""
-    name, remedy = "People agree with the judge", "Let people judge a random sample of the same things on the pages."
-    judged = [(one.people.level, report.against) for one in comparisons for report in one.judges.values()]
-    for level, own in judged:
-        kappa = own.labels.kappa if own.labels is not None else None
-        if kappa is not None and kappa.value is not None:
-            yield Check(
-                f"{name} {own.judge} on {level}",
-                passed(kappa.value >= _ALPHA),
-                f"Kappa is {kappa.value:.2f}{in_brackets(kappa.low, kappa.high, 2)} on {own.n:,} things that both "
-                f"judged; the bar is {_ALPHA}.",
-                "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge.",
-            )
-            remedy = ""
-    if remedy:
-        finding = not_compared or "No person judged anything that the judge did, or in values that are no labels."
+    """Whether each judge agrees with people as they do among themselves, on each kind of things that both judged."""
+    name, found = "People agree with the judge", [own for one in comparisons for own in findings(one)]
+    for own in found:
+        if own.trust != "unknown":
+            yield Check(f"{name} {own.judge} on {own.level}", *_agreement(own))
+    if all(own.trust == "unknown" for own in found):
+        finding = not_compared or "No person judged anything that the judge did."
+        remedy = "Let people judge a random sample of the same things on the pages."
         yield Check(name, "unknown", finding[0].upper() + finding[1:], remedy)
+
+
+def _agreement(own: Finding) -> tuple[Status, str, str]:
+    """Status, finding and remedy: with nobody to hold it against, a judge must agree well beyond chance."""
+    beyond, said = own.kappa, own.sentence
+    if beyond.value is not None:
+        said += f" Kappa is {beyond.value:.2f}{in_brackets(beyond.low, beyond.high, 2)}"
+        said += f"; the bar is {_ALPHA}." if own.trust == "above chance" else "."
+    if own.trust == "few":
+        return "unknown", said, "Let people judge a random sample on more queries, on the pages."
+    as_good = own.trust == "as people" or (own.trust == "above chance" and (beyond.value or 0.0) >= _ALPHA)
+    remedy = "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge."
+    return passed(as_good), said, remedy
 
 
 def language_models(board: Leaderboard) -> Iterator[Check]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from arena.cli.render import adaptive_line
 from arena.leaderboard import Leaderboard
 from arena.ratings.counts import WinMatrix
 from arena.ratings.rate import Ratings
@@ -12,7 +11,7 @@ from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import FLAGS
+from arena.wording import FLAGS, adaptive_line
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from arena.citations import CitationBoard
-from arena.cli.nugget_shapes import score_notes
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.nuggets.board import NuggetBoard, Scored
+from arena.nuggets.notes import score_notes
 from arena.report.blocks import Block, Remarks, Section, Table
 from arena.report.figures import NONE, between, counted, number, percent, with_interval
 from arena.retrieval import RetrievalBoard

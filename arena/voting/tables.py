@@ -1,8 +1,9 @@
-"""People's verdicts and labels as tables, as judges' are: out of a store and into it."""
+"""People's verdicts, labels and grades as tables, as judges' are: out of a store and into it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,10 +21,10 @@ from judges.tables import write_rows
 from judges.types import Verdict
 from retrieval_eval.trec_files import is_qrels, write_qrels
 
-TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE]
+TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA]
 
 _VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
-_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels"}
+_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Taken:
 
     Attributes:
         annotations: to be kept.
-        unknown: rows about answers or documents that the tournament does not have.
+        unknown: how many more are about answers or documents that the tournament does not have.
     """
 
     annotations: Sequence[Annotation]
@@ -51,6 +52,13 @@ def write_said(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
         write_verdicts(
             out, [GameVerdict(one.query_id, one.item, one.other, Verdict(one.value), one.annotator) for one in said]
         )
+    elif kind is Kind.CRITERIA:
+        grades = (
+            {"qid": one.query_id, "agent": one.item, "criterion": name, "score": grade, "annotator": one.annotator}
+            for one in said
+            for name, grade in one.value.items()
+        )
+        write_rows(out, ("qid", "agent", "criterion", "score", "annotator"), grades)
     elif is_qrels(out):
         labels: dict[str, dict[str, int]] = {}
         for one in said:
@@ -81,9 +89,23 @@ def read_said(file: Path, kind: TableKind, data: Dataset, annotator: str | None 
     raters = sorted({one.rater for one in opinions})
     if annotator is not None and len(raters) > 1:
         raise DataError(file, f"names {len(raters)} people, so that --annotator cannot be one of them", value=raters[0])
-    given = (_annotation(one, kind, annotator_name(annotator or one.rater)) for one in opinions)
+    names = {rater: annotator_name(annotator or rater) for rater in raters}
+    if kind is Kind.CRITERIA:
+        given = list(_grades(opinions, names))
+    else:
+        given = [_annotation(one, kind, names[one.rater]) for one in opinions]
     known = list(_of_known_texts(given, data))
-    return Taken(known, len(opinions) - len(known))
+    return Taken(known, len(given) - len(known))
+
+
+def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[Annotation]:
+    """What each person said of each answer by all criteria."""
+    found: defaultdict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    for one in opinions:
+        agent, criterion = one.item
+        found[one.rater, one.query_id, agent][criterion] = int(one.value) if one.value.is_integer() else one.value
+    for (rater, query_id, agent), grades in found.items():
+        yield Annotation(Kind.CRITERIA, names[rater], query_id, agent, "", "", grades)
 
 
 def _annotation(one: Opinion, kind: TableKind, annotator: str) -> Annotation:

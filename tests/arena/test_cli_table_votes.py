@@ -13,7 +13,7 @@ import pytest
 from arena.opinions.people import peoples_opinions
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind
-from arena.voting import documents, games
+from arena.voting import documents, games, grades
 from arena.voting.games import ballots
 from judges.types import Answer, Verdict
 from tests.support.sample_store import AGENTS, write_store
@@ -47,6 +47,18 @@ def label(annotator: str, value: int | None) -> None:
     say(*(documents.annotation_of(slip, value, annotator) for slip in todo))
 
 
+def grade(annotator: str, papers: int = 5) -> list[Annotation]:
+    """Grade the first answers that a grader is given."""
+    with closing(Store.open("s.db")) as store:
+        data = store.dataset("sample")
+    todo = grades.papers(data.answers, data, [], annotator)[:papers]
+    said = [
+        one for paper in todo for one in grades.annotations_of(paper, {"accuracy": 2, "completeness": 0}, annotator)
+    ]
+    say(*said)
+    return said
+
+
 def rows(name: str) -> list[dict[str, str]]:
     with Path(name).open(newline="") as source:
         return list(csv.DictReader(source))
@@ -68,6 +80,28 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     with closing(Store.open("s.db")) as store:
         assert peoples_opinions(store, "sample") == before
     assert before.outdated == 0
+
+
+def test_grades_go_out_by_criterion_and_come_back_by_answer(cli: Any) -> None:
+    said = grade("ann") + grade("bob", 2)
+    assert (
+        cli("votes", "export", "s.db", "g.csv", "--kind", "criteria").out == f"wrote g.csv: {len(said)} by ann, bob\n"
+    )
+    assert len(rows("g.csv")) == 2 * len(said)
+    Path("s.db").unlink()
+    write_store(Path("s.db"), queries=6)
+    Path("g.csv").write_text(Path("g.csv").read_text() + "q77,bm25,accuracy,1,ann\n")
+    for new in (len(said), 0):
+        done = cli("votes", "import", "s.db", "g.csv", "--kind", "criteria")
+        assert done.out.splitlines() == [
+            f"{len(said)} by ann, bob, {new} of them new",
+            "- of answers or documents that the tournament does not have, left out: 1",
+        ], done.err
+    with closing(Store.open("s.db")) as store:
+        back = Annotations(store, "sample").latest(Kind.CRITERIA)
+    assert {(own.annotator, own.query_id, own.item, own.texts, str(own.value)) for own in back} == {
+        (own.annotator, own.query_id, own.item, own.texts, str(own.value)) for own in said
+    }
 
 
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
@@ -102,10 +136,11 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["verdict", "relevance"])
+@pytest.mark.parametrize("kind", ["verdict", "relevance", "criteria"])
 def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
     vote("ann", Verdict.A)
     label("ann", 2)
+    grade("ann")
     inside = json.loads(cli("calibrate", "s.db", "--json", "--samples", "50", "--method-samples", "0").out)
     assert cli("votes", "export", "s.db", "v.csv", "--kind", kind).status == 0
     Path("s.db").unlink()
@@ -137,6 +172,12 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
         ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,A\n", "relevance", (), "holds verdicts, not labels"),
         ("qid,did,label\nq01,q01-d0,1.5\n", "relevance", (), "v.csv:2: 'label' is no whole number ('1.5')"),
         ("qid,did,label\nq01,q01-d0,1\n", "verdict", (), "holds labels, not verdicts"),
+        (
+            "qid,agent,criterion,score\nq01,bm25,accuracy,good\n",
+            "criteria",
+            (),
+            "v.csv:2: 'score' is no number ('good')",
+        ),
         ("qid,did,label\nq77,q01-d0,1\n", "relevance", (), "nothing about the queries, answers and documents"),
         (
             "qid,did,label,annotator\nq01,q01-d0,1,a\nq01,q01-d0,1,b\n",

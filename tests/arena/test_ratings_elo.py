@@ -1,5 +1,6 @@
 """Elo: the sign of the expectation, conservation, seeds, independence of rows and memory."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import replay as replay_module
-from arena.ratings.elo import elo, elo_online, expected_score
+from arena.ratings.elo import elo, elo_online, expected_score, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.replay import Rule, pack, replay, starts
 
@@ -104,6 +105,18 @@ def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threa
         assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
         assert compiled.order_sd.tobytes() == in_numpy.order_sd.tobytes()
     assert elo_online(games).tobytes() == online.tobytes()
+
+
+def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    a = rng.integers(0, 5, 60)
+    games = games_of(a.tolist(), ((a + 1) % 5).tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), 5)
+    weights = rng.integers(0, 4, (8, a.size)).astype(np.float64)
+    weights[3] = 0
+    expected = np.array([elo(replace(games, weight=row), tournaments=3, seed=2).ratings for row in weights])
+    for name, value in (("_DRAWS_AT_ONCE", 1 << 16), ("_CODES_IN_MEMORY", 700), ("_WORTH_COMPILING", 0)):
+        monkeypatch.setattr(replay_module, name, value)
+        assert resampled_elo(games, weights, tournaments=3, seed=2).tobytes() == expected.tobytes()
 
 
 def test_each_step_is_the_textbook_update() -> None:

@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from tests.support.exams import ANSWERS, exam_config, graded, write_exam
 from tests.support.nugget_store import write_nugget_tournament
-from tests.support.page_tables import PageTable, tables
+from tests.support.page_tables import PageTable, plots, tables
 from tests.support.sample_store import AGENTS, write_store
 from tests.support.votes import cast_votes
 
@@ -134,6 +135,9 @@ def test_people_are_held_against_the_judge_and_correct_its_figures(cli: Any, wri
         "People agree with the judge strict on labels",
     }
     assert kept["People agree with the judge strict on labels"] == "failed"
+    (plot,) = [own for name, own in plots(page).items() if name == "Judge less people against Mean of judge and people"]
+    assert plot.levels == [f"{labels[name]:+.2f}" for name in ("bias", "upper", "lower")]
+    assert len(plot.marks) > 1
 
 
 def test_without_labels_of_people_there_is_no_section_on_them(write: Any, played_demo: Path) -> None:
@@ -163,6 +167,14 @@ def test_ways_of_scoring_are_held_against_each_other(cli: Any, write: Any, playe
     places = tables(page)["Places by each way of scoring"].by_name()
     for agent, place in own["methods"]["criteria"]["ranks"].items():
         assert places[agent]["criteria"].startswith(f"{place} (")
+    scores, numbers = own["methods"], {agent: str(at) for at, agent in enumerate(places, start=1)}
+    for pair in own["pairs"]:
+        first, second = pair["first"], pair["second"]
+        plot = plots(page)[f"{words.get(second, second)} against {words.get(first, first)}"]
+        for side, method in enumerate((first, second)):
+            drawn = [plot.marks[numbers[agent]][side] for agent in numbers]
+            expected = [scores[method]["scores"][agent] for agent in numbers]
+            assert np.corrcoef(drawn, expected)[0, 1] == pytest.approx((1, -1)[side], abs=1e-3)  # y runs downwards
 
 
 def test_each_of_several_judges_is_shown(cli: Any, write: Any, played_demo: Path, tmp_path: Path) -> None:
@@ -221,7 +233,10 @@ def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -
     page = write(write_store(tmp_path / "s.db", priced=True))
     row = tables(page)["What an answer takes"].by_name()[AGENTS[-1]]
     assert (row["Latency, median"], row["Cost of a query"]) == ("0.80 s", "$0.0020")
-    assert page.count('<circle class="dot" cx=') == len(AGENTS) * 3  # ratings, and two plots
+    assert {name: len(plot.marks) for name, plot in plots(page).items() if "Bradley-Terry rating" in name} == {
+        "Bradley-Terry rating in points against Median latency in seconds; further left is better": len(AGENTS),
+        "Bradley-Terry rating in points against Mean cost of a query in US dollars": len(AGENTS),
+    }
     assert 'id="costs"' not in write(write_store(tmp_path / "t.db"))
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from arena.dataset import Dataset
 from arena.store import Annotations, Store
-from arena.voting import documents
+from arena.voting import documents, grades
 from arena.voting.games import Ballot, Game, annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Answer, Document, Query, Verdict
@@ -137,3 +137,25 @@ def test_documents_come_in_an_order_of_one_s_own_and_keep_their_label(label: int
     assert documents.slips(pairs, DATA, [said], "ann")[3] == replace(todo[3], state=state, said=label)
     changed = replace(DATA, queries=DATA.queries | {todo[3].query_id: Query(todo[3].query_id, "Else?")})
     assert documents.slips(pairs, changed, [said], "ann")[3].state is State.OPEN
+
+
+@pytest.mark.parametrize(("given", "state"), [({"clear": 2, "true": 0}, State.DONE), (None, State.SKIPPED)])
+def test_answers_to_be_graded_are_read_once_and_keep_their_grades(given: dict[str, int] | None, state: State) -> None:
+    answers = [(query, agent) for query in QUERIES for agent in AGENTS]
+    same = DATA.answers | {("q7", agent): Answer("q7", agent, "the same of both") for agent in ("x", "z")}
+    data = replace(DATA, answers=same)
+    todo = grades.papers(answers, data, [], "ann")
+    assert todo == grades.papers(answers[::-1], data, [], "ann") != grades.papers(answers, data, [], "bob")
+    assert sorted((paper.query_id, agent) for paper in todo for agent in paper.agents) == sorted(answers)
+    (both,) = (at for at, paper in enumerate(todo) if len(paper.agents) > 1)
+    said = grades.annotations_of(todo[both], given, "ann")
+    assert [own.item for own in said] == ["x", "z"]
+    assert grades.papers(answers, data, said, "ann")[both] == replace(todo[both], state=state, said=given)
+    anew = grades.papers(answers, DATA, said, "ann")  # their answers are others now
+    assert {paper.state for paper in anew} == {State.OPEN}
+
+
+def test_the_rubric_is_the_judges_own() -> None:
+    named = {"criteria": {"names": ["clear", "true"], "scale": [1, 5]}}
+    assert grades.rubric_of(named) == grades.Rubric({"clear": "", "true": ""}, 1, 5)
+    assert grades.rubric_of({"criteria": None}) is None

@@ -1,7 +1,8 @@
-"""Tables of an HTML file, as cells of text."""
+"""Tables and plots of an HTML file, as cells of text and places of marks."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -50,4 +51,22 @@ def tables(page: str) -> dict[str, PageTable]:
     parser.feed(page)
     found = {table.caption: table for table in parser.tables}
     assert len(found) == len(parser.tables), "two tables have one caption"
+    return found
+
+
+@dataclass
+class PagePlot:
+    """Places in pixels of marks by the name in or beside them, those without one by number; labels of lines across."""
+
+    marks: dict[str, tuple[float, float]]
+    levels: list[str]
+
+
+def plots(page: str) -> dict[str, PagePlot]:
+    """The page's plots by what is drawn against what."""
+    found = {}
+    for label, body in re.findall(r'<svg role="img" aria-label="[^"]*: ([^":]*)".*?>(.*?)</svg>', page, re.DOTALL):
+        marks = re.findall(r'<circle[^>]* cx="([^"]*)" cy="([^"]*)"[^>]*/>\s*(?:<text[^>]*>([^<]*)</text>)?', body)
+        own = {name or str(at): (float(x), float(y)) for at, (x, y, name) in enumerate(marks)}
+        found[label] = PagePlot(own, re.findall(r'<text class="level"[^>]*>([^<]*)<', body))
     return found

@@ -38,7 +38,11 @@ SETTINGS: dict[str, Any] = {
         "documents": {"include": True, "annotations": True, "threshold": 1},
         "win_and_tie": "tie",
     },
-    "criteria": {"judge": "strict", "scale": [0, 2]},
+    "criteria": {
+        "judge": "strict",
+        "names": {"accuracy": "what it says is true", "completeness": "nothing is missing"},
+        "scale": [0, 2],
+    },
     "ratings": RatingsSection.model_validate(
         {"elo": {"tournaments": 50}, "bootstrap": {"samples": 200}, "seed": 3}
     ).model_dump(mode="json"),

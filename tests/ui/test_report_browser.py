@@ -138,13 +138,15 @@ _FAINT = """() => {
       if (colour[3] > 250) return colour;
     }
   };
+  const behind = node => node.classList.contains('number')
+    ? rgba(getComputedStyle(node.previousElementSibling).fill) : ground(node);
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const faint = new Set();
   while (walker.nextNode()) {
     const node = walker.currentNode.parentElement;
     if (!walker.currentNode.textContent.trim() || node.closest('.unseen')) continue;
     const style = getComputedStyle(node), ink = node.closest('svg') ? style.fill : style.color;
-    const pair = [light(rgba(ink)), light(ground(node))].sort();
+    const pair = [light(rgba(ink)), light(behind(node))].sort();
     const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
     if (ratio < 4.5) faint.add(`${node.tagName}.${node.className} ${ratio.toFixed(2)}`);
   }

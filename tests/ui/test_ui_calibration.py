@@ -81,7 +81,6 @@ def test_agreement_with_people_is_the_command_s(judged: Path, cli: CLI) -> None:
 def test_methods_money_and_style_are_the_command_s(judged: Path, cli: CLI) -> None:
     expected = as_json(cli, judged)
     run = opened()
-    run.toggle(key="intervals").set_value(True).run(timeout=60)
     cells = table(run, "row", "column", "value").set_index(["row", "column"])
     assert len(cells) == 2 * len(expected["methods"]["pairs"])
     for pair in expected["methods"]["pairs"]:

@@ -59,19 +59,6 @@ def test_the_page_fits_its_window(page: Page, width: int) -> None:
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
 
 
-def test_intervals_come_on_request(page: Page) -> None:
-    page.set_viewport_size({"width": 1280, "height": 900})
-    page.get_by_text("95 % intervals", exact=True).click()
-    page.wait_for_selector("text=Switch on the intervals above", state="detached", timeout=60_000)
-    settle(page)
-    page.get_by_text("The same as a table").click()
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('[data-testid=stDataFrame] td')]"
-        ".some(cell => /^-?[01]\\.\\d\\d to -?[01]\\.\\d\\d$/.test(cell.textContent))",
-        timeout=60_000,
-    )
-
-
 def test_a_disagreement_leads_to_its_game(page: Page) -> None:
     with page.expect_popup() as opened:
         page.get_by_role("link", name="The game", exact=True).first.click()

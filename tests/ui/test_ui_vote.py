@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from arena.store import Annotation, Annotations, Store
 from tests.support.pages import page, sent, shown
-from tests.support.sample_store import SETTINGS, write_store
+from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as play
 from ui import data, people
@@ -55,7 +55,7 @@ def answers(run: AppTest) -> list[str]:
     return [text.value.split()[3] for text in run.text if text.value.startswith("The answer of")]
 
 
-@pytest.mark.parametrize("view", ["vote", "label"])
+@pytest.mark.parametrize("view", ["vote", "label", "grade"])
 def test_nobody_sees_a_text_before_they_said_who_they_are(store: Path, view: str) -> None:
     assert "Enter your name" in shown(page(view))
     assert "notice period" not in sent(page(view))
@@ -81,7 +81,7 @@ def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path
     write_store(
         store, name="blind", agents=agents, queries=2, wording=lambda kind, text: kind if kind == "answer" else text
     )
-    for view, label in (("vote", TIE), ("label", "Label 0")):
+    for view, label in (("vote", TIE), ("label", "Label 0"), ("grade", "Skip")):
         run = opened(view, "ann")
         for _ in range(3):
             seen = sent(run)
@@ -139,6 +139,41 @@ def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
     assert kept(store)[0].item.startswith(kept(store)[0].query_id)
 
 
+def grade(run: AppTest, *grades: int | None) -> AppTest:
+    """Choose a grade by each criterion, and save."""
+    for field, chosen in zip(run.radio, grades, strict=True):
+        if chosen is not None:
+            field.set_value(chosen)
+    return press(run, "Save and go on")
+
+
+def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: Any) -> None:
+    run = opened("grade", "ann")
+    assert progress(run) == "0 of 15 answers graded"  # of 16 two are one text
+    assert "accuracy: what it says is true" in shown(run)
+    run = grade(run, 2, None)
+    assert "Criteria without a grade: 1" in shown(run)
+    assert kept(store) == []
+    run = grade(press(grade(run, 2, 0), "Skip"), 1, 1)
+    assert progress(run) == "2 of 15 answers graded, 1 skipped"
+    first, skipped, last = (said for said in kept(store) if said.query_id != "q00" or said.item != AGENTS[3])
+    assert (first.value, skipped.value, last.value) == (
+        {"accuracy": 2, "completeness": 0},
+        None,
+        {"accuracy": 1, "completeness": 1},
+    )
+    back = press(press(press(run, "Back to the one before"), "Back to the one before"), "Back to the one before")
+    assert [field.value for field in back.radio] == [2, 0]
+    grade(back, 1, 0)
+    assert len(kept(store, history=True)) > len(kept(store))
+    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "0").out)
+    (own,) = found["comparisons"]
+    assert (own["level"], own["judges"]["strict"]["n"]) == (
+        "criteria",
+        2 * sum(said.value is not None for said in kept(store)),
+    )
+
+
 def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +188,14 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
     assert "0 is not relevant at all, 3 is all" in shown(opened("label", "ann"))
 
 
-@pytest.mark.parametrize(("view", "said"), [("vote", "No game has a verdict"), ("label", "No document has a label")])
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        ("vote", "No game has a verdict"),
+        ("label", "No document has a label"),
+        ("grade", "No answer has a grade"),
+    ],
+)
 def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: Path, view: str, said: str) -> None:
     with closing(Store.open(str(store))) as opened_store:
         texts = opened_store.dataset("sample")

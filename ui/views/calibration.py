@@ -22,6 +22,7 @@ from ui.calibration import (
     votes_frame,
 )
 from ui.calibration_charts import bars_chart
+from ui.tables import show_table
 from ui.views.disagreements import show_differences, show_reading_list
 from ui.views.estimates import show_estimates
 from ui.views.methods import show_methods
@@ -45,7 +46,7 @@ def show(source: data.Source) -> None:
         _show_trust(found.comparisons)
     else:
         _say_how_to_get_people()
-    show_methods(source, found.methods)
+    show_methods(found.methods)
     st.subheader("The answer if the judge is biased", anchor=False)
     show_estimates(found.comparisons)
     _show_money(found)
@@ -69,7 +70,7 @@ def _say_how_to_get_people() -> None:
         "**Nobody knows yet: there are no labels of people** on anything that a judge judged. Three ways to get "
         "some:\n\n"
         "- on the pages where people judge without knowing whose an answer is: [Vote](vote), [Label](label), "
-        "[Assess](assess);\n"
+        "[Grade](grade), [Assess](assess);\n"
         "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragarena run`;\n"
         "- labels that you have already: `ragarena votes import`, or `ragarena calibrate CONFIG --people FILE`.\n\n"
         "Fifty labels on many queries say more than hundreds on few. Until then this page shows what needs no people."
@@ -89,13 +90,10 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
             "what to measure a judge by. Whiskers: 95 % intervals, had other queries been asked."
         )
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         agreement_frame(comparisons),
-        hide_index=True,
-        placeholder="none",
-        alt="Judges against people",
-        column_config={
-            "Judge": st.column_config.TextColumn(pinned=True),
+        "Judges against people",
+        {
             "Things": number(help="Judged by this judge and by people."),
             "Coverage": number(format="%.1f %%", help="Of what people judged, how much the judge judged too."),
             **{name: number(format="%.1f %%") for name in ("Agrees with a vote", "Two people agree", "Without ties")},
@@ -108,14 +106,13 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
             ),
             "Bias": number(format="%+.2f", help="Mean of judge less people; verdicts have none."),
         },
+        pinned="Judge",
     )
     with st.expander("What people say among themselves"):
-        st.dataframe(
+        show_table(
             people_frame(comparisons),
-            hide_index=True,
-            placeholder="none",
-            alt="People among themselves",
-            column_config={
+            "People among themselves",
+            {
                 "Two agree": number(format="%.1f %%"),
                 "Alpha": number(format="%.2f", help="Krippendorff's: 0 is chance, 1 full agreement."),
                 "Not above chance": number(help="People who agree with the others no more than chance would."),
@@ -131,18 +128,16 @@ def _show_money(found: TournamentCalibration) -> None:
         st.caption("No judge of answers: this tournament plays no games.")
         return
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        placeholder="none",
-        alt="Judges of answers",
-        column_config={
-            "Judge": st.column_config.TextColumn(pinned=True),
+        "Judges of answers",
+        {
             "Same as people": number(format="%.1f %%"),
             "Kappa": number(format="%.2f"),
             "Same in both orders": number(format="%.1f %%", help="Games with one outcome, whichever answer is first."),
             "Cost of 1000 games": number(format="$%.2f", help="None where a price is not known."),
         },
+        pinned="Judge",
     )
     for one in found.comparisons:
         if one.gain is not None and one.people.level == "verdicts":
@@ -163,12 +158,10 @@ def _show_styles(styles: Sequence[StyleEffect]) -> None:
     frame = effects_frame(styles)
     if not frame.empty:
         st.altair_chart(bars_chart(frame, "rating points", "name", "kind", signed=True), width="stretch")
-    st.dataframe(
+    show_table(
         styles_frame(styles),
-        hide_index=True,
-        placeholder="none",
-        alt="Style and kin",
-        column_config={"Points": st.column_config.NumberColumn(format="%+.0f")},
+        "Style and kin",
+        {"Points": st.column_config.NumberColumn(format="%+.0f")},
     )
     st.caption(
         "What goes along with winning besides an agent's strength: rating points for one standard deviation more words "

@@ -9,6 +9,7 @@ from arena.agents.board import CostBoard
 from arena.agents.costs import COST, LATENCY, Figure
 from ui import text
 from ui.charts import front_chart
+from ui.tables import show_table
 
 TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
 
@@ -19,13 +20,10 @@ def show_costs(board: CostBoard) -> None:
         return
     st.subheader("Latency and cost", anchor=False)
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         costs_frame(board),
-        hide_index=True,
-        placeholder="unknown",
-        alt="Latency and cost",
-        column_config={
-            "Agent": st.column_config.TextColumn(pinned=True),
+        "Latency and cost",
+        {
             "Queries answered": st.column_config.TextColumn(help="Games are played where both agents answered."),
             "Why not": st.column_config.TextColumn(help="How often each cause left a query without an answer."),
             "Latency": number("Latency, median", format="%.3g s"),
@@ -36,6 +34,8 @@ def show_costs(board: CostBoard) -> None:
             "Tokens in": number(format="%.0f", help="Mean over the answers whose tokens are known."),
             "Tokens out": number(format="%.0f", help="Mean over the answers whose tokens are known."),
         },
+        pinned="Agent",
+        unknown="unknown",
     )
     for column, (price, front) in zip(st.columns(max(1, len(board.fronts))), board.fronts.items(), strict=True):
         with column:

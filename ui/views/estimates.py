@@ -13,6 +13,7 @@ from ui.calibration import reports
 from ui.calibration_charts import bars_chart
 from ui.estimates import estimates_frame, ratings_frame, three_ways
 from ui.figures import NONE
+from ui.tables import show_table
 
 
 def choose(
@@ -56,18 +57,16 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
     )
     number = st.column_config.NumberColumn
     ways = ("Corrected", "People alone", "Judge alone")
-    st.dataframe(
+    show_table(
         estimates_frame(own, width),
-        hide_index=True,
-        placeholder="none",
-        alt="Corrected figures",
-        column_config={
-            "Figure": st.column_config.TextColumn(pinned=True),
+        "Corrected figures",
+        {
             **{way: number(format="%.3f") for way in ways},
             "Weight": number(format="%.2f", help="How far the judge is listened to: 0 is not at all."),
             "Labelled": number(help="Things that people labelled, of those that the judge judged."),
             "Without judge": st.column_config.TextColumn(help="Labels for the same width, were there no judge."),
         },
+        pinned="Figure",
     )
     st.caption(
         f"{'Win rates, a tie being half a win' if rates else 'Means'}. Corrected: the judge's figure over all things, "
@@ -115,12 +114,10 @@ def _show_ratings(own: Estimates) -> None:
     frame = three_ways(rows)
     st.altair_chart(bars_chart(frame, "Bradley-Terry rating, points", "name", "way"), width="stretch")
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         ratings_frame(own),
-        hide_index=True,
-        placeholder="none",
-        alt="Corrected ratings",
-        column_config={way: number(format="%.0f") for way in ("Corrected", "People alone", "Judge alone")},
+        "Corrected ratings",
+        {way: number(format="%.0f") for way in ("Corrected", "People alone", "Judge alone")},
     )
     doubt = "" if found.converged else " The fit has not converged: do not use these."
     st.caption(

@@ -8,15 +8,15 @@ import streamlit as st
 
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import least_and_most_alike
-from ui import data, text
-from ui.calibration import methods_with_intervals
+from ui import text
 from ui.calibration_charts import correlation_chart, points_chart
 from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
+from ui.tables import show_table
 
 _COEFFICIENTS: Final = ("Kendall's tau-b", "Spearman's rho")
 
 
-def show_methods(source: data.Source, found: MethodComparison) -> None:
+def show_methods(found: MethodComparison) -> None:
     """Draw the part."""
     st.subheader("Do the methods agree with each other?", anchor=False)
     ends = least_and_most_alike(found)
@@ -28,29 +28,20 @@ def show_methods(source: data.Source, found: MethodComparison) -> None:
         if least is not most:
             said += f", least {least.first} and {least.second} ({least.kendall.value:.2f})"
         text.plain(f"{said}: 1 is the same order of agents, 0 none in common, -1 the reverse.")
-        _show_matrix(source, found)
+        _show_matrix(found)
     if found.methods:
         _show_places(found)
         with st.expander("Scores and places by every method"):
-            st.dataframe(scores_frame(found), hide_index=True, placeholder="none", alt="Scores and places")
+            show_table(scores_frame(found), "Scores and places")
     if found.pairs:
         _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
 
 
-def _show_matrix(source: data.Source, found: MethodComparison) -> None:
+def _show_matrix(found: MethodComparison) -> None:
     names = [own.method for own in found.methods]
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        coefficient = st.segmented_control(
-            "Correlation", _COEFFICIENTS, default=_COEFFICIENTS[0], required=True, key="coefficient"
-        )
-        asked = st.toggle(
-            "95 % intervals",
-            key="intervals",
-            help="Scores every method anew on 200 draws of the queries: seconds for a small tournament, a minute or "
-            "two for thousands of games. Kept until the store changes.",
-        )
-    if asked:
-        found = methods_with_intervals(source)
+    coefficient = st.segmented_control(
+        "Correlation", _COEFFICIENTS, default=_COEFFICIENTS[0], required=True, key="coefficient"
+    )
     frame = correlation_frame(found, coefficient)
     with st.container(width=180 + 84 * len(names)):
         st.altair_chart(correlation_chart(frame, names, coefficient), width="stretch")
@@ -61,12 +52,10 @@ def _show_matrix(source: data.Source, found: MethodComparison) -> None:
         f"turned round takes {2 / pairs:.2f} off tau. A gap is two methods that do not score three agents in common."
     )
     with st.expander("The same as a table"):
-        st.dataframe(
+        show_table(
             frame,
-            hide_index=True,
-            placeholder="none",
-            alt="Correlations as a table",
-            column_config={
+            "Correlations as a table",
+            {
                 "row": "Method",
                 "column": "Other method",
                 "value": st.column_config.NumberColumn(coefficient, format="%.2f"),
@@ -74,8 +63,7 @@ def _show_matrix(source: data.Source, found: MethodComparison) -> None:
                 "agents": "Agents",
             },
         )
-        if not asked:
-            st.caption("Switch on the intervals above to see how sure these figures are.")
+        st.caption("Intervals score every method anew on 200 draws of the queries, the same for all.")
 
 
 def _show_places(found: MethodComparison) -> None:
@@ -83,7 +71,7 @@ def _show_places(found: MethodComparison) -> None:
     if frame.empty:
         st.caption("Every method that scores all agents puts each of them in the same place.")
         return
-    st.dataframe(frame, hide_index=True, alt="Places that differ")
+    show_table(frame, "Places that differ")
     st.caption("Agents whose place differs between methods, the most first: read their games before you trust one.")
 
 

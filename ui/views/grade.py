@@ -1,0 +1,101 @@
+"""Grade: a person grades an answer by the judges' criteria. Neither its agent nor anybody else's grade is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Final
+
+import streamlit as st
+
+from arena.samples import outcomes
+from arena.store import Store
+from arena.store.annotations import Kind
+from arena.voting.grades import Paper, Rubric, annotations_of, papers, rubric_of
+from judges.types import Judgment, Task
+from ui import data, people, text
+
+_HEIGHT: Final = 440
+"""Pixels of the answer: it and the criteria beside it are seen at once on a common screen."""
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the grades …")
+def graded_answers(source: data.Source) -> Sequence[tuple[str, str]]:
+    """Query and agent of every answer that a judge graded."""
+    with closing(Store.open(source.location)) as store:
+        found = outcomes(store, source.tournament, Task.CRITERIA)
+    return list(dict.fromkeys((want.query_id, want.item) for want, own in found if isinstance(own, Judgment)))
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    st.header("How good is the answer?", anchor=False)
+    rubric, graded = rubric_of(data.settings(source)), graded_answers(source)
+    if rubric is None or not graded:
+        st.info(
+            "No answer has a grade yet. Give the YAML file a `criteria` section and run `ragarena run`. "
+            "Then people can grade here what the judges graded."
+        )
+        return
+    who = people.annotator()
+    if who is None:
+        return
+    desk = people.Desk[Paper](source, who, Kind.CRITERIA, "answers", "graded")
+    todo = papers(graded, data.dataset(source), desk.said(), who)
+    paper = desk.take_up(todo, [paper.state for paper in todo])
+    if paper is not None:
+        _show_paper(desk, paper, rubric)
+        desk.show_back(todo, paper)
+
+
+def _show_paper(desk: people.Desk[Paper], paper: Paper, rubric: Rubric) -> None:
+    """The answer beside the criteria, each with its grades to choose from."""
+    own = desk.key(paper)
+    text.lead(paper.query, "query")
+    st.caption(f"From {rubric.low}, not at all, to {rubric.high}, fully. Grade each criterion on its own.")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        text.passage(paper.answer, f"grade-{own}", empty="This answer is empty.", height=_HEIGHT, border=True)
+    with right, st.form(f"grade-form-{own}", border=False):
+        keys = {}
+        for number, (name, description) in enumerate(rubric.criteria.items(), start=1):
+            keys[name] = f"grade-{own}-{number}"
+            with st.container(gap="xsmall"):
+                text.strong(f"{name}: {description}" if description else name, keys[name])
+                _show_grades(keys[name], number, rubric, (paper.said or {}).get(name))
+        desk.show_problem()
+        with st.container(horizontal=True):
+            st.form_submit_button(
+                "Save and go on",
+                type="primary",
+                key=f"save-{own}",
+                shortcut="Ctrl+Enter",
+                on_click=_save,
+                args=(desk, paper, keys),
+            )
+            st.form_submit_button("Skip", key=f"skip-{own}", on_click=_skip, args=(desk, paper))
+
+
+def _show_grades(key: str, number: int, rubric: Rubric, earlier: int | None) -> None:
+    offered = range(rubric.low, rubric.high + 1)
+    st.radio(
+        f"Criterion {number}",
+        offered,
+        index=None if earlier is None or earlier not in offered else offered.index(earlier),
+        horizontal=True,
+        label_visibility="collapsed",
+        key=key,
+    )
+
+
+def _save(desk: people.Desk[Paper], paper: Paper, keys: Mapping[str, str]) -> None:
+    given = {name: st.session_state.get(key) for name, key in keys.items()}
+    grades = {name: grade for name, grade in given.items() if grade is not None}
+    if missing := len(given) - len(grades):
+        desk.refuse(f"Criteria without a grade: {missing}. Grade by all, or skip the answer.")
+        return
+    desk.keep(paper, annotations_of(paper, grades, desk.who, round(desk.seconds(paper), 2)))
+
+
+def _skip(desk: people.Desk[Paper], paper: Paper) -> None:
+    desk.keep(paper, annotations_of(paper, None, desk.who))
