@@ -62,10 +62,12 @@ def serve(location: str, *, port: int, open_browser: bool, config: str | None = 
     from arena.store import Store
     from ui.data import LOCATION_VARIABLE
     from ui.editing import CONFIG_VARIABLE
+    from ui.roles import EVERYBODY_VARIABLE
 
     Store.open(location).close()
     chosen = _free_port(port)
     os.environ[LOCATION_VARIABLE] = location
+    os.environ[EVERYBODY_VARIABLE] = "editor"
     os.environ.pop(CONFIG_VARIABLE, None)
     if config is not None:
         os.environ[CONFIG_VARIABLE] = str(Path(config).absolute())
