@@ -23,7 +23,7 @@ def allowed(action: Action) -> bool:
     Raises:
         InputError: nobody said who may do what, or the roles file cannot be used. Then nobody may do anything.
     """
-    return _role().may(action)
+    return role().may(action)
 
 
 def viewer() -> Person | None:
@@ -41,7 +41,12 @@ def signing_in() -> bool:
     return ROLES_VARIABLE in os.environ
 
 
-def _role() -> Role:
+def role() -> Role:
+    """The present viewer's role; nobody's is ``none``.
+
+    Raises:
+        InputError: see ``allowed``.
+    """
     access = _access()
     if access is not None:
         person = viewer()

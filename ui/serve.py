@@ -78,7 +78,9 @@ def main() -> int:
     parser.add_argument("--address", default=LOOPBACK, help="to listen on")
     parser.add_argument("--host", action="append", default=[], help="a name by which browsers call the server")
     parser.add_argument("--roles", type=Path, help="the file that says who may do what, for people who sign in")
-    parser.add_argument("--without-sign-in", choices=list(Role)[1:], type=Role, help="the role of whoever reaches it")
+    parser.add_argument(
+        "--without-sign-in", choices=[role.value for role in Role][1:], help="the role of whoever reaches it"
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     given = parser.parse_args()
     try:
@@ -87,7 +89,7 @@ def main() -> int:
             address=given.address,
             hosts=given.host,
             roles=given.roles,
-            everybody=given.without_sign_in,
+            everybody=Role(given.without_sign_in) if given.without_sign_in else None,
         )
         serve(given.location, way_in, port=given.port, open_browser=not given.no_browser, config=given.config)
     except RagarenaError as error:

@@ -25,10 +25,18 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str, config: Path | None = None) -> Iterator[str]:
-    """The address of a server on a store, or on a configuration with its store; the server ends with the block."""
-    with _started(["-m", "ui.serve", str(store), "--no-browser", *(["--config", str(config)] if config else [])]) as at:
-        yield at
+def served(store: Path | str, config: Path | None = None, *options: str, home: Path | None = None) -> Iterator[str]:
+    """The address of a server on a store, or on a configuration with its store; the server ends with the block.
+
+    Args:
+        store: path or address.
+        config: the YAML file that names it.
+        options: of ``ui.serve``.
+        home: the folder with Streamlit's ``.streamlit/secrets.toml``, in place of the user's own.
+    """
+    named = [] if config is None else ["--config", str(config)]
+    with _started(["-m", "ui.serve", str(store), "--no-browser", *named, *options], home) as address:
+        yield address
 
 
 @contextmanager
@@ -39,8 +47,9 @@ def opened_with(config: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _started(arguments: list[str]) -> Iterator[str]:
+def _started(arguments: list[str], home: Path | None = None) -> Iterator[str]:
     headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    headless |= {} if home is None else {"HOME": str(home)}
     command = [sys.executable, *arguments, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=headless, start_new_session=True) as server:
         try:
