@@ -10,7 +10,21 @@ from streamlit.navigation.page import StreamlitPage
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.views import assess, bank, calibration, exam, games, grade, label, matrix, nuggets, overview, retrieval, vote
+from ui.views import (
+    assess,
+    bank,
+    calibration,
+    exam,
+    games,
+    grade,
+    label,
+    matrix,
+    nuggets,
+    overview,
+    retrieval,
+    sign_in,
+    vote,
+)
 
 # Title, purpose and drawing function of each page; the first is the one opened.
 PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
@@ -44,7 +58,7 @@ def main() -> None:
 
 def _draw(show: Callable[[data.Source], None]) -> None:
     try:
-        source = _source()
+        source = _source() if sign_in.let_in() else None
         if source is not None:
             show(source)
     except RagarenaError as error:

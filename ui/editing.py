@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import streamlit as st
+
 from arena.config import Config, load_config
+from judges.errors import InputError
+from ui import text
+from ui.roles import allowed, viewer
 
 CONFIG_VARIABLE: Final = "RAGARENA_UI_CONFIG"
 """Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""
@@ -36,17 +41,48 @@ class Session:
 
 
 def session() -> Session | None:
-    """The configuration, read anew at every call; ``None`` where the pages were started on a store.
+    """The configuration, read anew at every call; ``None`` where the pages were started on a store, or not for editors.
 
     Raises:
         ConfigError: it cannot be used any more.
     """
     given = os.environ.get(CONFIG_VARIABLE)
-    return Session(Path(given), load_config(Path(given))) if given else None
+    return Session(Path(given), load_config(Path(given))) if given and allowed("edit") else None
 
 
-def usual_name() -> str:
-    """Who probably edits: the user of this machine."""
+def check_editor() -> None:
+    """For what a button calls, which was drawn before: whether the viewer may still edit.
+
+    Raises:
+        InputError: they may not.
+    """
+    if not allowed("edit"):
+        raise InputError("your role does not allow edits any more")
+
+
+def why_not() -> str:
+    """Where there is no session, why, and what to do; our own words."""
+    if not allowed("edit"):
+        return "To read only: your role does not include edits."
+    return "To read only: these pages were started on a store. `ragarena ui CONFIG` opens them for edits."
+
+
+def ask_name(label: str, key: str) -> None:
+    """Draw who edits, where nobody has signed in to be asked: the user of this machine, if they change nothing."""
+    person = viewer()
+    if person is None:
+        st.text_input(label, _user(), key=key, max_chars=80, width=320)
+    else:
+        text.quiet(f"Kept under your name: {person.name}", key)
+
+
+def named(key: str) -> str:
+    """Who edits: whoever has signed in, else the name given there."""
+    person = viewer()
+    return str(st.session_state[key]).strip() if person is None else person.name
+
+
+def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -16,25 +15,34 @@ from arena.store.annotations import Kind, annotator_name
 from arena.voting.things import State, Thing
 from judges.errors import InputError, RagarenaError
 from ui import data, text
+from ui.once import use_press_once
+from ui.roles import allowed, viewer
 
 AnyThing = TypeVar("AnyThing", bound=Thing)
-
-QUICK: Final = 0.7
-"""Seconds in which nobody reads a thing and presses a button on it."""
 
 _NAME: Final = "annotator"
 """Query parameter that holds the annotator's name, so that a reload goes on where they stopped."""
 
 
 def annotator() -> str | None:
-    """Ask who is at work; ``None`` until they have said it."""
-    given = st.text_input(
-        "Your name or initials",
-        key=_NAME,
-        bind="query-params",
-        max_chars=80,
-        width=320,
-        help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
+    """Who is at work: whoever signed in, else who they say they are; ``None``, said on the page, where nobody may."""
+    if not allowed("vote"):
+        st.info("You can read these pages. To judge here, ask whoever runs them to make you a voter.")
+        return None
+    person = viewer()
+    if person is not None:
+        text.quiet(f"You are {person.name}; what you say is kept under this name.", "annotator")
+    given = (
+        person.name
+        if person is not None
+        else st.text_input(
+            "Your name or initials",
+            key=_NAME,
+            bind="query-params",
+            max_chars=80,
+            width=320,
+            help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
+        )
     )
     if not (given or "").strip():
         st.info("Enter your name or initials to begin.")
@@ -44,6 +52,30 @@ def annotator() -> str | None:
     except InputError as error:
         text.plain(str(error))
         return None
+
+
+def buttons(key: str, *, horizontal: bool = True) -> AbstractContextManager[object]:
+    """Where a thing's buttons are: a press counts once, see ``ui.once``."""
+    return st.container(horizontal=horizontal, gap="small" if horizontal else "xsmall", key=f"once-{key}")
+
+
+def skip_button(key: str, on_click: Callable[..., None], *args: object) -> None:
+    """The button that says nothing of a thing: what a choice calls, with ``None`` for the choice."""
+    st.button("Skip", key=f"skip-{key}", shortcut="s", type="tertiary", on_click=on_click, args=(*args, None))
+
+
+def settled(source: data.Source) -> data.Source:
+    """The tournament as it was when a judge or a run last changed it; equal while people only judge.
+
+    Every vote changes the store. What is read to vote does not change with it, and need not be read anew.
+    """
+    with closing(Store.open(source.location)) as store:
+        return _first_seen((source.location, source.tournament, *store.judged(source.tournament)), source)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _first_seen(state: tuple[str, str, int, str], _source: data.Source) -> data.Source:  # noqa: ARG001 - the cache's key
+    return _source
 
 
 @dataclass(frozen=True)
@@ -69,13 +101,24 @@ class Desk(Generic[AnyThing]):
         with closing(Store.open(self.source.location)) as store:
             return Annotations(store, self.source.tournament).latest(self.kind, self.who)
 
-    def take_up(self, todo: Sequence[AnyThing], states: Sequence[State]) -> AnyThing | None:
-        """Draw how far they are; the thing to be shown, or ``None`` after the last, which is said.
+    def go_through(
+        self, todo: Sequence[AnyThing], states: Sequence[State], show: Callable[[Desk[AnyThing], AnyThing], None]
+    ) -> None:
+        """Draw how far they are, and what is next.
 
         Args:
             todo: at least one thing, in their order.
             states: of each.
+            show: draws one thing with its buttons, in containers whose key begins with ``once-``.
         """
+        use_press_once()
+        thing = self._take_up(todo, states)
+        if thing is not None:
+            show(self, thing)
+            self._show_back(todo, thing)
+
+    def _take_up(self, todo: Sequence[AnyThing], states: Sequence[State]) -> AnyThing | None:
+        """Draw how far they are; the thing to be shown, or ``None`` after the last, which is said."""
         skipped, left = (
             [thing for thing, own in zip(todo, states, strict=True) if own is state]
             for state in (State.SKIPPED, State.OPEN)
@@ -101,16 +144,10 @@ class Desk(Generic[AnyThing]):
         """How long they have had the thing."""
         return time.monotonic() - float(st.session_state[self._begun(thing)])
 
-    def keep(self, thing: AnyThing, said: Iterable[Annotation]) -> None:
-        """Keep what they said of the thing that was shown, and go on.
-
-        The second press of a double click, or a key held down, falls on the next thing, which nobody has read by then:
-        it does not count.
-        """
-        now, last, held = time.monotonic(), st.session_state.get(self._pressed, -math.inf), self.seconds(thing)
-        if min(now - last, held) < QUICK:
-            st.session_state[self._pressed] = now
-            st.toast("Pressed twice, counted once.", icon=":material/touch_double:")
+    def keep(self, said: Iterable[Annotation]) -> None:
+        """Keep what they said of the thing that was shown, and go on; said twice, it is kept once."""
+        if not allowed("vote"):
+            self.refuse("Your role is to read. Ask who runs these pages to make you a voter.")
             return
         # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
         try:
@@ -119,7 +156,6 @@ class Desk(Generic[AnyThing]):
         except RagarenaError as error:
             self.refuse(f"Not saved. {error}")
             return
-        st.session_state[self._pressed] = now
         self.go_to(None)
 
     def refuse(self, problem: str) -> None:
@@ -132,7 +168,7 @@ class Desk(Generic[AnyThing]):
             st.error("Not saved yet.", icon=":material/error:")
             text.plain(problem)
 
-    def show_back(self, todo: Sequence[AnyThing], thing: AnyThing) -> None:
+    def _show_back(self, todo: Sequence[AnyThing], thing: AnyThing) -> None:
         """Draw the way back to the thing before, and from there to where they stopped."""
         place = todo.index(thing)
         with st.container(horizontal=True):
@@ -153,10 +189,6 @@ class Desk(Generic[AnyThing]):
     @property
     def _at(self) -> str:
         return f"{self.kind}-at"
-
-    @property
-    def _pressed(self) -> str:
-        return f"{self.kind}-pressed"
 
     @property
     def _problem(self) -> str:

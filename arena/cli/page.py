@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,9 +18,16 @@ def register(app: typer.Typer) -> None:
 
 def ui(
     source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="on 127.0.0.1; 0 picks a free one")] = 8501,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 8501,
+    address: Annotated[str, typer.Option(help="to listen on; by default only this machine reaches it")] = "127.0.0.1",
+    host: Annotated[list[str] | None, typer.Option(help="a name by which browsers call the server; repeatable")] = None,
+    roles: Annotated[Path | None, typer.Option(help="who may do what, of people who sign in")] = None,
+    without_sign_in: Annotated[
+        Literal["viewer", "voter", "editor"] | None,
+        typer.Option(help="the role of whoever reaches it"),
+    ] = None,
 ) -> None:
-    """Open the web leaderboard of a store on this machine.
+    """Open the web leaderboard of a store, on this machine or, with a sign-in, for a team.
 
     With CONFIG its pages can also edit the files that the configuration names in its own folder, such as the test bank.
     """
@@ -28,9 +36,15 @@ def ui(
 
     location, named = location_and_name(source)
     Store.open(location).close()
-    config = ["--config", source] if named is not None else []
+    options: dict[str, object] = {
+        "--config": source if named is not None else None,
+        "--roles": roles,
+        "--without-sign-in": without_sign_in,
+    }
+    given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
+    given += [part for name in host or () for part in ("--host", name)]
     # A process of its own: the page imports the arena, never the other way round.
-    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port), *config]
+    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port), "--address", address, *given]
     raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
 
 

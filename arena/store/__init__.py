@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
@@ -21,7 +21,7 @@ from arena.store import judgments as kept
 from arena.store import runners
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
-from arena.store.annotations import Annotation, Annotations
+from arena.store.annotations import Annotation, AnnotationRow, Annotations
 from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
@@ -264,7 +264,15 @@ class Store:
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:
-            return int(connection.execute(select(StateRow.changes)).scalar_one())
+            said = int(connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar() or 0)
+            return said + int(connection.execute(select(StateRow.changes)).scalar_one())
+
+    def judged(self, name: str) -> tuple[int, str]:
+        """What changes with everything but what people say: a number that grows, and the digest of the data."""
+        with self._read() as connection:
+            digest = select(TournamentRow.data_digest).where(TournamentRow.name == name)
+            changes = connection.execute(select(StateRow.changes)).scalar_one()
+            return int(changes), str(connection.execute(digest).scalar() or "")
 
     def _begun_id(self, connection: Connection, name: str) -> int:
         """The number of a tournament as it was begun here: a run with other settings would link other judgments.
@@ -311,10 +319,11 @@ class Store:
             raise StoreError(f"{self._name}: {DAMAGED}") from error
 
     @contextmanager
-    def _write(self, *, alone: bool = False) -> Iterator[Connection]:
+    def _write(self, *, alone: bool = False, counted: bool = True) -> Iterator[Connection]:
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
         with self._writing, told(self._name), writing(self._engine).begin() as connection:
             wait_for_others(connection, alone=alone)
             yield connection
-            state = table(StateRow)
-            connection.execute(update(state).values(changes=state.c.changes + 1))
+            if counted:
+                state = table(StateRow)
+                connection.execute(update(state).values(changes=state.c.changes + 1))

@@ -106,7 +106,8 @@ class Annotations:
             InputError: no such tournament.
             StoreError: the store cannot be written.
         """
-        with self._store._write(alone=True) as connection:
+        # Annotations are counted by their own numbers, see Store.changes.
+        with self._store._write(alone=True, counted=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(one, number) for one in said]
             last = _last(connection, number, rows)

@@ -25,10 +25,18 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str, config: Path | None = None) -> Iterator[str]:
-    """The address of a server on a store, or on a configuration with its store; the server ends with the block."""
-    with _started(["-m", "ui.serve", str(store), "--no-browser", *(["--config", str(config)] if config else [])]) as at:
-        yield at
+def served(store: Path | str, config: Path | None = None, *options: str, home: Path | None = None) -> Iterator[str]:
+    """The address of a server on a store, or on a configuration with its store; the server ends with the block.
+
+    Args:
+        store: path or address.
+        config: the YAML file that names it.
+        options: of ``ui.serve``.
+        home: the folder with Streamlit's ``.streamlit/secrets.toml``, in place of the user's own.
+    """
+    named = [] if config is None else ["--config", str(config)]
+    with _started(["-m", "ui.serve", str(store), "--no-browser", *named, *options], home) as address:
+        yield address
 
 
 @contextmanager
@@ -39,8 +47,9 @@ def opened_with(config: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _started(arguments: list[str]) -> Iterator[str]:
+def _started(arguments: list[str], home: Path | None = None) -> Iterator[str]:
     headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY"}}
+    headless |= {} if home is None else {"HOME": str(home)}
     command = [sys.executable, *arguments, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=headless, start_new_session=True) as server:
         try:
@@ -74,20 +83,35 @@ def settle(page: Page) -> None:
     """Wait until a page is drawn: its script has ended, and no element is a placeholder or left from before."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
     page.wait_for_selector('[data-testid="stText"], [data-testid="stAlert"]')
-    page.wait_for_function("!document.querySelector('[data-testid=stSkeleton], [data-stale=true]')")
+    page.locator("[data-testid=stSkeleton], [data-stale=true]").first.wait_for(state="detached")
+
+
+def visit(page: Page, url: str) -> None:
+    """Open a page that has no error to show."""
+    page.goto(url)
+    settle(page)
+    assert page.locator("[data-testid=stException]").count() == 0
 
 
 @contextmanager
 def watched(browser: Browser, address: str) -> Iterator[Page]:
-    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
+    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script.
+
+    The pages' own policy, under which no planted script could run anyway, is off, as it refuses Playwright's polls too.
+    """
     asked: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", bypass_csp=True)
     page.set_default_timeout(20_000)
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     yield page
     assert page.evaluate("typeof window.__pwned") == "undefined"
-    assert page.locator("main [href^='javascript:'], main [src*='leak.png'], main script, main iframe").count() == 0
+    assert (
+        page.locator(
+            "main [href^='javascript:'], main [src*='leak.png'], main script:not([data-own]), main iframe"
+        ).count()
+        == 0
+    )
     own = (address, address.replace("http", "ws"), "data:", f"blob:{address}")
     assert [url for url in asked if not url.startswith(own)] == []
     page.close()

@@ -16,7 +16,6 @@ from judges.types import Task
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament, write_nugget_tournament
 from tests.support.tournaments import run
-from ui import people
 from ui.data import LOCATION_VARIABLE
 
 
@@ -24,7 +23,6 @@ from ui.data import LOCATION_VARIABLE
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the tournament that the page reads."""
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
-    monkeypatch.setattr(people, "QUICK", 0)
     return tmp_path
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from arena.safe_files import history
 from retrieval_eval.exam.bank_files import read_bank
-from tests.support.browser import chromium, opened_with, settle, watched
+from tests.support.browser import opened_with, settle, visit
 from tests.support.exams import LAYERS, PIONEERS, exam_config, graded, write_exam
 from tests.support.pages import config_file
 
@@ -37,25 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(folder: Path) -> Iterator[str]:
     with opened_with(folder / "t.yaml") as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[Browser]:
-    """After the server, as nothing can be graded while it runs."""
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    with watched(browser, address) as opened:
-        yield opened
-
-
-def visit(page: Page, url: str) -> None:
-    page.goto(url)
-    settle(page)
-    assert page.locator("[data-testid=stException]").count() == 0
 
 
 @pytest.mark.parametrize("name", ["exam", "bank"])

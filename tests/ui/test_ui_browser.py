@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import chromium, served, settle, watched
+from tests.support.browser import served, settle, visit
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -49,24 +49,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(store: Path) -> Iterator[str]:
     with served(store) as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    with watched(browser, address) as page:
-        yield page
-
-
-def visit(page: Page, url: str) -> None:
-    page.goto(url)
-    settle(page)
-    assert page.locator("[data-testid=stException]").count() == 0
 
 
 def cells(page: Page, number: int) -> list[list[str]]:

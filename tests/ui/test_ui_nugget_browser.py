@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from arena.safe_files import history
 from arena.store import Annotations, Store
 from retrieval_eval.nuggets.files import read_banks
-from tests.support.browser import chromium, served, settle
+from tests.support.browser import served, settle
 from tests.support.nugget_store import AGENTS, played_nugget_tournament
 
 PLANTED = (
@@ -38,22 +38,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(played: Path) -> Iterator[str]:
     with served(played / "store.db", played / "t.yaml") as url:
         yield url
-
-
-@pytest.fixture(scope="module")
-def browser(address: str) -> Iterator[Browser]:
-    """Started after the tournament was played, since both need the thread's event loop."""
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    opened = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    opened.set_default_timeout(20_000)
-    yield opened
-    assert opened.evaluate("typeof window.__pwned") == "undefined"
-    opened.close()
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -118,7 +118,7 @@ def test_a_store_without_a_configuration_can_be_read_and_not_edited(
     played_nugget_tournament(here)
     monkeypatch.delenv(CONFIG_VARIABLE)
     page = opened()
-    assert "start the pages with the tournament's YAML file" in words(page)
+    assert "`ragarena ui CONFIG` opens them for edits" in words(page)
     assert not page.button
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.store import Annotation, Annotations, Store
+from arena.store.annotations import Kind, texts_digest
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as play
-from ui import data, people
+from ui import data
 from ui.data import LOCATION_VARIABLE
 
 FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
@@ -25,7 +27,6 @@ FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = write_store(tmp_path / "s.db", queries=4, details={"note": "the judge's note"})
     monkeypatch.setenv(LOCATION_VARIABLE, str(path))
-    monkeypatch.setattr(people, "QUICK", 0)
     return path
 
 
@@ -99,17 +100,20 @@ def test_who_comes_back_goes_on_and_sees_the_same_and_others_begin_for_themselve
     assert progress(opened("vote", "bob")) == "0 of 4 queries voted on"
 
 
-def test_a_second_press_on_what_nobody_can_have_read_does_not_count(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_query_that_was_voted_on_with_another_pair_is_not_voted_on_twice(store: Path) -> None:
     run = opened("vote", "ann")
-    monkeypatch.setattr(people, "QUICK", 60)
-    for _ in range(2):
-        run = press(run, FIRST)
-    assert kept(store) == []
-    assert [toast.value for toast in run.toast] == ["Pressed twice, counted once."]
-    monkeypatch.setattr(people, "QUICK", 0)
-    assert progress(press(run, FIRST)) == "1 of 4 queries voted on"
+    (first, second) = answers(run)
+    (game,) = (text.value for text in run.text if "notice period" in text.value)
+    query_id = game.rstrip("?").split()[-1]
+    with closing(Store.open(str(store))) as opened_store:
+        texts = opened_store.dataset("sample")
+        others = next(pair for pair in combinations(sorted(AGENTS), 2) if set(pair) != {first, second})
+        digest = texts_digest(texts.queries[query_id].text, *(texts.answers[query_id, own].text for own in others))
+        said = Annotation(Kind.VERDICT, "ann", query_id, *others, digest, "A")
+        Annotations(opened_store, "sample").add([said])
+    run = press(run, FIRST)
+    assert "two other answers to this query" in shown(run)
+    assert [(own.item, own.other) for own in kept(store)] == [others]
 
 
 def test_skipped_games_are_taken_up_and_a_second_thought_takes_the_place_of_the_first(store: Path) -> None:

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from arena.store import Annotation, Annotations, Store
-from tests.support.browser import chromium, served, settle, watched
+from tests.support.browser import served, settle
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -39,23 +39,10 @@ def address(store: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    with watched(browser, address) as page:
-        yield page
-
-
 def visit(page: Page, url: str, progress: str) -> None:
     page.goto(url)
     page.wait_for_selector(f"text={progress}")
     settle(page)
-    page.wait_for_timeout(800)  # as long as it takes at least to read two answers
 
 
 def said(store: Path, annotator: str) -> list[Annotation]:
@@ -64,10 +51,10 @@ def said(store: Path, annotator: str) -> list[Annotation]:
 
 
 def press(page: Page, key: str, progress: str) -> None:
+    page.wait_for_timeout(550)  # sooner, it is the second press of a double one
     page.keyboard.press(key)
     page.wait_for_selector(f"text={progress}")
     settle(page)
-    page.wait_for_timeout(800)
 
 
 def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, address: str, store: Path) -> None:
@@ -78,7 +65,6 @@ def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, addre
     page.keyboard.press("Enter")
     page.wait_for_selector(f"text=0 of {QUERIES} queries voted on")
     settle(page)
-    page.wait_for_timeout(800)
     page.locator("h2").first.click()
     for place, key in enumerate("123", start=1):
         press(page, key, f"{place} of {QUERIES} queries voted on")
@@ -93,16 +79,15 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
     page.get_by_role("button", name="Answer 1 is better").dblclick()
     page.wait_for_selector(f"text=1 of {QUERIES} queries voted on")
     settle(page)
-    page.wait_for_timeout(1500)
     assert [own.value for own in said(store, "dora")] == ["A"]
     page.locator("h2").first.click()
+    page.wait_for_timeout(550)
     for _ in range(30):
         page.keyboard.down("3")
         page.wait_for_timeout(40)
     page.keyboard.up("3")
     page.wait_for_selector(f"text=2 of {QUERIES} queries voted on")
     settle(page)
-    page.wait_for_timeout(1500)
     assert [own.value for own in said(store, "dora")] == ["A", "TIE"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import streamlit as st
@@ -23,29 +24,24 @@ _OF_A_NUGGET: Final = 70
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Which facts does the answer state?", anchor=False)
+    source = people.settled(source)
     results = data.nuggets(source)
     if results is None or not results.banks:
         st.info(
             "There are no nuggets yet. Give the YAML file a `nuggets` section and run `ragarena run`. "
             "Then people can say here which of them each answer states."
         )
-        return
-    who = people.annotator()
-    if who is None:
-        return
-    desk = people.Desk[Sheet](source, who, Kind.NUGGET, "answers", "assessed")
-    said = said_by(desk.said(), who)
-    todo = sheets(results.banks, data.dataset(source).answers.values(), who)
-    if not todo:
-        st.info("No answer to read: every answer to a query with nuggets is empty.")
-        return
-    sheet = desk.take_up(todo, [state_of(sheet, said) for sheet in todo])
-    if sheet is not None:
-        _show_sheet(desk, sheet, said)
-        desk.show_back(todo, sheet)
+    elif who := people.annotator():
+        desk = people.Desk[Sheet](source, who, Kind.NUGGET, "answers", "assessed")
+        said = said_by(desk.said(), who)
+        todo = sheets(results.banks, data.dataset(source).answers.values(), who)
+        if todo:
+            desk.go_through(todo, [state_of(sheet, said) for sheet in todo], partial(_show_sheet, said))
+        else:
+            st.info("No answer to read: every answer to a query with nuggets is empty.")
 
 
-def _show_sheet(desk: people.Desk[Sheet], sheet: Sheet, said: Said) -> None:
+def _show_sheet(said: Said, desk: people.Desk[Sheet], sheet: Sheet) -> None:
     """The answer beside the query's nuggets, each with its labels to choose from."""
     earlier = labels_on(sheet, said)
     own = desk.key(sheet)
@@ -75,7 +71,7 @@ def _show_sheet(desk: people.Desk[Sheet], sheet: Sheet, said: Said) -> None:
                         key=keys[-1],
                     )
         desk.show_problem()
-        with st.container(horizontal=True):
+        with people.buttons(own):
             st.form_submit_button(
                 "Save and go on",
                 type="primary",
@@ -94,8 +90,8 @@ def _save(desk: people.Desk[Sheet], sheet: Sheet, keys: Sequence[str]) -> None:
     if missing := labels.count(None):
         desk.refuse(f"Nuggets without a label: {missing}. Label them all, or skip the answer.")
         return
-    desk.keep(sheet, annotations_of(sheet, labels, desk.who, desk.seconds(sheet)))
+    desk.keep(annotations_of(sheet, labels, desk.who, desk.seconds(sheet)))
 
 
 def _skip(desk: people.Desk[Sheet], sheet: Sheet) -> None:
-    desk.keep(sheet, annotations_of(sheet, [None] * len(sheet.nuggets), desk.who))
+    desk.keep(annotations_of(sheet, [None] * len(sheet.nuggets), desk.who))

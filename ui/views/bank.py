@@ -12,7 +12,7 @@ from arena.exam.edits import save_new_bank
 from judges.errors import InputError
 from retrieval_eval.exam.items import Bank
 from ui import data, exam, text
-from ui.editing import Session, session
+from ui.editing import Session, session, why_not
 from ui.views.bank_editor import show_editor
 from ui.views.bank_items import show_items
 
@@ -42,7 +42,7 @@ def _show_kept(source: data.Source, found: Session | None) -> None:
         st.info("This tournament has no test bank. Give its YAML file an `exam` section and run `ragarena run`.")
         return
     if found is None:
-        st.info("These pages were started on a store, so this one is to read. `ragarena ui CONFIG` opens it for edits.")
+        st.info(why_not())
     else:
         st.info("To read only: the configuration that these pages were started with has no exam for this tournament.")
     _say_how_many(study.bank, study.version)

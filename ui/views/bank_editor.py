@@ -16,13 +16,14 @@ from retrieval_eval.exam.edits import ItemEdit, new_item
 from retrieval_eval.exam.items import ITEM_TYPES
 from ui import data, exam, text
 from ui.bank import Draft
-from ui.editing import Session, usual_name
+from ui.editing import Session, ask_name, named
 from ui.views.bank_items import show_items
 from ui.views.bank_preview import attempt, show_preview
 
 _DRAFT: Final = "bank-draft"
 _SAVED: Final = "bank-saved"
 _CHOSEN: Final = "bank-item"
+_WHO: Final = "bank-editor"
 
 
 def show_editor(source: data.Source, found: Session, path: Path) -> None:
@@ -196,13 +197,13 @@ def _add(source: data.Source, draft: Draft) -> None:
 def _save(source: data.Source, found: Session, draft: Draft) -> None:
     assert found.config.exam is not None
     with st.form("save"):
-        by = st.text_input("Your name, for the history", usual_name(), max_chars=100, width=420)
+        ask_name("Your name, for the history", _WHO)
         pressed = st.form_submit_button("Save the bank", type="primary")
     if not pressed:
         return
     try:
         earlier = save_edited_bank(
-            draft.file, draft.bank, found.config.exam, data.dataset(source), folder=found.folder, by=by
+            draft.file, draft.bank, found.config.exam, data.dataset(source), folder=found.folder, by=named(_WHO)
         )
     except InputError as error:
         st.error("Nothing was saved.", icon=":material/error:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -19,6 +20,7 @@ _HEIGHT: Final = 400
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("How relevant is the document?", anchor=False)
+    source = people.settled(source)
     given: Mapping[str, int] = (data.settings(source).get("retrieval") or {}).get("scale") or {}
     scale = sorted((label, word) for word, label in given.items())
     labelled = [names for names, result in data.labels(source).items() if isinstance(result, Judgment)]
@@ -27,19 +29,13 @@ def show(source: data.Source) -> None:
             "No document has a label yet. Give the YAML file a `retrieval` section and run `ragarena run`. "
             "Then people can label here what the judges labelled."
         )
-        return
-    who = people.annotator()
-    if who is None:
-        return
-    desk = people.Desk[Slip](source, who, Kind.RELEVANCE, "documents", "labelled")
-    todo = slips(labelled, data.dataset(source), desk.said(), who)
-    slip = desk.take_up(todo, [slip.state for slip in todo])
-    if slip is not None:
-        _show_slip(desk, slip, scale)
-        desk.show_back(todo, slip)
+    elif who := people.annotator():
+        desk = people.Desk[Slip](source, who, Kind.RELEVANCE, "documents", "labelled")
+        todo = slips(labelled, data.dataset(source), desk.said(), who)
+        desk.go_through(todo, [slip.state for slip in todo], partial(_show_slip, scale))
 
 
-def _show_slip(desk: people.Desk[Slip], slip: Slip, scale: Sequence[tuple[int, str]]) -> None:
+def _show_slip(scale: Sequence[tuple[int, str]], desk: people.Desk[Slip], slip: Slip) -> None:
     own = desk.key(slip)
     text.lead(slip.query, "query")
     with st.container(gap="xsmall"):
@@ -47,12 +43,13 @@ def _show_slip(desk: people.Desk[Slip], slip: Slip, scale: Sequence[tuple[int, s
             text.strong(title, f"title-{own}")
         text.passage(slip.document.text, f"label-{own}", empty="This document is empty.", height=_HEIGHT, border=True)
     desk.show_problem()
-    with st.container(gap="xsmall"):
+    with people.buttons(own, horizontal=False):
         for label, word in scale:
             _show_choice(desk, slip, label, "" if word == str(label) else word)
     if all(word == str(label) for label, word in scale):
         st.caption(f"{scale[0][0]} is not relevant at all, {scale[-1][0]} is all one could wish for.")
-    st.button("Skip", key=f"skip-{own}", shortcut="s", type="tertiary", on_click=_label, args=(desk, slip, None))
+    with people.buttons(f"skip-{own}"):
+        people.skip_button(own, _label, desk, slip)
 
 
 def _show_choice(desk: people.Desk[Slip], slip: Slip, label: int, words: str) -> None:
@@ -71,4 +68,4 @@ def _show_choice(desk: people.Desk[Slip], slip: Slip, label: int, words: str) ->
 
 def _label(desk: people.Desk[Slip], slip: Slip, label: int | None) -> None:
     seconds = None if label is None else round(desk.seconds(slip), 2)
-    desk.keep(slip, [annotation_of(slip, label, desk.who, seconds)])
+    desk.keep([annotation_of(slip, label, desk.who, seconds)])

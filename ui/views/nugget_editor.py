@@ -31,7 +31,10 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
     """Draw what can be edited of a query's nuggets, if anything."""
     st.subheader("Edit", anchor=False)
     session = editing.session()
-    if session is None or session.config.name != source.tournament or session.config.nuggets is None:
+    if session is None:
+        st.caption(editing.why_not())
+        return
+    if session.config.name != source.tournament or session.config.nuggets is None:
         st.caption("To edit nuggets here, start the pages with the tournament's YAML file: `ragarena ui CONFIG`.")
         return
     _show_notes()
@@ -137,7 +140,7 @@ def _said(bank: NuggetBank) -> list[tuple[str, Importance | None]]:
 
 
 def _show_save(session: editing.Session, path: Path, draft: Draft, key: str) -> None:
-    st.text_input("Your name", editing.usual_name(), key=_WHO, max_chars=80, width=320)
+    editing.ask_name("Your name", _WHO)
     with st.container(horizontal=True):
         st.button(
             "Save to the file",
@@ -155,7 +158,7 @@ def _discard(key: str) -> None:
 
 def _save(session: editing.Session, path: Path, key: str) -> None:
     draft: Draft = st.session_state[key]
-    who = st.session_state[_WHO].strip()
+    who = editing.named(_WHO)
 
     def save() -> str:
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -179,6 +182,7 @@ def _save(session: editing.Session, path: Path, key: str) -> None:
 
 def _attempt(save: Callable[[], str]) -> None:
     try:
+        editing.check_editor()
         st.session_state[_NOTE] = save()
     except (RagarenaError, ValueError) as error:
         st.session_state[PROBLEM] = str(error)

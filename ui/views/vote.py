@@ -21,22 +21,17 @@ _CHOICES: Final = ((Verdict.A, "Answer 1 is better"), (Verdict.B, "Answer 2 is b
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Which answer is better?", anchor=False)
+    source = people.settled(source)
     games = {(game.query_id, game.agent_a, game.agent_b) for game in data.games(source) if game.score is not None}
     if not games:
         st.info(
             "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragarena run`. "
             "Then people can vote here on what the judges judged."
         )
-        return
-    who = people.annotator()
-    if who is None:
-        return
-    desk = people.Desk[Ballot](source, who, Kind.VERDICT, "queries", "voted on")
-    todo = ballots(games, data.dataset(source), desk.said(), who)
-    ballot = desk.take_up(todo, [ballot.state for ballot in todo])
-    if ballot is not None:
-        _show_ballot(desk, ballot)
-        desk.show_back(todo, ballot)
+    elif who := people.annotator():
+        desk = people.Desk[Ballot](source, who, Kind.VERDICT, "queries", "voted on")
+        todo = ballots(games, data.dataset(source), desk.said(), who)
+        desk.go_through(todo, [ballot.state for ballot in todo], _show_ballot)
 
 
 def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
@@ -50,7 +45,7 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
     if ballot.answers[0] == ballot.answers[1]:
         st.caption("Both answers are the same, word for word.")
     desk.show_problem()
-    with st.container(horizontal=True):
+    with people.buttons(own):
         for number, (verdict, words) in enumerate(_CHOICES, start=1):
             st.button(
                 words,
@@ -60,9 +55,14 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
                 on_click=_vote,
                 args=(desk, ballot, verdict),
             )
-        st.button("Skip", key=f"skip-{own}", shortcut="s", type="tertiary", on_click=_vote, args=(desk, ballot, None))
+        people.skip_button(own, _vote, desk, ballot)
 
 
 def _vote(desk: people.Desk[Ballot], ballot: Ballot, verdict: Verdict | None) -> None:
+    # In another window, the query may have been asked with another pair, from a tournament that has changed since.
+    (asked,) = ballots([(ballot.query_id, *ballot.agents)], data.dataset(desk.source), desk.said(), desk.who)
+    if set(asked.agents) != set(ballot.agents):
+        desk.refuse("You have voted on two other answers to this query meanwhile.")
+        return
     seconds = None if verdict is None else round(desk.seconds(ballot), 2)
-    desk.keep(ballot, [annotation_of(ballot, verdict, desk.who, seconds)])
+    desk.keep([annotation_of(ballot, verdict, desk.who, seconds)])

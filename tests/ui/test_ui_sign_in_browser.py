@@ -1,0 +1,115 @@
+"""Signing in, in a real Chromium at a real OpenID Connect provider, and what each role may do then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from arena.store import Annotations, Store
+from retrieval_eval.nuggets.files import read_banks
+from tests.support.browser import served, settle
+from tests.support.nugget_store import played_nugget_tournament
+from tests.support.oidc import provider, secrets_toml
+
+PEOPLE = {
+    "ann": {"email": "Ann@example.org", "email_verified": True},
+    "bob": {"email": "bob@example.org", "email_verified": True},
+    "eve": {"email": "ann@example.org", "email_verified": False},
+    "old": {"email": "ann@example.org", "email_verified": True, "iat": int(time.time()) - 13 * 3600},
+}
+ROLES = "default: viewer\nvoter: ['@example.org']\neditor: [ann@example.org]\n"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("team")
+    played_nugget_tournament(folder, pairwise={"judges": "words"})
+    (folder / "roles.yaml").write_text(ROLES, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(played: Path) -> Iterator[str]:
+    with provider(PEOPLE) as issuer:
+        (played / ".streamlit").mkdir()
+        (played / ".streamlit" / "secrets.toml").write_text(secrets_toml(issuer), encoding="utf-8")
+        options = ("--roles", str(played / "roles.yaml"))
+        with served(played / "store.db", played / "t.yaml", *options, home=played) as url:
+            yield url
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Page:
+    page = browser.new_page(reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    return page
+
+
+def sign_in(page: Page, address: str, name: str) -> None:
+    page.context.clear_cookies()
+    page.goto(f"{address}/vote")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name=name).click()
+    page.wait_for_url(f"{address}/")
+
+
+def go(page: Page, url: str) -> None:
+    page.goto(url)
+    settle(page)
+
+
+def test_nothing_is_shown_before_a_sign_in_nor_after_one_that_is_too_old(page: Page, address: str) -> None:
+    sign_in(page, address, "old")
+    page.get_by_role("button", name="Sign in").wait_for()
+    assert "What of q1" not in page.content()
+
+
+def test_an_address_that_is_not_verified_reads_and_does_no_more(page: Page, address: str) -> None:
+    sign_in(page, address, "eve")
+    page.get_by_text("sub:eve, viewer").wait_for()
+    go(page, f"{address}/vote?annotator=ann@example.org")
+    assert page.get_by_text("ask whoever runs them to make you a voter").is_visible()
+    go(page, f"{address}/nuggets")
+    assert page.get_by_text("your role does not include edits").is_visible()
+    assert page.get_by_role("button", name="Save").count() == 0
+
+
+def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: str, played: Path) -> None:
+    sign_in(page, address, "bob")
+    page.get_by_text("bob@example.org, voter").wait_for()
+    go(page, f"{address}/vote?annotator=ann")
+    page.keyboard.press("1")
+    page.wait_for_selector("text=1 of 2 queries voted on")
+    with closing(Store.open(str(played / "store.db"))) as store:
+        assert [own.annotator for own in Annotations(store, "nuggets").history()] == ["bob@example.org"]
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("button", name="Sign in").wait_for()
+
+
+def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, played: Path) -> None:
+    sign_in(page, address, "ann")
+    page.get_by_text("ann@example.org, editor").wait_for()
+    go(page, f"{address}/nuggets")
+    page.get_by_role("textbox", name="Text").fill("it hunts")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.wait_for_selector("text=4. it hunts")
+    settle(page)
+    page.get_by_role("button", name="Save to the file").click()
+    page.wait_for_selector("text=1 added. Run")
+    (first, *_) = read_banks(played / "bank.jsonl")
+    assert first.nuggets[-1].text == "it hunts"
+    assert [edit["by"] for edit in first.details["history"]] == ["ann@example.org"]
+    settle(page)
+    page.get_by_role("textbox", name="Text").fill("it scratches")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.wait_for_selector("text=5. it scratches")
+    settle(page)
+    (played / "roles.yaml").write_text("default: viewer\n", encoding="utf-8")
+    page.get_by_role("button", name="Save to the file").click()
+    page.wait_for_selector("text=ann@example.org, viewer")
+    assert len(read_banks(played / "bank.jsonl")[0].nuggets) == 4

@@ -1,0 +1,152 @@
+"""How the pages may be opened: to this machine, to people who sign in, or, where somebody says so, to everybody.
+
+Who signs in is Streamlit's own business (OpenID Connect): the provider and the secrets are in ``[auth]`` of its
+``secrets.toml`` and are never read for anything but whether they are whole.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from judges.errors import ConfigError, InputError, MissingExtraError
+from ui.access import Role, load_access
+from ui.roles import EVERYBODY_VARIABLE, ROLES_VARIABLE
+
+LOOPBACK: Final = "127.0.0.1"
+
+_PROVIDER: Final = ("client_id", "client_secret", "server_metadata_url")
+_SECRET_LENGTH: Final = 32
+"""Characters of a cookie secret at least: whoever guesses it signs in as anybody."""
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """What the server is started with.
+
+    Attributes:
+        address: that it listens on.
+        hosts: names by which browsers may call it; requests by another are refused.
+        roles: the file that gives roles to people who sign in; without it nobody signs in.
+        everybody: the role of whoever reaches the address, where nobody signs in.
+        url: where people open it if that is not the address, without a port in its place of ``{port}``.
+    """
+
+    address: str
+    hosts: tuple[str, ...]
+    roles: Path | None = None
+    everybody: Role = Role.EDITOR
+    url: str | None = None
+
+    @property
+    def variables(self) -> dict[str, str | None]:
+        """What the pages are told through the environment; ``None`` for what must not be there."""
+        roles = None if self.roles is None else str(self.roles.absolute())
+        return {ROLES_VARIABLE: roles, EVERYBODY_VARIABLE: self.everybody.value if roles is None else None}
+
+
+def entrance(
+    auth: Mapping[str, Any] | None,
+    *,
+    address: str = LOOPBACK,
+    hosts: Sequence[str] = (),
+    roles: Path | None = None,
+    everybody: Role | None = None,
+) -> Entrance:
+    """The entrance that is asked for, where it is a safe one.
+
+    Args:
+        auth: of Streamlit's secrets, ``None`` where sign-in is not set up.
+        address: to listen on.
+        hosts: further names by which browsers may call the server.
+        roles: the roles file.
+        everybody: the role of everybody, said in so many words.
+
+    Raises:
+        InputError: other machines could reach it and nobody would have to sign in, or what is said does not fit.
+    """
+    own = tuple(dict.fromkeys([LOOPBACK, "localhost", address, *hosts]))
+    if auth is not None:
+        if everybody is not None:
+            raise InputError("--without-sign-in: secrets.toml sets up a sign-in; take [auth] out of it, or this option")
+        if roles is None:
+            raise InputError("secrets.toml sets up a sign-in: say with --roles FILE who may do what")
+        load_access(roles)
+        public = _public_url(auth)
+        return Entrance(address, (*own, urlsplit(public).hostname or ""), roles, url=public)
+    if roles is not None:
+        raise InputError("--roles needs people to sign in, which [auth] in .streamlit/secrets.toml sets up")
+    if everybody is None and not _is_loopback(address):
+        raise InputError(
+            f"{address} can be reached from other machines: set up a sign-in ([auth] in .streamlit/secrets.toml) and "
+            "give --roles, or say '--without-sign-in viewer' to show the pages to whoever reaches them"
+        )
+    return Entrance(address, own, everybody=everybody or Role.EDITOR)
+
+
+def sign_in_secrets() -> Mapping[str, Any] | None:
+    """``[auth]`` of Streamlit's secrets, checked; ``None`` where there is none.
+
+    Raises:
+        ConfigError: something is missing in it, or unsafe. No value is shown but of the address.
+        MissingExtraError: what signs people in is not installed.
+    """
+    from streamlit.config import get_config_files
+
+    auth = None
+    for file in filter(Path.is_file, map(Path, get_config_files("secrets.toml"))):
+        try:
+            auth = tomllib.loads(file.read_text(encoding="utf-8")).get("auth", auth)
+        except (OSError, ValueError):
+            raise ConfigError(f"{file}: cannot be read; see that it is TOML") from None
+    if auth is None:
+        return None
+    if not isinstance(auth, Mapping):
+        raise ConfigError("secrets.toml: auth is a table: [auth]")
+    if find_spec("authlib") is None:
+        raise MissingExtraError("login", "a sign-in")
+    _check(auth)
+    return auth
+
+
+def providers(auth: Mapping[str, Any]) -> list[str | None]:
+    """Whom people can sign in with: the names of ``[auth.NAME]``, or ``None`` alone where ``[auth]`` has the only."""
+    named = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
+    return [None] if auth.get("client_id") or not named else list(named)
+
+
+def _check(auth: Mapping[str, Any]) -> None:
+    for key in ("redirect_uri", "cookie_secret"):
+        if not isinstance(auth.get(key), str):
+            raise ConfigError(f"secrets.toml: [auth] needs {key}")
+    if len(auth["cookie_secret"]) < _SECRET_LENGTH:
+        raise ConfigError(f"secrets.toml: cookie_secret of [auth] needs {_SECRET_LENGTH} random characters or more")
+    for name in providers(auth):
+        section = auth if name is None else auth[name]
+        for key in _PROVIDER:
+            if not section.get(key):
+                raise ConfigError(f"secrets.toml: [auth{'' if name is None else '.' + name}] needs {key}")
+    url = urlsplit(auth["redirect_uri"].replace("{port}", "1"))
+    if url.path.rpartition("/")[2] != "oauth2callback" or not url.hostname:
+        raise ConfigError("secrets.toml: redirect_uri of [auth] is the address of the pages with /oauth2callback")
+    if url.scheme != "https" and not _is_loopback(url.hostname):
+        raise ConfigError(
+            f"secrets.toml: redirect_uri of [auth] begins with https://, since {url.hostname} is no loopback"
+        )
+
+
+def _public_url(auth: Mapping[str, Any]) -> str:
+    return str(auth["redirect_uri"]).removesuffix("/oauth2callback")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

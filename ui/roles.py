@@ -1,0 +1,60 @@
+"""The present viewer of a page: who they are and what they may do. Asked at every action, not only at drawing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from judges.errors import InputError
+from ui.access import Access, Action, Person, Role, load_access, person_of
+
+ROLES_VARIABLE: Final = "RAGARENA_UI_ROLES"
+"""Environment variable through which ``ui.serve`` says that people sign in, and which file gives them their roles."""
+EVERYBODY_VARIABLE: Final = "RAGARENA_UI_EVERYBODY"
+"""Environment variable through which ``ui.serve`` says which role everybody has where nobody signs in."""
+
+
+def allowed(action: Action) -> bool:
+    """Whether the present viewer may do this now.
+
+    Raises:
+        InputError: nobody said who may do what, or the roles file cannot be used. Then nobody may do anything.
+    """
+    return role().may(action)
+
+
+def viewer() -> Person | None:
+    """Who has signed in; ``None`` where nobody has, or nobody needs to.
+
+    Raises:
+        InputError: the roles file cannot be used.
+    """
+    access = _access()
+    return person_of(st.user.to_dict(), access.hours) if access is not None else None
+
+
+def signing_in() -> bool:
+    """Whether people have to sign in."""
+    return ROLES_VARIABLE in os.environ
+
+
+def role() -> Role:
+    """The present viewer's role; nobody's is ``none``.
+
+    Raises:
+        InputError: see ``allowed``.
+    """
+    access = _access()
+    if access is not None:
+        person = viewer()
+        return Role.NONE if person is None else access.role_of(person)
+    if EVERYBODY_VARIABLE not in os.environ:
+        raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragarena ui'")
+    return Role(os.environ[EVERYBODY_VARIABLE])
+
+
+def _access() -> Access | None:
+    return load_access(Path(os.environ[ROLES_VARIABLE])) if signing_in() else None
