@@ -106,7 +106,7 @@ class Annotations:
             InputError: no such tournament.
             StoreError: the store cannot be written.
         """
-        with self._store._write(alone=True) as connection:
+        with self._store._write(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(one, number) for one in said]
             last = _last(connection, number, rows)
