@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.store import IDENTICAL, Result, Wanted
@@ -63,10 +63,7 @@ class Shortfall:
         return f"{more}, or see them with 'ragarena leaderboard --below-coverage'" if self.rated else more
 
 
-Outcomes = Sequence[tuple[Wanted, Result | None]]
-
-
-def coverage(outcomes: Outcomes) -> Coverage:
+def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
     """Of one stage."""
     judged = sum(isinstance(result, Judgment) for _, result in outcomes)
     failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
@@ -74,7 +71,7 @@ def coverage(outcomes: Outcomes) -> Coverage:
     return Coverage(len(outcomes), judged, failed, len(outcomes) - judged - failed, identical)
 
 
-def shortfall(games: Outcomes, min_coverage: float) -> Shortfall | None:
+def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
     """The judge, or if all have enough the agent, furthest below the least share of verdicts; ``None`` if nobody is.
 
     The share of all games together is a weighted mean of the judges' shares, so where each judge has enough, the whole
@@ -82,18 +79,15 @@ def shortfall(games: Outcomes, min_coverage: float) -> Shortfall | None:
     then is no random part of the games, and ratings of the rest are of something else.
 
     Args:
-        games: every pairwise want with its result. Of an adaptive schedule these are the games that were chosen.
+        judged_of: by kind (judge, agent) and name, the verdicts that are there and those that are wanted. Of an
+            adaptive schedule these are the games that were chosen.
         min_coverage: from 0 to 1.
     """
-    judged_of: dict[str, dict[str, list[bool]]] = {"judge": {}, "agent": {}}
-    for want, result in games:
-        for kind, name in (("judge", want.judge), ("agent", want.item), ("agent", want.other)):
-            judged_of[kind].setdefault(name, []).append(isinstance(result, Judgment))
     for kind, by_name in judged_of.items():
-        for name, judged in sorted(by_name.items(), key=lambda entry: sum(entry[1]) / len(entry[1])):
-            if sum(judged) < min_coverage * len(judged) - 1e-9:
-                rated = any(map(any, by_name.values()))
-                return Shortfall(kind, name, sum(judged), len(judged), min_coverage, rated)
+        for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):
+            if judged < min_coverage * wanted - 1e-9:
+                rated = any(there for there, _ in by_name.values())
+                return Shortfall(kind, name, judged, wanted, min_coverage, rated)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from arena.adaptive import Meeting
 from arena.adaptive_games import AdaptiveGames, AdaptiveState
@@ -16,8 +16,10 @@ from arena.config import PairwiseSection, RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
 from arena.exam.board import ExamBoard, exam_board
+from arena.games.read import WantedGames, read_games
+from arena.games.table import GameTable
 from arena.nuggets.board import NuggetBoard, nugget_board
-from arena.nuggets.results import NuggetResults, nugget_results
+from arena.nuggets.results import nugget_results
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
@@ -26,6 +28,8 @@ from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +94,16 @@ class Leaderboard:
         return self.shortfall is not None and self.ratings is None
 
 
-def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: bool = False) -> Leaderboard:
+def leaderboard(
+    store: Store, tournament: str | None = None, *, below_coverage: bool = False, games: WantedGames | None = None
+) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
 
     Args:
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
+        games: all of them, where they have been read already.
 
     Raises:
         InputError: no such tournament, several and none named, or one that only has synthetic queries.
@@ -105,38 +112,47 @@ def leaderboard(store: Store, tournament: str | None = None, *, below_coverage: 
     settings = store.settings(name)
     if name not in rated_tournaments(store):
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
-    samples = {task: found for task in Task if (found := store.outcomes(name, task))}
-    outcomes = {task: combined(found, combinations(settings)) for task, found in samples.items()}
-    wanted_games = outcomes.get(Task.PAIRWISE, ())
-    verdicts = list(game_verdicts(wanted_games))
-    lacking = shortfall(wanted_games, RatingsSection.model_validate(settings["ratings"]).min_coverage)
-    games = verdicts if lacking is None or below_coverage else []
+    combining = combinations(settings)
+    wanted = games or read_games(store, name, combining)
+    others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
+    samples = {task: found for task in others if (found := store.outcomes(name, task))}
+    outcomes = {task: combined(found, combining) for task, found in samples.items()}
+    least = RatingsSection.model_validate(settings["ratings"]).min_coverage
+    lacking = shortfall(wanted.table.coverage_by_name(), least)
+    rated = lacking is None or below_coverage
     data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = _rating_settings(settings)
-    several = len({game.judge for game in games}) > 1
-    ratings = rate(games, how, lengths=lengths) if games else None
+    verdicts = wanted.table.verdicts() if rated and wanted.table.played.any() else None
+    ratings = rate(verdicts, how, lengths=lengths) if verdicts is not None else None
+    stages = {task: coverage(found) for task, found in outcomes.items()}
+    if len(wanted.table):
+        stages[Task.PAIRWISE] = wanted.table.coverage()
+    agreeing = {task: consistency(stage) for task, stage in samples.items()} | {Task.PAIRWISE: wanted.consistency}
+    several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     return Leaderboard(
         name,
         ratings,
-        rate_by_judge(games, how, lengths=lengths) if several else {},
+        rate_by_judge(several, how, lengths=lengths) if several else {},
         _criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        {task: coverage(found) for task, found in outcomes.items()},
-        _causes(outcomes.values()),
+        _in_order(stages),
+        _causes(outcomes.values(), wanted.causes),
         settings,
-        _adaptive(settings, data, wanted_games, verdicts),
-        panel_ratings(games) if several else None,
+        _adaptive(settings, data, wanted.table),
+        panel_ratings(several) if several else None,
         lacking,
-        {task: agreeing for task, stage in samples.items() if (agreeing := consistency(stage))},
+        {task: own for task, own in _in_order(agreeing).items() if own},
         exam_board(store, name, lambda task: samples.get(task, ())),
-        _nuggets(nugget_results(store, name), how),
+        nuggets_of(store, name, settings),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
         citation_board(data, samples.get(Task.RELEVANCE, ()), settings),
         cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
     )
 
 
-def _nuggets(results: NuggetResults | None, how: RatingSettings) -> NuggetBoard | None:
+def nuggets_of(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
+    """Each agent's nugget scores, ``None`` where the tournament asks for none."""
+    results, how = nugget_results(store, tournament), _rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
@@ -167,18 +183,18 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
             yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
 
 
-def _adaptive(
-    settings: Mapping[str, Any],
-    data: Dataset,
-    outcomes: Iterable[tuple[Wanted, Result | None]],
-    verdicts: Iterable[GameVerdict],
-) -> AdaptiveState | None:
+def _in_order(found: Mapping[Task, Found]) -> dict[Task, Found]:
+    """By task, in the order of the stages."""
+    return {task: found[task] for task in Task if task in found}
+
+
+def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> AdaptiveState | None:
     given = settings.get("pairwise") or {}
     if given.get("schedule", {}).get("kind") != "adaptive":
         return None
-    asked = dict.fromkeys(Meeting(want.query_id, want.item, want.other) for want, _ in outcomes)
+    asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))
-    games.learn(verdicts)
+    games.learn(table.each_verdict())
     return games.state()
 
 
@@ -199,9 +215,9 @@ def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
     )
 
 
-def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]]) -> dict[str, int]:
+def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:
     causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
-    return dict(sorted(causes.items()))
+    return dict(sorted((causes + Counter(of_games)).items()))
 
 
 def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from arena.leaderboard import Leaderboard, game_verdicts
-from arena.ratings.counts import WinMatrix, win_matrix
-from arena.ratings.games import reconcile
-from arena.samples import outcomes
+from arena.games.read import read_games
+from arena.leaderboard import Leaderboard
+from arena.ratings.counts import WinMatrix
+from arena.samples import combinations
 from arena.store import Store
-from judges.types import Task
 
 
 def tournament_wins(store: Store, tournament: str) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
-    verdicts = list(game_verdicts(outcomes(store, tournament, Task.PAIRWISE)))
-    how = (store.settings(tournament).get("pairwise") or {}).get("win_and_tie", "tie")
-    return win_matrix(reconcile(verdicts, win_and_tie=how)) if verdicts else None
+    settings = store.settings(tournament)
+    how = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
+    return read_games(store, tournament, combinations(settings)).table.wins(how)
 
 
 def agents_in_order(board: Leaderboard) -> list[str]:

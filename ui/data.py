@@ -15,7 +15,8 @@ import streamlit as st
 
 from arena import samples
 from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard, leaderboard, rated_tournaments
+from arena.kept import kept_leaderboard
+from arena.leaderboard import Leaderboard, rated_tournaments
 from arena.matrix import tournament_wins
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
@@ -68,7 +69,7 @@ def location() -> str:
 def board(source: Source) -> Leaderboard:
     """The leaderboard, as ``ragarena leaderboard`` computes it."""
     with closing(Store.open(source.location)) as store:
-        return leaderboard(store, source.tournament)
+        return kept_leaderboard(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the data …")

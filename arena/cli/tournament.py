@@ -221,10 +221,10 @@ def print_summary(summary: RunSummary) -> None:
 
 def _print_board(config: Config, *, as_json: bool) -> None:
     from arena.cli.render import print_leaderboard
-    from arena.leaderboard import leaderboard
+    from arena.kept import kept_leaderboard
     from arena.store import Store
 
     store = Store.open(config.store)
-    board = leaderboard(store, config.name)
+    board = kept_leaderboard(store, config.name)
     store.close()
     print_leaderboard(board, "json" if as_json else "table")

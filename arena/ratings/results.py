@@ -35,10 +35,10 @@ class AgentRating:
     bt: float
     bt_low: float | None
     bt_high: float | None
-    games: float
-    wins: float
-    ties: float
-    losses: float
+    games: int | float
+    wins: int | float
+    ties: int | float
+    losses: int | float
     flags: tuple[str, ...]
 
 

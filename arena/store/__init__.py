@@ -17,13 +17,14 @@ from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
 from arena.store import data as datasets
+from arena.store import figures, games, runners
 from arena.store import judgments as kept
-from arena.store import runners
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.annotations import Annotation, AnnotationRow, Annotations
 from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
+from arena.store.figures import Figures
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
@@ -50,6 +51,7 @@ __all__ = [
     "Annotation",
     "Annotations",
     "Asked",
+    "Figures",
     "Result",
     "Runner",
     "Store",
@@ -94,7 +96,7 @@ class Store:
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
         store = cls(open_engine(location, write_ahead=True), shown(location))
         try:
-            with store._write(alone=True) as connection:
+            with store._write(alone=True, judged=False) as connection:
                 bring_up_to_date(connection)
             store._check_version()
         except BaseException:
@@ -200,18 +202,18 @@ class Store:
 
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
-        with self._write() as connection:
+        with self._write(judged=False) as connection:
             runners.beat(connection, runner)
 
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""
         if judgment_ids:
-            with self._write() as connection:
+            with self._write(judged=False) as connection:
                 runners.release(connection, sorted(judgment_ids))
 
     def leave(self, runner: Runner) -> None:
         """A runner ends, and claims nothing any more."""
-        with self._write() as connection:
+        with self._write(judged=False) as connection:
             runners.leave(connection, runner)
 
     def save(self, results: Sequence[tuple[Task, str, Result]]) -> None:
@@ -238,6 +240,12 @@ class Store:
         """Everything wanted of one task with its result; ``None`` where there is none yet."""
         with self._read() as connection:
             return wishes.outcomes(connection, tournament_number(connection, name), task)
+
+    def game_rows(self, name: str) -> list[Any] | None:
+        """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""
+        with self._read() as connection:
+            number = tournament_number(connection, name)
+            return None if games.sampled(connection, number) else games.rows(connection, number)
 
     def tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first."""
@@ -319,11 +327,13 @@ class Store:
             raise StoreError(f"{self._name}: {DAMAGED}") from error
 
     @contextmanager
-    def _write(self, *, alone: bool = False, counted: bool = True) -> Iterator[Connection]:
+    def _write(self, *, alone: bool = False, judged: bool = True) -> Iterator[Connection]:
+        """A transaction that writes; ``judged`` says whether it changes anything that a leaderboard is made of."""
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
         with self._writing, told(self._name), writing(self._engine).begin() as connection:
             wait_for_others(connection, alone=alone)
             yield connection
-            if counted:
+            if judged:
+                figures.forget(connection)
                 state = table(StateRow)
                 connection.execute(update(state).values(changes=state.c.changes + 1))

@@ -107,7 +107,7 @@ class Annotations:
             StoreError: the store cannot be written.
         """
         # Annotations are counted by their own numbers, see Store.changes.
-        with self._store._write(alone=True, counted=False) as connection:
+        with self._store._write(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(one, number) for one in said]
             last = _last(connection, number, rows)

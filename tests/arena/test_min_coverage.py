@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from arena.conclusion import conclude
 from arena.config import RatingsSection
-from arena.coverage import shortfall
+from arena.coverage import Shortfall, shortfall
 from arena.leaderboard import leaderboard
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
@@ -32,17 +32,26 @@ def game(judge: str, query: int, first: str, second: str, *, judged: bool) -> tu
     return want, Judgment("id", "A", "", "", "m") if judged else JudgeFailure("id", "empty", "nothing")
 
 
+def lacking_of(games: Games, least: float) -> Shortfall | None:
+    judged_of: dict[str, dict[str, tuple[int, int]]] = {"judge": {}, "agent": {}}
+    for want, result in games:
+        for kind, name in (("judge", want.judge), ("agent", want.item), ("agent", want.other)):
+            judged, wanted = judged_of[kind].get(name, (0, 0))
+            judged_of[kind][name] = judged + isinstance(result, Judgment), wanted + 1
+    return shortfall(judged_of, least)
+
+
 def below(path: Path, unasked: int) -> Path:
     return write_store(path, unasked=unasked)
 
 
 def test_enough_verdicts_are_no_shortfall_and_the_bar_itself_is_enough() -> None:
     games = [game("j", query, "x", "y", judged=query < 8) for query in range(10)]
-    assert shortfall(games, 0.8) is None
-    assert shortfall(games[1:], 0.8) is not None
-    assert shortfall(games, 0.0) is None
-    assert shortfall([], 1.0) is None
-    assert shortfall([game("j", query, "x", "y", judged=query < 7) for query in range(100)], 0.07) is None
+    assert lacking_of(games, 0.8) is None
+    assert lacking_of(games[1:], 0.8) is not None
+    assert lacking_of(games, 0.0) is None
+    assert lacking_of([], 1.0) is None
+    assert lacking_of([game("j", query, "x", "y", judged=query < 7) for query in range(100)], 0.07) is None
 
 
 def test_a_judge_that_stopped_is_not_hidden_by_the_others() -> None:
@@ -52,7 +61,7 @@ def test_a_judge_that_stopped_is_not_hidden_by_the_others() -> None:
         for judge in ("a", "b", "c", "d", "lame")
         for query in range(20)
     ]
-    lacking = shortfall(games, 0.8)
+    lacking = lacking_of(games, 0.8)
     assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("judge", "lame", 10, 20)
 
@@ -65,7 +74,7 @@ def test_an_agent_that_no_judge_would_read_is_not_hidden_by_the_others() -> None
         for place, first in enumerate(agents)
         for second in agents[place + 1 :]
     ]
-    lacking = shortfall(games, 0.8)
+    lacking = lacking_of(games, 0.8)
     assert sum(isinstance(result, Judgment) for _, result in games) / len(games) > 0.8
     assert lacking is not None
     assert (lacking.kind, lacking.name, lacking.judged, lacking.wanted) == ("agent", "agent10", 0, 30)
@@ -77,7 +86,7 @@ def test_where_every_judge_and_agent_has_enough_the_whole_has(judged: Sequence[b
         game(f"j{number % 3}", number, f"x{number % 2}", f"y{number % 5}", judged=there)
         for number, there in enumerate(judged)
     ]
-    if shortfall(games, least) is None:
+    if lacking_of(games, least) is None:
         assert sum(judged) >= least * len(judged) - 1e-9
 
 
@@ -85,7 +94,7 @@ def test_where_every_judge_and_agent_has_enough_the_whole_has(judged: Sequence[b
 def test_a_share_below_the_bar_never_looks_as_if_it_were_on_it(share: float, shown: str) -> None:
     total = 100_000
     games: Games = [game("j", 1, "x", "y", judged=number < share * total) for number in range(total)]
-    lacking = shortfall(games, 1.0)
+    lacking = lacking_of(games, 1.0)
     assert lacking is not None
     assert f"({shown})" in lacking.message
 

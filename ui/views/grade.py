@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -30,25 +31,20 @@ def graded_answers(source: data.Source) -> Sequence[tuple[str, str]]:
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("How good is the answer?", anchor=False)
+    source = people.settled(source)
     rubric, graded = rubric_of(data.settings(source)), graded_answers(source)
     if rubric is None or not graded:
         st.info(
             "No answer has a grade yet. Give the YAML file a `criteria` section and run `ragarena run`. "
             "Then people can grade here what the judges graded."
         )
-        return
-    who = people.annotator()
-    if who is None:
-        return
-    desk = people.Desk[Paper](source, who, Kind.CRITERIA, "answers", "graded")
-    todo = papers(graded, data.dataset(source), desk.said(), who)
-    paper = desk.take_up(todo, [paper.state for paper in todo])
-    if paper is not None:
-        _show_paper(desk, paper, rubric)
-        desk.show_back(todo, paper)
+    elif who := people.annotator():
+        desk = people.Desk[Paper](source, who, Kind.CRITERIA, "answers", "graded")
+        todo = papers(graded, data.dataset(source), desk.said(), who)
+        desk.go_through(todo, [paper.state for paper in todo], partial(_show_paper, rubric))
 
 
-def _show_paper(desk: people.Desk[Paper], paper: Paper, rubric: Rubric) -> None:
+def _show_paper(rubric: Rubric, desk: people.Desk[Paper], paper: Paper) -> None:
     """The answer beside the criteria, each with its grades to choose from."""
     own = desk.key(paper)
     text.lead(paper.query, "query")
@@ -64,7 +60,7 @@ def _show_paper(desk: people.Desk[Paper], paper: Paper, rubric: Rubric) -> None:
                 text.strong(f"{name}: {description}" if description else name, keys[name])
                 _show_grades(keys[name], number, rubric, (paper.said or {}).get(name))
         desk.show_problem()
-        with st.container(horizontal=True):
+        with people.buttons(own):
             st.form_submit_button(
                 "Save and go on",
                 type="primary",
@@ -94,8 +90,8 @@ def _save(desk: people.Desk[Paper], paper: Paper, keys: Mapping[str, str]) -> No
     if missing := len(given) - len(grades):
         desk.refuse(f"Criteria without a grade: {missing}. Grade by all, or skip the answer.")
         return
-    desk.keep(paper, annotations_of(paper, grades, desk.who, round(desk.seconds(paper), 2)))
+    desk.keep(annotations_of(paper, grades, desk.who, round(desk.seconds(paper), 2)))
 
 
 def _skip(desk: people.Desk[Paper], paper: Paper) -> None:
-    desk.keep(paper, annotations_of(paper, None, desk.who))
+    desk.keep(annotations_of(paper, None, desk.who))

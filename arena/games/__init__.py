@@ -1,0 +1,1 @@
+"""All games of a tournament as columns: small enough to keep at hand, quick to filter, without a text."""

@@ -1,0 +1,201 @@
+"""Games as columns of numbers: a query, two agents and a judge each, and what the judge said in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.coverage import Coverage
+from arena.ratings.counts import WinMatrix, win_matrix
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile
+from judges.types import Verdict
+
+Bools: TypeAlias = NDArray[np.bool_]
+
+FIRST, TIE, SECOND = 1, 0, -1
+"""A verdict, seen from the game's first agent, whichever was shown first."""
+_VERDICTS = {FIRST: Verdict.A, TIE: Verdict.TIE, SECOND: Verdict.B}
+FAILED, WAITING, NOT_WANTED = 2, 3, 4
+"""In place of one: the judge failed, was not asked yet, or is not to be asked in this order."""
+
+
+class GameKey(NamedTuple):
+    """What names a game."""
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    judge: str
+
+
+class GameRow(NamedTuple):
+    """One order of one game.
+
+    Attributes:
+        said: one of the numbers above, seen from ``agent_a``.
+        identical: whether both answers are the same text, which is a tie that nobody was asked about.
+    """
+
+    judge: str
+    query_id: str
+    agent_a: str
+    agent_b: str
+    order: str
+    said: int
+    identical: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GameTable:
+    """All games wanted of a tournament, in the order of its plan.
+
+    Attributes:
+        agents, queries, judges: names, sorted; the columns number them.
+        a, b, query, judge: of each game, int32, shape (games,); ``a`` is the agent whose name comes first.
+        said: shape (games, 2), int8: with ``a`` shown first, and with ``b``.
+        identical: whether both answers are the same text, shape (games,).
+    """
+
+    agents: tuple[str, ...]
+    queries: tuple[str, ...]
+    judges: tuple[str, ...]
+    a: Ints
+    b: Ints
+    query: Ints
+    judge: Ints
+    said: NDArray[np.int8]
+    identical: Bools
+
+    def __len__(self) -> int:
+        return self.a.size
+
+    def key(self, row: int) -> GameKey:
+        """The names of one game."""
+        return GameKey(
+            self.queries[self.query[row]],
+            self.agents[self.a[row]],
+            self.agents[self.b[row]],
+            self.judges[self.judge[row]],
+        )
+
+    def find(self, key: GameKey) -> int | None:
+        """The row of a game, its agents in either order; ``None`` if there is no such game."""
+        places = _place(self.queries, key.query_id), _place(self.judges, key.judge)
+        a, b = sorted((_place(self.agents, key.agent_a), _place(self.agents, key.agent_b)))
+        here = (self.query == places[0]) & (self.judge == places[1]) & (self.a == a) & (self.b == b)
+        found = np.flatnonzero(here)
+        return int(found[0]) if found.size else None
+
+    @cached_property
+    def judged(self) -> Bools:
+        """Whether an order has a verdict, shape (games, 2)."""
+        return np.asarray(self.said <= FIRST, np.bool_)
+
+    @cached_property
+    def played(self) -> Bools:
+        """Whether a game has any verdict, shape (games,)."""
+        return np.asarray(self.judged.any(axis=1), np.bool_)
+
+    @cached_property
+    def orders_disagree(self) -> Bools:
+        """Whether both orders have a verdict, and not the same, shape (games,)."""
+        differ = self.said[:, 0] != self.said[:, 1]
+        return np.asarray(self.judged.all(axis=1) & differ, np.bool_)
+
+    def scores(self, win_and_tie: WinAndTie) -> Floats:
+        """Score of ``a`` in each rated game: 1, 0.5 or 0, NaN without a verdict; shape (games,)."""
+        scores = np.full(len(self), np.nan)
+        if self.played.any():
+            rated = reconcile(self.verdicts(), win_and_tie=win_and_tie)
+            order = np.lexsort((self.b, self.a, self.judge, self.query))  # as the rated games are sorted
+            scores[order[self.played[order]]] = rated.score
+        return scores
+
+    def verdicts(self, of: Bools | None = None) -> VerdictTable:
+        """Single verdicts, the answer shown first as ``a``; of some games only, if ``of`` says which."""
+        rows, ordered = np.nonzero(self.judged if of is None else self.judged & of[:, None])
+        swapped = ordered == 1
+        said = self.said[rows, ordered]
+        first, second = np.where(swapped, self.b[rows], self.a[rows]), np.where(swapped, self.a[rows], self.b[rows])
+        outcome = np.where(swapped, -said, said).astype(np.int8)
+        agents, both = _used(self.agents, np.concatenate([first, second]))
+        queries, query = _used(self.queries, self.query[rows])
+        judges, judge = _used(self.judges, self.judge[rows])
+        return VerdictTable(agents, both[: rows.size], both[rows.size :], outcome, queries, query, judges, judge)
+
+    def each_verdict(self) -> Iterator[GameVerdict]:
+        """Single verdicts one by one, game by game."""
+        for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
+            query_id, a, b, judge = self.key(row)
+            first, other, said = (b, a, -self.said[row, 1]) if second else (a, b, self.said[row, 0])
+            yield GameVerdict(query_id, first, other, _VERDICTS[int(said)], judge)
+
+    def wins(self, win_and_tie: WinAndTie, of: Bools | None = None) -> WinMatrix | None:
+        """Wins, ties and games of each pair over the rated games; ``None`` where none of them has a verdict."""
+        verdicts = self.verdicts(of)
+        return win_matrix(reconcile(verdicts, win_and_tie=win_and_tie)) if len(verdicts) else None
+
+    def coverage(self) -> Coverage:
+        """Of the verdicts; each order of a game is one."""
+        wanted = self.said != NOT_WANTED
+        judged, failed = int(self.judged.sum()), int((self.said == FAILED).sum())
+        identical = int((self.judged & self.identical[:, None]).sum())
+        return Coverage(int(wanted.sum()), judged, failed, int((self.said == WAITING).sum()), identical)
+
+    def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
+        """Verdicts there and wanted of each judge and each agent; one for each order of a game."""
+        judged, wanted = self.judged.sum(axis=1), (self.said != NOT_WANTED).sum(axis=1)
+        return {
+            "judge": _sums(self.judges, [self.judge], judged, wanted),
+            "agent": _sums(self.agents, [self.a, self.b], judged, wanted),
+        }
+
+
+def game_table(rows: Iterable[GameRow]) -> GameTable:
+    """Both orders of each query, judge and pair as one game, in the order of the rows."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(GameRow._fields)
+    judges, judge = _numbered(columns[0])
+    queries, query = _numbered(columns[1])
+    agents, both = _numbered([*columns[2], *columns[3]])
+    size = judge.size
+    a, b = np.minimum(both[:size], both[size:]), np.maximum(both[:size], both[size:])
+    turned = both[:size] > both[size:]
+    key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
+    _, first, game = np.unique(key, return_index=True, return_inverse=True)
+    place = np.empty(first.size, np.int64)
+    as_planned = np.argsort(first)
+    place[as_planned] = np.arange(first.size)
+    kept, game = first[as_planned], place[game]
+    said = np.full((kept.size, 2), NOT_WANTED, np.int8)
+    b_first = turned ^ np.fromiter((order == "ba" for order in columns[4]), np.bool_, size)
+    given = np.fromiter(columns[5], np.int8, size)
+    said[game, b_first.astype(np.intp)] = np.where(turned & (given <= FIRST), -given, given)
+    identical = np.fromiter(columns[6], np.bool_, size)[kept]
+    return GameTable(agents, queries, judges, a[kept], b[kept], query[kept], judge[kept], said, identical)
+
+
+def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    distinct = tuple(sorted(set(names)))
+    number = {name: code for code, name in enumerate(distinct)}
+    return distinct, np.fromiter(map(number.__getitem__, names), np.int32, len(names))
+
+
+def _used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
+    """The names that occur, and the codes counted anew."""
+    found, anew = np.unique(codes, return_inverse=True)
+    return tuple(names[code] for code in found), anew.astype(np.int32)
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    """The number of a name, -1 where it is none of them."""
+    return names.index(name) if name in names else -1
+
+
+def _sums(names: Sequence[str], of: Sequence[Ints], *what: NDArray[np.integer]) -> dict[str, tuple[int, int]]:
+    judged, wanted = (np.bincount(np.concatenate(of), np.tile(some, len(of)), len(names)) for some in what)
+    return {name: (int(judged[code]), int(wanted[code])) for code, name in enumerate(names)}

@@ -1,0 +1,101 @@
+"""A leaderboard that is rated once and then kept in its store, until something is judged or begun anew."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Final, get_type_hints
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from arena.exam.board import exam_board
+from arena.games.read import read_games
+from arena.games.table import GameTable
+from arena.leaderboard import Leaderboard, leaderboard, nuggets_of
+from arena.ratings.panel import panel_ratings
+from arena.samples import combinations
+from arena.store import Figures, Store
+from judges.errors import StoreError
+from retrieval_eval.run_rankings import RankingAgreement
+
+_BOARD, _GAMES = "leaderboard", "games"
+_MADE_ANEW: Final = frozenset({"panel", "exam", "nuggets"})
+"""Parts of a leaderboard that hold large arrays and are quickly made of what else is there."""
+
+
+def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
+    """The same as ``leaderboard``, from what is kept in the store if that is fresh; else it is made and kept.
+
+    A store that cannot be written keeps nothing, and each reader makes its own.
+    """
+    figures = _figures(store, tournament)
+    (seen, _), found = store.judged(tournament), figures.get(_BOARD)
+    board = None if found is None else _read_board(store, tournament, found)
+    if board is None:
+        games = read_games(store, tournament, combinations(store.settings(tournament)))
+        board = leaderboard(store, tournament, games=games)
+        with suppress(StoreError):
+            figures.keep({_BOARD: _written_board(board), _GAMES: _written_games(games.table)}, seen=seen)
+    return board
+
+
+def kept_games(store: Store, tournament: str) -> GameTable:
+    """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
+    found = _figures(store, tournament).get(_GAMES)
+    if found is None:
+        return read_games(store, tournament, combinations(store.settings(tournament))).table
+    with np.load(io.BytesIO(found), allow_pickle=False) as columns:
+        read = {name: columns[name] for name in columns.files}
+    values: dict[str, Any] = {name: tuple(own.tolist()) if own.dtype.kind == "U" else own for name, own in read.items()}
+    return GameTable(**values)
+
+
+def _figures(store: Store, tournament: str) -> Figures:
+    return Figures(store, tournament, f"ragarena {version('ragarena')}")
+
+
+def _written_games(games: GameTable) -> bytes:
+    columns = {own.name: getattr(games, own.name) for own in fields(games)}
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        allow_pickle=False,
+        **{name: np.array(own, np.str_) if isinstance(own, tuple) else own for name, own in columns.items()},
+    )
+    return out.getvalue()
+
+
+def _written_board(board: Leaderboard) -> bytes:
+    kept = _kept()
+    return kept(**{name: getattr(board, name) for name in kept.model_fields}).model_dump_json().encode()
+
+
+def _read_board(store: Store, tournament: str, content: bytes) -> Leaderboard | None:
+    """The leaderboard; ``None`` where it is not what this version writes."""
+    try:
+        found = _kept().model_validate_json(content)
+    except ValidationError:
+        return None
+    parts = {name: getattr(found, name) for name in type(found).model_fields}
+    return Leaderboard(
+        **parts,
+        panel=panel_ratings(kept_games(store, tournament).verdicts()) if parts["by_judge"] else None,
+        exam=exam_board(store, tournament),
+        nuggets=nuggets_of(store, tournament, parts["settings"]),
+    )
+
+
+@cache
+def _kept() -> type[BaseModel]:
+    """The parts of a leaderboard that are kept, as a model that writes them as JSON and reads them again."""
+    hints = get_type_hints(Leaderboard)
+    parts: dict[str, Any] = {
+        own.name: (hints[own.name], ...) for own in fields(Leaderboard) if own.name not in _MADE_ANEW
+    }
+    model: type[BaseModel] = create_model("Kept", __config__=ConfigDict(ser_json_inf_nan="constants"), **parts)
+    model.model_rebuild(_types_namespace={"RankingAgreement": RankingAgreement})  # imported late where it is used
+    return model

@@ -1,0 +1,74 @@
+"""Figures that took long to compute, kept until the store changes: a cache, of which nothing else depends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+from sqlmodel import Field, SQLModel, delete, insert, select
+
+from arena.store.rows import StateRow, table, tournament_number
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+
+class FiguresRow(SQLModel, table=True):
+    """Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
+
+    __tablename__ = "figures"
+    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
+    kind: str = Field(primary_key=True)
+    made_by: str
+    content: bytes
+
+
+class Figures:
+    """The kept figures of one tournament, as bytes that their makers read and write.
+
+    Args:
+        store: where they are kept.
+        tournament: its name.
+        made_by: what has to be the same for figures to be still good, such as a version of the program.
+    """
+
+    def __init__(self, store: Store, tournament: str, made_by: str) -> None:
+        self._store, self._tournament, self._made_by = store, tournament, made_by
+
+    def get(self, kind: str) -> bytes | None:
+        """The figures, if they are kept and hold for the store as it is."""
+        here = table(FiguresRow).c
+        with self._store._read() as connection:
+            if not connection.dialect.has_table(connection, "figures"):
+                return None  # a store of an earlier version
+            number = tournament_number(connection, self._tournament)
+            mine = here.tournament_id == number, here.kind == kind, here.made_by == self._made_by
+            found = connection.execute(select(here.content).where(*mine)).scalar()
+        return None if found is None else bytes(found)
+
+    def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
+        """Keep figures, all kinds of them, in place of earlier ones.
+
+        Args:
+            figures: by kind.
+            seen: the store's number of changes before what they are made of was read. If it has changed since, they
+                are old already and not kept.
+
+        Raises:
+            StoreError: the store cannot be written.
+        """
+        here = table(FiguresRow)
+        with self._store._write(alone=True, judged=False) as connection:
+            changes = connection.execute(select(StateRow.changes)).scalar_one()
+            if changes != seen or not connection.dialect.has_table(connection, "figures"):
+                return False
+            number = tournament_number(connection, self._tournament)
+            connection.execute(delete(here).where(here.c.tournament_id == number))
+            mine = {"tournament_id": number, "made_by": self._made_by}
+            connection.execute(insert(here), [{**mine, "kind": kind, "content": own} for kind, own in figures.items()])
+        return True
+
+
+def forget(connection: Connection) -> None:
+    """Take all figures away, in the transaction that makes them old."""
+    connection.execute(delete(table(FiguresRow)))

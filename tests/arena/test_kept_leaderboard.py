@@ -1,0 +1,93 @@
+"""What is kept of a leaderboard in its store: the same figures, never old ones."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from arena import kept
+from arena.games.read import read_games
+from arena.kept import kept_games, kept_leaderboard
+from arena.leaderboard import Leaderboard, leaderboard
+from arena.samples import combinations
+from arena.store import Annotation, Annotations, Store
+from arena.store.annotations import Kind
+from judges.errors import StoreError
+from judges.types import JudgeFailure, Task
+from tests.support.sample_store import write_store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.create(str(write_store(tmp_path / "s.db", failed=3, unasked=2, priced=True)))) as opened:
+        yield opened
+
+
+def refuse(*_: object, **__: object) -> Leaderboard:
+    raise AssertionError("rated again")
+
+
+def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = leaderboard(store, "sample")
+    assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
+    monkeypatch.setattr(kept, "leaderboard", refuse)
+    assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
+    games = read_games(store, "sample", combinations(fresh.settings)).table
+    for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
+        np.testing.assert_array_equal(getattr(kept_games(store, "sample"), name), getattr(games, name))
+
+
+def test_a_new_judgment_takes_it_away_and_a_vote_does_not(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept_leaderboard(store, "sample")
+    Annotations(store, "sample").add([Annotation(Kind.VERDICT, "ann", "q00", "bm25", "dense", "0" * 32, "A")])
+    failed = [(want, result) for want, result in store.outcomes("sample", Task.PAIRWISE) if result is not None]
+    want, failure = next((want, result) for want, result in failed if isinstance(result, JudgeFailure))
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "leaderboard", refuse)
+        assert repr(kept_leaderboard(store, "sample")) == repr(before)
+    judgment = next(result for _, result in failed if not isinstance(result, JudgeFailure))
+    store.save([(Task.PAIRWISE, "by-hand@1", type(judgment)(failure.judgment_id, "A", "", "", "judge-1"))])
+    after = kept_leaderboard(store, "sample")
+    assert after.coverage[Task.PAIRWISE].failed == before.coverage[Task.PAIRWISE].failed - 1
+    assert want.judge == "strict"
+
+
+def test_what_was_read_before_a_change_is_not_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def meanwhile(*given: Any, **options: Any) -> Leaderboard:
+        made = leaderboard(*given, **options)
+        store.save([(Task.PAIRWISE, "by-hand@1", JudgeFailure("new", "empty", "nothing"))])
+        return made
+
+    monkeypatch.setattr(kept, "leaderboard", meanwhile)
+    kept_leaderboard(store, "sample")
+    monkeypatch.setattr(kept, "leaderboard", refuse)
+    with pytest.raises(AssertionError, match="rated again"):
+        kept_leaderboard(store, "sample")
+
+
+def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object, **__: object) -> bool:
+        raise StoreError("another program keeps it locked")
+
+    monkeypatch.setattr("arena.store.Figures.keep", locked)
+    assert repr(kept_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
+    with closing(sqlite3.connect(tmp_path / "s.db")) as file:
+        assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)
+
+
+def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, tmp_path: Path) -> None:
+    fresh = repr(kept_leaderboard(store, "sample"))
+    for change in ("UPDATE figures SET made_by = 'ragarena 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
+        with closing(sqlite3.connect(tmp_path / "s.db")) as file, file:
+            file.execute(change)
+        assert repr(kept_leaderboard(store, "sample")) == fresh
