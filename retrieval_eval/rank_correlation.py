@@ -20,7 +20,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from retrieval_eval.resampling import Floats, weighted_means
 
@@ -95,7 +94,7 @@ def correlate_resampled(
     a, b = _required(a), _required(b)
     return RankCorrelation(
         a.size,
-        coefficient(kendall_taus(a, b), kendall_taus(a_drawn, b_drawn), float(stats.kendalltau(a, b).pvalue)),
+        coefficient(kendall_taus(a, b), kendall_taus(a_drawn, b_drawn), _kendall_p(a, b)),
         coefficient(spearmans(a, b), spearmans(a_drawn, b_drawn), _spearman_p(a, b)),
         resampled,
     )
@@ -135,7 +134,7 @@ def correlate_topics(
     mean = float(taus[defined].mean()) if defined.any() else np.nan
     return RankCorrelation(
         len(own[0]),
-        coefficient(kendall_taus(*own), kendall_taus(x, y), float(stats.kendalltau(*own).pvalue)),
+        coefficient(kendall_taus(*own), kendall_taus(x, y), _kendall_p(*own)),
         coefficient(spearmans(*own), spearmans(x, y), _spearman_p(*own)),
         "topic",
         int(used.sum()),
@@ -200,18 +199,30 @@ def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Float
 
 def spearmans(x: Floats, y: Floats) -> Floats:
     """Spearman's rho of the last axis, shape (..., n) to (...); NaN where one side is all tied."""
-    ranked = [stats.rankdata(np.round(part, _DECIMALS), axis=-1) for part in (x, y)]
+    from scipy.stats import rankdata
+
+    ranked = [rankdata(np.round(part, _DECIMALS), axis=-1) for part in (x, y)]
     centred = [part - part.mean(axis=-1, keepdims=True) for part in ranked]
     return _ratio((centred[0] * centred[1]).sum(axis=-1), *((part**2).sum(axis=-1) for part in centred))
 
 
+def _kendall_p(x: Floats, y: Floats) -> float:
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(x, y).pvalue)
+
+
 def _spearman_p(x: Floats, y: Floats) -> float:
+    from scipy.stats import spearmanr
+
     untied = all(np.ptp(np.round(part, _DECIMALS)) > 0 for part in (x, y))
-    return float(stats.spearmanr(x, y).pvalue) if untied and x.size > 2 else np.nan
+    return float(spearmanr(x, y).pvalue) if untied and x.size > 2 else np.nan
 
 
 def _mean_p(taus: Floats) -> float:
-    return float(stats.ttest_1samp(taus, 0.0).pvalue) if taus.size > 1 and np.ptp(taus) > 0 else np.nan
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(taus, 0.0).pvalue) if taus.size > 1 and np.ptp(taus) > 0 else np.nan
 
 
 def _ratio(agreeing: Floats, untied_x: Floats, untied_y: Floats) -> Floats:

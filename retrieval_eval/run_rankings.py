@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
-from scipy import stats
 
 from retrieval_eval.metrics import Metrics
 from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
@@ -74,7 +73,9 @@ def kendall_taus(one: Floats, other: Floats) -> Floats:
 
 def spearmans(one: Floats, other: Floats) -> Floats:
     """Spearman's rho of each row, shape (rankings, runs) twice to (rankings,); NaN where a row is all ties."""
-    ours, theirs = (stats.rankdata(np.round(scores, _DIGITS), axis=1) for scores in (one, other))
+    from scipy.stats import rankdata
+
+    ours, theirs = (rankdata(np.round(scores, _DIGITS), axis=1) for scores in (one, other))
     middle = (one.shape[1] + 1) / 2
     return _cosines(ours - middle, theirs - middle)
 

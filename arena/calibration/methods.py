@@ -12,7 +12,6 @@ from itertools import combinations, permutations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
 
 from arena.ratings.bootstrap import refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
@@ -185,11 +184,13 @@ def _scored(method: Method, points: Floats) -> MethodScores:
 
 def method_pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> MethodPair:
     """Two methods by their scores of the same agents, shape (agents,), and of each sample, (samples, agents)."""
+    from scipy.stats import kendalltau
+
     whole = ~(np.isnan(drawn[0]) | np.isnan(drawn[1])).any(axis=1)
     x, y = (part[whole] for part in drawn)
     a, b = (np.round(part, _DECIMALS) for part in points)
     untied = np.ptp(a) > 0 and np.ptp(b) > 0
-    p_tau = float(stats.kendalltau(a, b).pvalue) if untied else np.nan
+    p_tau = float(kendalltau(a, b).pvalue) if untied else np.nan
     p_rho = _spearman_p(a, b) if untied else np.nan
     return MethodPair(
         *names,
@@ -202,7 +203,9 @@ def method_pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tu
 def _spearman_p(a: Floats, b: Floats) -> float:
     """Two-sided, of all orders of few agents: the usual approximation calls one full agreement of five certain."""
     if a.size > _MOST_PERMUTED:
-        return float(stats.spearmanr(a, b).pvalue)
+        from scipy.stats import spearmanr
+
+        return float(spearmanr(a, b).pvalue)
     observed = np.abs(spearmans(a, b)) - 10.0**-_DECIMALS
     orders = np.array(list(permutations(range(b.size))))
     return float((np.abs(spearmans(np.tile(a, (len(orders), 1)), b[orders])) >= observed).mean())

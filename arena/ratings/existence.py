@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
 from arena.ratings.counts import PairCounts
@@ -134,6 +133,8 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
     first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins). The threshold
     of Rao and Kupper moves by 2e under the same conditions.
     """
+    from scipy.optimize import linprog
+
     gaps = incidence(counts)
     columns = [gaps]
     if form.position:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.discrimination import DiscriminationModel, JudgedScores
@@ -156,13 +155,15 @@ def panel_ratings(
         verdicts: each judge's two orders are reconciled; without queries every verdict is a game.
         settings: the defaults if absent.
     """
+    from scipy.optimize import minimize
+
     chosen = settings or PanelSettings()
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     games = _judged(table)
     pooled_games = Games(table.agents, games.a, games.b, games.score)
     pooled = bradley_terry(pooled_games, BradleyTerrySettings(ties="half", centre=0.0, scale=math.log(10)))
     model = DiscriminationModel(games, len(table.agents), len(table.judges), chosen.prior_games)
-    found = optimize.minimize(
+    found = minimize(
         model.loss,
         np.concatenate([pooled.ratings, np.ones(len(table.judges))]),
         jac=model.slope,
