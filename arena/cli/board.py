@@ -54,8 +54,8 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
+    from arena.cli.leaderboard_output import print_leaderboard
     from arena.cli.matrix_output import print_matrix
-    from arena.cli.render import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
     from arena.matrix import agents_in_order, tournament_wins, win_percentages
@@ -114,7 +114,7 @@ def rate(
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.
     """
-    from arena.cli.render import print_rated
+    from arena.cli.rating_output import print_rated
     from arena.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.ratings.rate import RatingSettings
     from arena.win_matrix import is_win_matrix

@@ -9,15 +9,9 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.exam import Json, exam
+from arena.cli.options import LogJson, RetryFailed
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section 'exam'")]
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
-]
-LogJson = Annotated[
-    Path | None,
-    typer.Option("--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"),
-]
 
 
 @exam.command("generate")

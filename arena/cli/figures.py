@@ -29,6 +29,11 @@ def interval(estimate: Estimate, decimals: int = 2) -> str:
     return f"{estimate.low:.{decimals}f} .. {estimate.high:.{decimals}f}"
 
 
+def percent(share: float | None) -> str:
+    """A share without decimals."""
+    return "unknown" if share is None else f"{share:.0%}"
+
+
 def counted(number: int, one: str, many: str) -> str:
     """A number with its noun."""
     return f"{number:,} {one if number == 1 else many}"

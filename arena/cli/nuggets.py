@@ -8,14 +8,12 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.options import RetryFailed
 from judges.errors import InputError
 
 group = typer.Typer(help="Nugget evaluation: making, assigning, scoring and comparing.", no_args_is_help=True)
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section nuggets")]
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
-]
 Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
 
 

@@ -1,11 +1,21 @@
-"""Options that take several values at once."""
+"""Options that several commands have, and those that take several values at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from typer.core import TyperCommand
+
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+]
+LogJson = Annotated[
+    Path | None,
+    typer.Option("--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"),
+]
 
 
 class ManyValues(TyperCommand):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.options import LogJson, RetryFailed
+
 if TYPE_CHECKING:
     from arena.synth.report import SynthReport
 
@@ -22,15 +24,8 @@ def synth(
         Path | None,
         typer.Option(metavar="FILE", help="the file for review with people's decisions: draw from what they accepted"),
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
-    ] = False,
-    log_json: Annotated[
-        Path | None,
-        typer.Option(
-            "--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"
-        ),
-    ] = None,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
 ) -> None:
     """Have models write queries about passages of documents, filter them, and draw a test set by quotas.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
+from arena.cli.options import LogJson, RetryFailed
 from judges.errors import InputError
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
@@ -62,7 +63,7 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
     from dataclasses import asdict
 
     from arena.cli.console import print_json
-    from arena.cli.render import print_plan
+    from arena.cli.plan_output import print_plan
     from arena.config import Config
     from arena.plan import plan as make_plan
     from arena.plan import plan_queries
@@ -111,15 +112,8 @@ class Stage(StrEnum):
 def run(
     config: ConfigPath,
     stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
-    ] = False,
-    log_json: Annotated[
-        Path | None,
-        typer.Option(
-            "--log-json", metavar="FILE", help="add a JSON line per call to FILE; no text of any prompt or reply"
-        ),
-    ] = None,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
     executor: Annotated[
         Executor | None, typer.Option("--executor", help="where calls are made, in place of the configuration's word")
     ] = None,
@@ -220,7 +214,7 @@ def print_summary(summary: RunSummary) -> None:
 
 
 def _print_board(config: Config, *, as_json: bool) -> None:
-    from arena.cli.render import print_leaderboard
+    from arena.cli.leaderboard_output import print_leaderboard
     from arena.kept import kept_leaderboard
     from arena.store import Store
 

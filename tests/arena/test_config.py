@@ -103,7 +103,7 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         (
             "retrieval:",
             "xyz:",
-            "unknown key 'xyz'; known are agents, criteria, data, exam, families, judges, name, nuggets",
+            "unknown key 'xyz'; known are agents, criteria, data, exam, executor, families, judges, name, nuggets",
         ),
         ("threshold: 1", "treshold: 1", "pairwise.documents: unknown key 'treshold'; did you mean 'threshold'?"),
         ("temperature: 0", "temprature: 0", "judges.strong: unknown key 'temprature'; did you mean 'temperature'?"),

@@ -1,0 +1,103 @@
+"""Ratings for people: the table, and those of a table of verdicts with all that was made of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from arena.cli.console import output, print_json, printable
+from arena.cli.health_output import few_alike, print_health
+from arena.cli.markup import print_csv
+from arena.cli.shapes import flat_rated, rated_json, standard_errors
+from arena.cli.tables import print_table
+from arena.rated_tables import RatedTable
+from arena.ratings.covariates import Controlled
+from arena.ratings.results import AgentRating
+
+
+def print_rated(rated: RatedTable, form: str) -> None:
+    """Write the ratings of a table to standard output, as a table, JSON or CSV."""
+    if form == "json":
+        print_json(rated_json(rated))
+    elif form == "csv":
+        print_csv(flat_rated(rated))
+    else:
+        print_rating_table(rated.ratings.agents)
+        if rated.cluster_column is not None:
+            column = printable(rated.cluster_column)
+            output.print(f"\nresampled by {column}: what is said of queries below is about its values")
+        print_health(rated.ratings)
+        for judge, own in rated.by_judge.items():
+            output.print(f"\njudge {printable(judge)}:")
+            print_rating_table(own.agents)
+            print_health(own)
+        if rated.controlled is not None:
+            _print_controlled(rated.controlled)
+        _print_rows(rated.rows)
+
+
+def print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] | None = None, unit: str = "") -> None:
+    """Write the agents as they are given, beside their EXAM-Cover where it is known."""
+    headings = ["Bradley-\nTerry", "95 %\ninterval", "group", "Elo", "order\nsd", "games", "W/T/L"]
+    headings += [f"EXAM-Cover\n{unit}"] if exam else []
+    rows = []
+    for row in agents:
+        cells = [
+            f"{row.bt:.1f}",
+            "-" if row.bt_low is None or row.bt_high is None else f"{row.bt_low:.0f}..{row.bt_high:.0f}",
+            row.group,
+            "-" if row.elo is None else f"{row.elo:.1f}",
+            "-" if row.elo_order_sd is None else f"{row.elo_order_sd:.1f}",
+            f"{row.games:g}",
+            f"{row.wins:g}/{row.ties:g}/{row.losses:g}",
+        ]
+        if exam:
+            cells.append(f"{exam[row.agent]:.3f}" if row.agent in exam else "-")
+        rows.append([_rank(row), row.agent, *cells])
+    flags = [row.flags for row in agents]
+    print_table(["rank", "agent"], headings, rows, flags=flags if any(flags) else ())
+
+
+def _rank(row: AgentRating) -> str:
+    if row.rank_low is None or row.rank_low == row.rank_high:
+        return str(row.rank)
+    return f"{row.rank} ({row.rank_low}-{row.rank_high})"
+
+
+def _print_controlled(controlled: Controlled) -> None:
+    """Controlled ratings beside the raw ones of the same games, and what each covariate is worth."""
+    output.print("\nevery verdict one game, controlled for " + printable(", ".join(e.name for e in controlled.effects)))
+    order = sorted(range(len(controlled.ratings)), key=lambda place: -controlled.ratings[place])
+    agents, raw = controlled.raw.agents, controlled.raw.ratings
+    errors = standard_errors(controlled)
+    rows = [
+        [
+            agents[place],
+            f"{controlled.ratings[place]:.1f}",
+            "-" if errors is None else f"{errors[agents[place]]:.1f}",
+            f"{raw[place]:.1f}",
+        ]
+        for place in order
+    ]
+    print_table(["agent"], ["controlled", "standard\nerror", "raw"], rows)
+    for effect in controlled.effects:
+        spread = "" if effect.sd is None else f" (standard error {effect.sd:.1f})"
+        output.print(printable(f"{effect.name}: {effect.points:+.1f} points per standard deviation{spread}"))
+    if controlled.position_effect is not None:
+        output.print(f"being shown first: {controlled.position_effect:+.1f} points")
+    for note in few_alike([f"No maximum of the likelihood: {problem.message}." for problem in controlled.problems]):
+        output.print(printable(f"note: {note}"))
+    if not controlled.converged:
+        output.print("note: The controlled ratings did not converge: do not use them.")
+
+
+def _print_rows(rows: Mapping[str, int]) -> None:
+    words = {
+        "skipped": "without a verdict left out",
+        "self_play": "of an agent against itself left out",
+        "duplicates": "repeat another in every column",
+        "conflicts": "contradicted by another row of the same game",
+        "order_unknown": "with an empty order, taken as agent_a first",
+    }
+    told = [f"{rows[name]:,} {phrase}" for name, phrase in words.items() if rows.get(name)]
+    if told:
+        output.print(f"rows: {rows['rows']:,}; " + "; ".join(told))
