@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from arena.calibration.comparison import Comparison, JudgeReport
-from arena.calibration.words import THINGS
+from arena.calibration.words import OUTCOMES, THINGS
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
@@ -14,7 +14,6 @@ from retrieval_eval.rater_agreement import RaterAgreement
 from retrieval_eval.resampling import Estimate
 
 _MOST_NAMED = 8
-_SIDES = {1: "first wins", 0: "tie", -1: "second wins"}
 
 
 class Titles:
@@ -161,7 +160,7 @@ def _print_confusions(comparisons: Sequence[Comparison], titles: Titles) -> None
         if labels is not None and labels.scale and not one.group:
             title = ", ".join([*titles.cells(one), report.against.judge])
             say(f"\n{title}; rows: people's consensus, columns: the judge")
-            names = [_SIDES[label] if one.people.level == "verdicts" else str(label) for label in labels.scale]
+            names = [OUTCOMES[label] if one.people.level == "verdicts" else str(label) for label in labels.scale]
             rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, labels.confusion, strict=True)]
             print_table([""], names, rows)
 
@@ -209,7 +208,7 @@ def print_disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[
 
 
 def _worded(one: Comparison, number: float) -> str:
-    return _SIDES[int(number)] if one.people.level == "verdicts" else f"{number:g}"
+    return OUTCOMES[int(number)] if one.people.level == "verdicts" else f"{number:g}"
 
 
 def _reports(comparisons: Iterable[Comparison]) -> list[tuple[Comparison, JudgeReport]]:
