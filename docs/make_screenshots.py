@@ -20,7 +20,7 @@ from arena.config import load_config
 from tests.support.browser import chromium, served, settle
 
 PAGES = ("overview", "matrix", "retrieval", "games", "report")
-ADDRESSES = {"overview": "", "assess": "assess?annotator=ann"}
+ADDRESSES = {"overview": "", "grade": "grade?annotator=ann", "assess": "assess?annotator=ann"}
 """Of pages whose address is not their name alone."""
 REPORT = "report"
 REPORT_HEIGHT = 1238

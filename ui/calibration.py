@@ -12,9 +12,13 @@ import streamlit as st
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
+from arena.calibration.opinions import Level
 from arena.calibration.style import StyleEffect
+from arena.calibration.words import OUTCOMES
 from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
 from arena.store import Store
+from retrieval_eval.rank_correlation import Coefficient
+from retrieval_eval.resampling import Estimate
 from ui import data
 from ui.figures import NONE, Row, bar, percent, with_interval
 
@@ -80,6 +84,38 @@ def people_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def coefficients_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """A line for each judge and level: every correlation and coefficient of agreement with its interval."""
+    rows: list[Row] = []
+    for one, name, report in reports(comparisons):
+        labels, correlations = report.against.labels, report.against.correlations
+        figures: dict[str, Estimate | Coefficient] = {
+            "Pearson": correlations.pearson,
+            "Spearman": correlations.spearman,
+            "Kendall's tau-b": correlations.kendall,
+            "Kappa": NONE if labels is None else labels.kappa,
+            "Kappa linear": NONE if labels is None else labels.kappa_linear,
+            "Kappa quadratic": NONE if labels is None else labels.kappa_quadratic,
+            "Alpha": NONE if labels is None else labels.alpha,
+            "Alpha ordinal": NONE if labels is None else labels.alpha_ordinal,
+        }
+        row: Row = {"Judge": name, "Judged": one.people.level}
+        for figure, own in figures.items():
+            row |= with_interval(figure, own, 2)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def confusion_frame(level: Level, report: JudgeReport) -> pd.DataFrame:
+    """How often people's consensus was the row's value where the judge's was the column's; needs labels."""
+    labels = report.against.labels
+    assert labels is not None
+    names = [OUTCOMES[label] if level == "verdicts" else str(label) for label in labels.scale]
+    table = pd.DataFrame(labels.confusion, columns=[f"judge: {name}" for name in names])
+    table.insert(0, "People", names)
+    return table
 
 
 def votes_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:

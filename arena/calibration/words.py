@@ -23,6 +23,9 @@ THINGS: Final[dict[Level, str]] = {
 }
 """What is judged on each level, many of them."""
 
+OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
+"""Values of a verdict; the first of two agents is the one whose name comes first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Estimates, Figure
 from arena.cli.agreement_shapes import flattened
+from arena.cli.calibrate_output import Titles
 from arena.cli.calibrate_shapes import estimate_row
 from arena.cli.console import output
 from arena.cli.figures import interval, say
@@ -43,13 +44,14 @@ def estimates_json(own: Estimates) -> dict[str, Any]:
     return shape
 
 
-def print_estimates(comparisons: Iterable[Comparison]) -> None:
+def print_estimates(comparisons: Sequence[Comparison]) -> None:
     """Write every judge's corrected figures, ratings, and what to label next."""
+    titles = Titles(comparisons)
     for one in comparisons:
         for name, report in one.judges.items():
             own = report.estimates
             if own is not None:
-                title = f"{one.group}, {name}" if one.group else name
+                title = ", ".join([*titles.cells(one), name])
                 _print_figures(title, own, rates=one.people.level == "verdicts")
                 _print_ratings(title, own)
                 if own.next:

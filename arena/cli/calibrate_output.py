@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from arena.calibration.comparison import Comparison, JudgeReport
-from arena.calibration.words import THINGS
+from arena.calibration.words import OUTCOMES, THINGS
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
@@ -14,56 +14,64 @@ from retrieval_eval.rater_agreement import RaterAgreement
 from retrieval_eval.resampling import Estimate
 
 _MOST_NAMED = 8
-_SIDES = {1: "first wins", 0: "tie", -1: "second wins"}
+
+
+class Titles:
+    """The first columns of a table, which tell several comparisons apart: by group, by level, or not at all."""
+
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        several = {
+            "group": any(one.group for one in comparisons),
+            "level": len({one.people.level for one in comparisons}) > 1,
+        }
+        self.columns = [name for name, needed in several.items() if needed]
+
+    def cells(self, one: Comparison) -> list[str]:
+        """What stands in them."""
+        return [one.group if name == "group" else one.people.level for name in self.columns]
 
 
 def print_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Write people among themselves, judges against them, places, and the people that stand out."""
-    grouped = any(one.group for one in comparisons)
-    _print_people(comparisons, grouped=grouped)
-    _print_agreement(comparisons, grouped=grouped)
-    _print_correlations(comparisons, grouped=grouped)
-    _print_boards(comparisons, grouped=grouped)
-    _print_orders(comparisons, grouped=grouped)
-    if len(comparisons) == 1 and len(comparisons[0].judges) == 1:
-        _print_confusion(next(iter(comparisons[0].judges.values())), verdicts=comparisons[0].people.level == "verdicts")
+    titles = Titles(comparisons)
+    _print_people(comparisons)
+    _print_agreement(comparisons, titles)
+    _print_correlations(comparisons, titles)
+    _print_boards(comparisons, titles)
+    _print_orders(comparisons, titles)
+    _print_confusions(comparisons, titles)
     output.print()
     for one in comparisons:
         _print_notes(one)
 
 
-def _print_people(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
-    rows = []
+def _print_people(comparisons: Sequence[Comparison]) -> None:
+    rows, grouped = [], any(one.group for one in comparisons)
     for one in comparisons:
         own = one.people
-        within = [_share(own.within.share), interval(own.within.share, 3)]
-        free = own.within_decided
-        alpha = own.alpha
+        counts = (len(own.annotators), len(own.opinions), own.things, own.repeated)
         rows.append(
             [
-                *_names(one, grouped=grouped),
-                *(f"{count:,}" for count in (len(own.annotators), len(own.opinions), own.things, own.repeated)),
-                *within,
-                "-" if free is None else _share(free.share),
-                *(
-                    ("-", "-", "-")
-                    if alpha is None
-                    else (value(alpha.alpha), interval(alpha.alpha), value(alpha.alpha_ordinal))
-                ),
+                *([one.group] if grouped else []),
+                own.level,
+                *(f"{count:,}" for count in counts),
+                _share(own.within.share),
+                interval(own.within.share, 3),
+                "-" if own.within_decided is None else _share(own.within_decided.share),
+                *(["-"] * 3 if own.alpha is None else _alphas(own.alpha)),
                 f"{sum(person.above_chance is False for person in own.annotators):,}",
             ]
         )
     headings = ["people", "votes", "things", "by\nseveral", "two\nagree", "95 %\ninterval", "without\nties"]
-    print_table(
-        _headings(grouped=grouped), [*headings, "alpha", "95 %\ninterval", "ordinal", "not above\nchance"], rows
-    )
+    headings += ["alpha", "95 %\ninterval", "ordinal", "not above\nchance"]
+    print_table([*(["group"] if grouped else []), "level"], headings, rows)
 
 
 def _alphas(own: RaterAgreement) -> list[str]:
     return [value(own.alpha), interval(own.alpha), value(own.alpha_ordinal)]
 
 
-def _print_agreement(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
+def _print_agreement(comparisons: Sequence[Comparison], titles: Titles) -> None:
     rows = []
     for one, report in _reports(comparisons):
         own, labels = report.against, report.against.labels
@@ -80,7 +88,7 @@ def _print_agreement(comparisons: Sequence[Comparison], *, grouped: bool) -> Non
         else:
             cells += [_share(labels.agreement), value(labels.kappa), interval(labels.kappa)]
             cells += [value(labels.kappa_linear), value(labels.kappa_quadratic), value(labels.alpha_ordinal)]
-        rows.append([*_names(one, own.judge, grouped=grouped), *cells])
+        rows.append([*titles.cells(one), own.judge, *cells])
     if rows:
         output.print("\njudges against people")
         headings = [
@@ -92,10 +100,10 @@ def _print_agreement(comparisons: Sequence[Comparison], *, grouped: bool) -> Non
             "same as\nconsensus",
         ]
         headings += ["kappa", "95 %\ninterval", "linear", "quadratic", "alpha\nordinal"]
-        print_table(_headings("judge", grouped=grouped), headings, rows)
+        print_table([*titles.columns, "judge"], headings, rows)
 
 
-def _print_correlations(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
+def _print_correlations(comparisons: Sequence[Comparison], titles: Titles) -> None:
     rows = []
     for one, report in _reports(comparisons):
         own = report.against
@@ -108,29 +116,29 @@ def _print_correlations(comparisons: Sequence[Comparison], *, grouped: bool) -> 
             bias = own.differences.bias
             limits = own.differences.lower.value, own.differences.upper.value
             cells += [_signed(bias), interval(bias), "-" if None in limits else f"{limits[0]:+.2f} .. {limits[1]:+.2f}"]
-        rows.append([*_names(one, own.judge, grouped=grouped), *cells])
+        rows.append([*titles.cells(one), own.judge, *cells])
     if rows:
         output.print("\ncorrelation with the consensus, and judge less people")
         headings = [part for name in ("Pearson", "Spearman", "tau-b") for part in (name, "95 %\ninterval", "p")]
         headings += ["bias", "95 %\ninterval", "limits of\nagreement"]
-        print_table(_headings("judge", grouped=grouped), headings, rows)
+        print_table([*titles.columns, "judge"], headings, rows)
 
 
-def _print_boards(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
+def _print_boards(comparisons: Sequence[Comparison], titles: Titles) -> None:
     rows = []
     for one, report in _reports(comparisons):
         if (own := report.boards) is not None:
             cells = [f"{own.agents:,}"]
             for found in (own.kendall, own.spearman):
                 cells += [_coefficient(found), _between(found)]
-            rows.append([*_names(one, report.against.judge, grouped=grouped), *cells])
+            rows.append([*titles.cells(one), report.against.judge, *cells])
     if rows:
         output.print("\nleaderboards of judge and people, by the things that both judged")
         headings = ["agents", "tau-b", "95 %\ninterval", "Spearman", "95 %\ninterval"]
-        print_table(_headings("judge", grouped=grouped), headings, rows)
+        print_table([*titles.columns, "judge"], headings, rows)
 
 
-def _print_orders(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
+def _print_orders(comparisons: Sequence[Comparison], titles: Titles) -> None:
     rows = []
     for one in comparisons:
         found = {"people": one.orders, **{name: own.orders for name, own in one.judges.items()}}
@@ -138,22 +146,23 @@ def _print_orders(comparisons: Sequence[Comparison], *, grouped: bool) -> None:
             if own is not None:
                 both = [f"{own.both_orders:,}", _share(own.order_agreement), interval(own.order_agreement, 3)]
                 cells = [f"{own.verdicts:,}", f"{own.tie_rate:.1%}", *both]
-                rows.append(
-                    [*_names(one, name, grouped=grouped), *cells, _share(own.first_share), interval(own.first_share, 3)]
-                )
+                rows.append([*titles.cells(one), name, *cells, _share(own.first_share), interval(own.first_share, 3)])
     if rows:
         output.print("\nplaces")
         headings = ["verdicts", "ties", "both\norders", "same in\nboth", "95 %\ninterval", "first shown\nwins"]
-        print_table(_headings("judge", grouped=grouped), [*headings, "95 %\ninterval"], rows)
+        print_table([*titles.columns, "judge"], [*headings, "95 %\ninterval"], rows)
 
 
-def _print_confusion(own: JudgeReport, *, verdicts: bool) -> None:
-    labels = own.against.labels
-    if labels is not None and labels.scale:
-        output.print("\nrows: people's consensus; columns: the judge")
-        names = [_SIDES[label] if verdicts else str(label) for label in labels.scale]
-        rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, labels.confusion, strict=True)]
-        print_table([""], names, rows)
+def _print_confusions(comparisons: Sequence[Comparison], titles: Titles) -> None:
+    """Of each judge; of many groups they would fill pages, and are in the JSON."""
+    for one, report in _reports(comparisons):
+        labels = report.against.labels
+        if labels is not None and labels.scale and not one.group:
+            title = ", ".join([*titles.cells(one), report.against.judge])
+            say(f"\n{title}; rows: people's consensus, columns: the judge")
+            names = [OUTCOMES[label] if one.people.level == "verdicts" else str(label) for label in labels.scale]
+            rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, labels.confusion, strict=True)]
+            print_table([""], names, rows)
 
 
 def _print_notes(one: Comparison) -> None:
@@ -178,16 +187,17 @@ def _print_notes(one: Comparison) -> None:
             say(f"{label}{name}: {report.against.queries} queries in common, so intervals are rough")
 
 
-def print_disagreements(comparisons: Iterable[Comparison], texts: Mapping[tuple[str, str], str]) -> None:
+def print_disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, str], str]) -> None:
     """List what judges and people see differently.
 
     Args:
         comparisons: whose disagreements are listed.
         texts: of a query under ``(query_id, "")``, of an answer or document under its query and name.
     """
+    titles = Titles(comparisons)
     for one, report in _reports(comparisons):
         for found in report.disagreements:
-            name = f"{one.group}, {report.against.judge}" if one.group else report.against.judge
+            name = ", ".join([*titles.cells(one), report.against.judge])
             of_people = _worded(one, found.people)
             votes = ", ".join(f"{rater} {_worded(one, vote)}" for rater, vote in sorted(found.votes.items()))
             say(f"\n{found.query_id}: {' / '.join(found.item)}")
@@ -198,19 +208,11 @@ def print_disagreements(comparisons: Iterable[Comparison], texts: Mapping[tuple[
 
 
 def _worded(one: Comparison, number: float) -> str:
-    return _SIDES[int(number)] if one.people.level == "verdicts" else f"{number:g}"
+    return OUTCOMES[int(number)] if one.people.level == "verdicts" else f"{number:g}"
 
 
 def _reports(comparisons: Iterable[Comparison]) -> list[tuple[Comparison, JudgeReport]]:
     return [(one, report) for one in comparisons for report in one.judges.values()]
-
-
-def _headings(*names: str, grouped: bool) -> list[str]:
-    return [*(["group"] if grouped else []), *(names or ("level",))]
-
-
-def _names(one: Comparison, *names: str, grouped: bool) -> list[str]:
-    return [*([one.group] if grouped else []), *(names or (one.people.level,))]
 
 
 def _share(own: Estimate) -> str:

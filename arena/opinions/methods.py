@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from arena.calibration.methods import Means, Method, Played
-from arena.calibration.opinions import Opinion
-from arena.calibration.orders import games_of
+from arena.calibration.orders import games_of, settled
 from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.exam.board import exam_board
 from arena.leaderboard import game_verdicts, grades
 from arena.nuggets.results import nugget_results
+from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, reconcile, tabulate
 from arena.retrieval import retrieval_board
@@ -33,9 +34,7 @@ def stored_methods(store: Store, tournament: str) -> list[Method]:
     documents retrieved, by judges and by people.
     """
     settings, data = store.settings(tournament), store.dataset(tournament)
-    found: list[Method] = [*_played(store, tournament, settings)]
-    if (criteria := _criteria(store, tournament, settings, data)) is not None:
-        found.append(criteria)
+    found: list[Method] = [*_played(store, tournament, settings), *_criteria(store, tournament, settings)]
     if (board := exam_board(store, tournament)) is not None:
         scores, level = board.report.scores, board.study.usual_level
         found.append(Means("cover", scores.agents, scores.queries, scores.cover[:, :, scores.levels.index(level)]))
@@ -45,12 +44,21 @@ def stored_methods(store: Store, tournament: str) -> list[Method]:
     return found + _retrieval(store, tournament, settings, data)
 
 
-def people_method(opinions: Sequence[Opinion]) -> Played | None:
-    """People's verdicts as Bradley-Terry ratings, half a win each for a tie; ``None`` without a game."""
-    if not opinions:
-        return None
-    games, queries = games_of(opinions)
-    return Played(PEOPLE, "bradley_terry", games, queries, BradleyTerrySettings(ties="half"))
+def people_methods(people: Opinions) -> list[Method]:
+    """People's verdicts as Bradley-Terry ratings, half a win each for a tie, and their mean grades.
+
+    A grade by one criterion is the mean over people, an answer's the mean over criteria.
+    """
+    found: list[Method] = []
+    if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
+        games, queries = games_of(verdicts)
+        found.append(Played(PEOPLE, "bradley_terry", games, queries, BradleyTerrySettings(ties="half")))
+    by_criterion: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in settled(people.get(("criteria", ""), ()), verdicts=False):
+        agent, criterion = one.item[-2:]
+        by_criterion[agent, one.query_id][criterion].append(one.value)
+    graded = {key: float(np.mean([np.mean(given) for given in own.values()])) for key, own in by_criterion.items()}
+    return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
 def _played(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Played]:
@@ -66,18 +74,22 @@ def _played(store: Store, tournament: str, settings: Mapping[str, Any]) -> Itera
     yield Played("bradley_terry", "bradley_terry", games, queries, how)
 
 
-def _criteria(store: Store, tournament: str, settings: Mapping[str, Any], data: Dataset) -> Means | None:
+def _criteria(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Means]:
     """Mean over criteria of each answer's grades."""
     graded = {
         (want.item, want.query_id): float(np.mean(list(grades(result, settings).values())))
         for want, result in outcomes(store, tournament, Task.CRITERIA)
         if isinstance(result, Judgment)
     }
-    if not graded:
-        return None
-    agents, queries = tuple(sorted({agent for agent, _ in graded})), tuple(data.queries)
-    values = [[graded.get((agent, query_id), np.nan) for query_id in queries] for agent in agents]
-    return Means("criteria", agents, queries, np.array(values))
+    return _graded("criteria", graded)
+
+
+def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Means]:
+    """Mean grades over queries, of grades by agent and query; none without any."""
+    if graded:
+        agents, queries = (tuple(sorted({key[place] for key in graded})) for place in (0, 1))
+        values = [[graded.get((agent, query_id), np.nan) for query_id in queries] for agent in agents]
+        yield Means(name, agents, queries, np.array(values))
 
 
 def _retrieval(store: Store, tournament: str, settings: Mapping[str, Any], data: Dataset) -> list[Method]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
-from arena.calibration.methods import Method, MethodComparison, compare_methods
+from arena.calibration.methods import MethodComparison, compare_methods
 from arena.calibration.opinions import Level, Opinion
-from arena.calibration.orders import OrderHealth, order_health, settled
+from arena.calibration.orders import OrderHealth, order_health
 from arena.calibration.style import StyleEffect, family_effects, style_effects
-from arena.opinions.methods import people_method, stored_methods
+from arena.opinions.methods import people_methods, stored_methods
 from arena.opinions.people import peoples_opinions
 from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
 from arena.opinions.tables import Opinions, by_name, compare_opinions, dataset_texts
@@ -81,8 +81,9 @@ def calibrate_tournament(
     said = _said(store, tournament, people)
     verdicts = said.people.get(("verdicts", ""), ())
     games: Mapping[str, list[Opinion]] = by_name(said.judges.get(("verdicts", ""), ()))
+    methods = [*stored_methods(store, tournament), *people_methods(said.people)]
     return TournamentCalibration(
-        compare_methods(_methods(store, tournament, verdicts), method_samples, settings.seed),
+        compare_methods(methods, method_samples, settings.seed),
         compare_opinions(said.judges, said.people, settings, most=most, wish=wish),
         spending(store, tournament),
         {judge: own for judge, said_by in games.items() if (own := order_health(said_by)) is not None},
@@ -108,12 +109,6 @@ def _said(store: Store, tournament: str, people: Opinions) -> _Said:
         else:
             apart.append(key[0])
     return _Said(judges, human, on_pages.outdated, tuple(apart))
-
-
-def _methods(store: Store, tournament: str, verdicts: Sequence[Opinion]) -> list[Method]:
-    methods = stored_methods(store, tournament)
-    of_people = people_method(settled(verdicts, verdicts=True))
-    return methods if of_people is None else [*methods, of_people]
 
 
 def _styles(

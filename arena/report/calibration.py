@@ -20,6 +20,7 @@ _METHODS = {
     "cover": "EXAM-Cover",
     "v_strict": "Vital strict",
     "people": "People's votes",
+    "criteria, people": "People's grades",
 }
 _MOST_GAPS = 5
 

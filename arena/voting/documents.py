@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from arena.dataset import Dataset
 from arena.opinions.people import texts_now
@@ -32,6 +33,18 @@ class Slip:
     def thing_id(self) -> str:
         """Twelve hexadecimal digits for what is read."""
         return texts_digest(self.query_id, self.document.doc_id, self.query, self.document.text)[:12]
+
+
+def scale_of(settings: Mapping[str, Any], given: Iterable[int]) -> list[tuple[int, str]]:
+    """Labels with their words, the lowest first: those of a tournament's relevance judges.
+
+    Args:
+        settings: the tournament's.
+        given: labels that judges gave; of a store from before scales were kept, the scale goes from 0 to the highest.
+    """
+    section = settings.get("retrieval") or {}
+    words = section.get("scale") or {str(label): label for label in range(max(given, default=0) + 1)}
+    return sorted((label, word) for word, label in words.items())
 
 
 def slips(labelled: Iterable[tuple[str, str]], data: Dataset, said: Iterable[Annotation], annotator: str) -> list[Slip]:

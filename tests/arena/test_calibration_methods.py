@@ -16,6 +16,7 @@ from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods
 from arena.calibration.opinions import Opinion
 from arena.calibration.panel_gain import panel_gain
+from arena.opinions.methods import people_methods
 from arena.opinions.stored import Spending
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
@@ -164,6 +165,17 @@ def crowd() -> tuple[list[Opinion], dict[str, float]]:
 
 def right(values: Any, truth: dict[str, float]) -> float:
     return float(np.mean([values[query]["d",] == value for query, value in truth.items()]))
+
+
+def test_people_s_verdicts_and_grades_are_methods_of_their_own() -> None:
+    graded = [("q1", "a", "clear", "ann", 2), ("q1", "a", "clear", "bob", 1), ("q1", "a", "true", "ann", 0)]
+    graded += [("q2", "b", "clear", "ann", 2)]
+    said = [Opinion(query, (agent, criterion), rater, float(value)) for query, agent, criterion, rater, value in graded]
+    votes, grades = people_methods({("verdicts", ""): [Opinion("q1", ("a", "b"), "ann", 1.0)], ("criteria", ""): said})
+    assert (votes.name, votes.agents) == ("people", ("a", "b"))
+    assert (grades.name, grades.agents) == ("criteria, people", ("a", "b"))
+    assert grades.points() == pytest.approx([(1.5 + 0) / 2, 2])
+    assert people_methods({("labels", ""): [Opinion("q1", ("d1",), "ann", 1.0)]}) == []
 
 
 def test_dawid_and_skene_weigh_people_by_how_reliable_they_are() -> None:

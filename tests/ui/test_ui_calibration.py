@@ -78,6 +78,30 @@ def test_agreement_with_people_is_the_command_s(judged: Path, cli: CLI) -> None:
             same(row["Bias"], own["bias"], 2)
 
 
+def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI) -> None:
+    expected = as_json(cli, judged)["comparisons"]
+    run = opened()
+    names = {
+        "Pearson": "pearson",
+        "Spearman": "spearman",
+        "Kendall's tau-b": "kendall",
+        "Kappa": "kappa",
+        "Kappa linear": "kappa_linear",
+        "Kappa quadratic": "kappa_quadratic",
+        "Alpha": "alpha",
+        "Alpha ordinal": "alpha_ordinal",
+    }
+    frame = table(run, "Kappa quadratic")
+    assert len(frame) == len(expected)
+    for (_, row), one in zip(frame.iterrows(), expected, strict=True):
+        own = one["judges"][row["Judge"]]
+        for column, name in names.items():
+            same(row[column], own[name], 2)
+            assert row[f"{column}, 95 %"] == span(own, name, 2)
+    confusion = table(run, "People", "judge: tie")
+    assert confusion.iloc[:, 1:].to_numpy().tolist() == expected[0]["judges"]["strict"]["confusion"]
+
+
 def test_methods_money_and_style_are_the_command_s(judged: Path, cli: CLI) -> None:
     expected = as_json(cli, judged)
     run = opened()

@@ -190,6 +190,9 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
     monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"0": 0, "1": 1, "2": 2, "3": 3}})
     write_store(store, name="numbers", queries=1)
     assert "0 is not relevant at all, 3 is all" in shown(opened("label", "ann"))
+    monkeypatch.setitem(SETTINGS, "retrieval", {"judge": "strict", "depth": None})
+    write_store(store, name="a store from before scales were kept", queries=1)
+    assert "0 is not relevant at all, 2 is all" in shown(opened("label", "ann"))
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from ui.calibration import (
     calibration,
     effects_frame,
     money_frame,
-    people_frame,
     styles_frame,
     votes_frame,
 )
 from ui.calibration_charts import bars_chart
 from ui.tables import show_table
+from ui.views.coefficients import show_coefficients, show_people
 from ui.views.disagreements import show_differences, show_reading_list
 from ui.views.estimates import show_estimates
 from ui.views.methods import show_methods
@@ -108,17 +108,8 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
         },
         pinned="Judge",
     )
-    with st.expander("What people say among themselves"):
-        show_table(
-            people_frame(comparisons),
-            "People among themselves",
-            {
-                "Two agree": number(format="%.1f %%"),
-                "Alpha": number(format="%.2f", help="Krippendorff's: 0 is chance, 1 full agreement."),
-                "Not above chance": number(help="People who agree with the others no more than chance would."),
-            },
-        )
-        st.caption("Where people do not agree, no judge can agree with them.")
+    show_coefficients(comparisons)
+    show_people(comparisons)
 
 
 def _show_money(found: TournamentCalibration) -> None:

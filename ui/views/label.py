@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 import streamlit as st
 
 from arena.store.annotations import Kind
-from arena.voting.documents import Slip, annotation_of, slips
+from arena.voting.documents import Slip, annotation_of, scale_of, slips
+from judges.pointwise import label_of
 from judges.types import Judgment
 from ui import data, people, text
 
@@ -21,16 +22,17 @@ def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("How relevant is the document?", anchor=False)
     source = people.settled(source)
-    given: Mapping[str, int] = (data.settings(source).get("retrieval") or {}).get("scale") or {}
-    scale = sorted((label, word) for word, label in given.items())
-    labelled = [names for names, result in data.labels(source).items() if isinstance(result, Judgment)]
-    if not labelled or not scale:
+    labelled = {
+        names: label_of(result.outcome) for names, result in data.labels(source).items() if isinstance(result, Judgment)
+    }
+    if not labelled:
         st.info(
             "No document has a label yet. Give the YAML file a `retrieval` section and run `ragarena run`. "
             "Then people can label here what the judges labelled."
         )
     elif who := people.annotator():
         desk = people.Desk[Slip](source, who, Kind.RELEVANCE, "documents", "labelled")
+        scale = scale_of(data.settings(source), labelled.values())
         todo = slips(labelled, data.dataset(source), desk.said(), who)
         desk.go_through(todo, [slip.state for slip in todo], partial(_show_slip, scale))
 
