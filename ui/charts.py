@@ -28,7 +28,10 @@ _LABELLED: Final = 14
 
 
 def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
-    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker."""
+    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker.
+
+    The letters of each agent's group stand beside its whisker; blue are those that share the first one's.
+    """
     interval = f"{level:.0%} interval"
     frame = pd.DataFrame(
         {
@@ -37,12 +40,16 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
             "low": [row.bt_low for row in rows],
             "high": [row.bt_high for row in rows],
             "interval": [_range(row) for row in rows],
+            "group": [row.group for row in rows],
+            "end": [row.bt if row.bt_high is None else row.bt_high for row in rows],
+            "first": [row.group.split("-")[0] == rows[0].group.split("-")[0] for row in rows],
         }
     )
     tooltip = [
         alt.Tooltip("agent:N", title="Agent"),
         alt.Tooltip("rating:Q", title="Rating", format=".1f"),
         alt.Tooltip("interval:N", title=interval),
+        alt.Tooltip("group:N", title="Group"),
     ]
     axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None)
     base = alt.Chart(frame).encode(y=alt.Y("agent:N", sort=[row.agent for row in rows], axis=axis))
@@ -57,10 +64,15 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
         .encode(x=alt.X(end, scale=scale, axis=x_axis))
         for end in ("low:Q", "high:Q")
     ]
-    points = base.mark_point(color=_POINT, filled=True, size=110, opacity=1).encode(
-        x=alt.X("rating:Q", scale=scale, axis=x_axis), tooltip=tooltip
+    points = base.mark_point(filled=True, size=110, opacity=1).encode(
+        x=alt.X("rating:Q", scale=scale, axis=x_axis),
+        color=alt.condition("datum.first", alt.value(_POINT), alt.value(_NAME)),
+        tooltip=tooltip,
     )
-    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points)
+    groups = base.mark_text(align="left", dx=10, color=_NAME, fontSize=12).encode(
+        x=alt.X("end:Q", scale=scale, axis=x_axis), text="group:N"
+    )
+    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points, groups)
     return layers.properties(height=alt.Step(34))
 
 
