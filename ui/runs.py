@@ -21,8 +21,7 @@ import streamlit as st
 from arena.store import Store
 from arena.store.runs import Run, Runs
 from judges.errors import DataError, InputError
-from ui import roles
-from ui.editing import Session
+from ui.editing import Session, check_editor
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
@@ -82,7 +81,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
         InputError: not allowed, or a run of it is at work.
         DataError: its log cannot be written.
     """
-    _require_editor()
+    check_editor()
     with _started().lock:
         runs = latest(session.config.store, session.config.name)
         if begins(session) or (runs and runs[0].state == "running"):
@@ -113,7 +112,7 @@ def stop(session: Session, run: Run | None) -> None:
     Raises:
         InputError: not allowed, or it is at work on another machine.
     """
-    _require_editor()
+    check_editor()
     process = _started().processes.get(session.path)
     if process is not None and process.poll() is None:
         process.send_signal(signal.SIGINT)
@@ -130,8 +129,3 @@ def stopping(session: Session, run: Run | None) -> bool:
     process = _started().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_started().asked & pids)
-
-
-def _require_editor() -> None:
-    if not roles.allowed("edit"):
-        raise InputError("only an editor may start and stop runs")

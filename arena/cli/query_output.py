@@ -74,11 +74,8 @@ def print_queries_json(board: QueryBoard) -> None:
     found = {
         "queries": [
             asdict(one)
-            | {
-                "separation": one.separation,
-                "verdicts": board.judged.get(one.query_id, 0),
-                "wanted": board.wanted.get(one.query_id, 0),
-            }
+            | dict(zip(("verdicts", "wanted"), board.verdicts.get(one.query_id, (0, 0)), strict=True))
+            | {"separation": one.separation}
             for one in board.by_separation
         ],
         "agents": {agent: [_plain(one) for one in board.failures(agent)] for agent in board.standings.agents},
@@ -114,7 +111,7 @@ def _record(own: Record) -> dict[str, Any]:
 
 
 def _missing(board: QueryBoard) -> list[str]:
-    missing = {query_id: wanted - board.judged[query_id] for query_id, wanted in board.wanted.items()}
+    missing = {query_id: wanted - judged for query_id, (judged, wanted) in board.verdicts.items()}
     lacking = [query_id for query_id, number in missing.items() if number]
     if not lacking:
         return []

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from arena import samples
-from arena.leaderboard import game_verdicts, grades
+from arena.kept import kept_games
+from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
 from arena.queries.separation import QueryFigures, Record, Standings, standings
-from arena.ratings.games import tabulate
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores
@@ -61,15 +61,14 @@ class QueryBoard:
 
     Attributes:
         queries: by id, as in the data.
-        judged, wanted: verdicts that are there and that were wanted, by query.
+        verdicts: how many are there and were wanted, by query; each order of a game is one.
         standings: games of every agent on every query.
         answered: queries and agents with an answer.
         scores: by kind, what answers were given, by query and agent.
     """
 
     queries: Mapping[str, Query]
-    judged: Mapping[str, int]
-    wanted: Mapping[str, int]
+    verdicts: Mapping[str, tuple[int, int]]
     standings: Standings
     answered: frozenset[tuple[str, str]]
     scores: Mapping[str, Mapping[tuple[str, str], float]]
@@ -132,18 +131,11 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     Raises:
         InputError: no such tournament.
     """
-    settings, data = store.settings(tournament), store.dataset(tournament)
-    outcomes = samples.outcomes(store, tournament, Task.PAIRWISE)
-    judged: dict[str, int] = defaultdict(int)
-    wanted: dict[str, int] = defaultdict(int)
-    for want, result in outcomes:
-        wanted[want.query_id] += 1
-        judged[want.query_id] += isinstance(result, Judgment)
-    verdicts = list(game_verdicts(outcomes))
-    table = tabulate(verdicts) if verdicts else None
-    agents = sorted({*data.agents, *(table.agents if table else ())})
+    settings, data, games = store.settings(tournament), store.dataset(tournament), kept_games(store, tournament)
+    verdicts = games.verdicts() if games.judged.any() else None
+    agents = sorted({*data.agents, *games.agents})
     how = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
-    found = standings(table, list(data.queries), agents, how)
+    found = standings(verdicts, list(data.queries), agents, how)
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
@@ -152,8 +144,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     scores = {GRADE: graded, NUGGETS: _nuggets(store, tournament)}
     return QueryBoard(
         data.queries,
-        dict(judged),
-        dict(wanted),
+        games.coverage_by_query(),
         found,
         frozenset(data.answers),
         {name: own for name, own in scores.items() if own},

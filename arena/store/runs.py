@@ -75,7 +75,7 @@ class Runs:
     def begin(self, runner: Runner, subject: Mapping[str, Any]) -> str:
         """A run begins; returns its id."""
         run_id = uuid.uuid4().hex
-        with self._store._write() as connection:
+        with self._store._write(judged=False) as connection:
             time = now(connection)
             row = {
                 "run_id": run_id,
@@ -94,12 +94,12 @@ class Runs:
 
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
         """A run ends, and says what became of its wants."""
-        with self._store._write() as connection:
+        with self._store._write(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
         """Keep the leaderboard that a run has led to."""
-        with self._store._write() as connection:
+        with self._store._write(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
     def all(self) -> list[Run]:

@@ -73,7 +73,6 @@ def moves_frame(changes: Changes) -> pd.DataFrame:
     )
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
 def _choices(source: data.Source) -> list[_Choice]:
     """The tournament as it is now, its runs before the latest, then the other tournaments."""
     _, names = data.tournaments()

@@ -58,9 +58,7 @@ def separation_frame(board: QueryBoard, lines: Sequence[QueryFigures]) -> pd.Dat
             "Decided": [_percent(one.decided) for one in lines],
             "Orders differ": [_percent(one.orders_differ) for one in lines],
             "Judges differ": [_percent(one.judges_differ) for one in lines],
-            "Verdicts": [
-                f"{board.judged.get(one.query_id, 0)} of {board.wanted.get(one.query_id, 0)}" for one in lines
-            ],
+            "Verdicts": ["{} of {}".format(*board.verdicts.get(name, (0, 0))) for name in names],
         }
     )
 

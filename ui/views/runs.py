@@ -18,7 +18,7 @@ from arena.store.progress import Progress, progress
 from arena.store.runs import Run
 from arena.wording import STAGES
 from judges.errors import CAUSES, RagarenaError
-from ui import data, editing, roles, runs, text
+from ui import data, editing, runs, text
 from ui.editing import Session
 from ui.views import changes
 
@@ -127,17 +127,20 @@ def _show_running(session: Session | None, name: str) -> None:
         with closing(Store.open(data.location())) as store:
             show_progress(progress(store, name))
     if session is not None:
-        asked = runs.stopping(session, run)
-        st.button(
-            "Stop at once" if asked else "Stop",
-            on_click=partial(_try, partial(runs.stop, session, run)),
-            disabled=not roles.allowed("edit"),
-            icon=":material/stop:",
-            help="The first press finishes what is in flight, as Ctrl-C does; the second stops at once.",
-        )
-        if asked:
-            st.caption("It has been asked to stop and finishes what is in flight.")
+        _show_stop(session, run)
         _show_log(session)
+
+
+def _show_stop(session: Session, run: Run | None) -> None:
+    asked = runs.stopping(session, run)
+    st.button(
+        "Stop at once" if asked else "Stop",
+        on_click=partial(_try, partial(runs.stop, session, run)),
+        icon=":material/stop:",
+        help="The first press finishes what is in flight, as Ctrl-C does; the second stops at once.",
+    )
+    if asked:
+        st.caption("It has been asked to stop and finishes what is in flight.")
 
 
 def show_progress(own: Progress) -> None:
@@ -167,7 +170,7 @@ def _show_plan(session: Session | None, name: str) -> None:
     """What the next run would ask; it is started only after that has been seen."""
     st.subheader("The next run", anchor=False)
     if session is None:
-        st.caption("Runs can be planned and started where the pages are opened on a YAML file: `ragarena ui CONFIG`.")
+        st.caption(editing.why_not())
         return
     if session.config.name != name:
         text.quiet(f"The pages were started with the configuration of {session.config.name}.", "other")
@@ -206,15 +209,13 @@ def _show_planned(planned: Plan) -> None:
 
 
 def _show_start(session: Session) -> None:
-    may = roles.allowed("edit")
-    again = st.toggle("Also ask again where a judge gave an unusable reply", key="runs-retry", disabled=not may)
+    again = st.toggle("Also ask again where a judge gave an unusable reply", key="runs-retry")
     st.button(
         "Start the run",
         type="primary",
         on_click=partial(_try, partial(_start, session, again)),
-        disabled=not may or runs.begins(session),
+        disabled=runs.begins(session),
         icon=":material/play_arrow:",
-        help=None if may else "Only an editor may start runs.",
     )
 
 
