@@ -50,7 +50,6 @@ def separation_frame(board: QueryBoard, lines: Sequence[QueryFigures]) -> pd.Dat
     return pd.DataFrame(
         {
             "Query": names,
-            "Text": [text.clipped(board.queries[name].text, _TEXT) for name in names],
             "Separation": [_rounded(one.separation) for one in lines],
             "Spread": [_rounded(one.spread) for one in lines],
             "Agreement": [_rounded(one.agreement) for one in lines],
@@ -59,6 +58,7 @@ def separation_frame(board: QueryBoard, lines: Sequence[QueryFigures]) -> pd.Dat
             "Orders differ": [_percent(one.orders_differ) for one in lines],
             "Judges differ": [_percent(one.judges_differ) for one in lines],
             "Verdicts": ["{} of {}".format(*board.verdicts.get(name, (0, 0))) for name in names],
+            "Text": [text.clipped(board.queries[name].text, _TEXT) for name in names],
         }
     )
 
@@ -69,7 +69,6 @@ def failures_frame(board: QueryBoard, agent: str) -> pd.DataFrame:
     frame = pd.DataFrame(
         {
             "Query": [one.query_id for one in found],
-            "Text": [text.clipped(board.queries[one.query_id].text, _TEXT) for one in found],
             "Share": [_percent(one.record.share) for one in found],
             "Elsewhere": [_percent(one.elsewhere) for one in found],
             "Lost": [one.record.lost for one in found],
@@ -79,6 +78,7 @@ def failures_frame(board: QueryBoard, agent: str) -> pd.DataFrame:
     )
     for name in board.scores:
         frame[name.capitalize()] = [_rounded(one.scores.get(name)) for one in found]
+    frame["Text"] = [text.clipped(board.queries[one.query_id].text, _TEXT) for one in found]
     return frame
 
 

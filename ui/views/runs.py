@@ -238,7 +238,7 @@ def _show_earlier(found: list[Run]) -> None:
     st.dataframe(
         frame,
         hide_index=True,
-        height=min(36 * (len(frame) + 1) + 2, 290),
+        height="content" if len(frame) <= 8 else 290,
         placeholder="none",
         alt="Runs so far",
         column_config={
