@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from arena.agents.front import lowest_prices
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
@@ -26,7 +27,10 @@ class Conclusion:
 
 
 def conclude(board: Leaderboard) -> Conclusion:
-    """What a leaderboard allows to be said. A missing interval or test never makes a winner."""
+    """What a leaderboard allows to be said. A missing interval or test never makes a winner.
+
+    Where quality ties, which agent is cheaper or faster decides, as far as answers say what they took.
+    """
     ratings = board.ratings
     if board.shortfall is not None and board.shortfall.rated and ratings is None:
         sentence = f"{board.shortfall.message}: {board.shortfall.remedy}."
@@ -38,10 +42,12 @@ def conclude(board: Leaderboard) -> Conclusion:
     top = _tied_for_first(ratings.agents)
     if len(top) == 1:
         return Conclusion("leader", "Clear leader", _leads(ratings))
+    prices = lowest_prices([row.agent for row in top], board.costs.fronts)
+    ending = f"{_basis(ratings)}{'; of these ' if prices else ''}{prices}."
     if len(top) == len(ratings.agents):
         sentence = f"None of the {len(top)} agents can be told apart from {top[0].agent}, which has the highest rating"
-        return Conclusion("unclear", "Not enough signal", f"{sentence}, {_basis(ratings)}.")
-    sentence = f"{_listed(top)} are tied for first: no two of them can be told apart, {_basis(ratings)}."
+        return Conclusion("unclear", "Not enough signal", f"{sentence}, {ending}")
+    sentence = f"{_listed(top)} are tied for first: no two of them can be told apart, {ending}"
     return Conclusion("tie", "Tie at the top", sentence)
 
 

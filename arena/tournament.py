@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from arena.agents.corpus import tables_of
@@ -16,6 +17,7 @@ from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
 from arena.executors import open_judges
+from arena.history.record import recorded, subject_of
 from arena.human_qrels import with_qrels
 from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
@@ -121,7 +123,12 @@ def run(
         store.begin(config.name, settings, data, wants)
         lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
         runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
-        return run_to_end(_judge(runner, wants, lookup, stop))
+        with recorded(store, config.name, lookup.runner, subject_of(settings, data)) as recorder:
+            stopped = threading.Event()
+            stop.tell(stopped.set)
+            summary = run_to_end(_judge(runner, wants, lookup, stop))
+            recorder.came_to(summary, stopped=stopped.is_set())
+        return replace(summary, run_id=recorder.run_id)
     finally:
         store.close()
 

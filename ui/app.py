@@ -21,7 +21,9 @@ from ui.views import (
     matrix,
     nuggets,
     overview,
+    queries,
     retrieval,
+    runs,
     sign_in,
     vote,
 )
@@ -36,6 +38,8 @@ PAGES: tuple[tuple[str, str, Callable[[data.Source], None]], ...] = (
     ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
     ("Calibration", "Whether the judge can be trusted, and the answer if it is biased.", calibration.show),
     ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+    ("Queries", "Which queries separate the agents, and on which each agent fails.", queries.show),
+    ("Runs", "What a run would cost, start and stop, how far it is, and what changed.", runs.show),
     ("Vote", "Say which of two answers is better, without knowing whose they are.", vote.show),
     ("Label", "Say how relevant documents are, without knowing what the judges said.", label.show),
     ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", grade.show),
@@ -58,9 +62,13 @@ def main() -> None:
 
 def _draw(show: Callable[[data.Source], None]) -> None:
     try:
-        source = _source() if sign_in.let_in() else None
+        if not sign_in.let_in():
+            return
+        source = _source()
         if source is not None:
             show(source)
+        elif show is runs.show:
+            runs.show(None)
     except RagarenaError as error:
         st.error("The store cannot be shown.", icon=":material/error:")
         text.plain(str(error))

@@ -11,6 +11,7 @@ import pandas as pd
 
 from arena.agents.costs import LATENCY
 from arena.agents.front import Front
+from arena.history.comparison import Move
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
 
@@ -28,7 +29,10 @@ _LABELLED: Final = 14
 
 
 def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
-    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker."""
+    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker.
+
+    The letters of each agent's group stand beside its whisker; blue are those that share the first one's.
+    """
     interval = f"{level:.0%} interval"
     frame = pd.DataFrame(
         {
@@ -37,12 +41,16 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
             "low": [row.bt_low for row in rows],
             "high": [row.bt_high for row in rows],
             "interval": [_range(row) for row in rows],
+            "group": [row.group for row in rows],
+            "end": [row.bt if row.bt_high is None else row.bt_high for row in rows],
+            "first": [row.group.split("-")[0] == rows[0].group.split("-")[0] for row in rows],
         }
     )
     tooltip = [
         alt.Tooltip("agent:N", title="Agent"),
         alt.Tooltip("rating:Q", title="Rating", format=".1f"),
         alt.Tooltip("interval:N", title=interval),
+        alt.Tooltip("group:N", title="Group"),
     ]
     axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None)
     base = alt.Chart(frame).encode(y=alt.Y("agent:N", sort=[row.agent for row in rows], axis=axis))
@@ -57,11 +65,44 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
         .encode(x=alt.X(end, scale=scale, axis=x_axis))
         for end in ("low:Q", "high:Q")
     ]
-    points = base.mark_point(color=_POINT, filled=True, size=110, opacity=1).encode(
-        x=alt.X("rating:Q", scale=scale, axis=x_axis), tooltip=tooltip
+    points = base.mark_point(filled=True, size=110, opacity=1).encode(
+        x=alt.X("rating:Q", scale=scale, axis=x_axis),
+        color=alt.condition("datum.first", alt.value(_POINT), alt.value(_NAME)),
+        tooltip=tooltip,
     )
-    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points)
+    groups = base.mark_text(align="left", dx=10, color=_NAME, fontSize=12).encode(
+        x=alt.X("end:Q", scale=scale, axis=x_axis), text="group:N"
+    )
+    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points, groups)
     return layers.properties(height=alt.Step(34))
+
+
+def moves_chart(moves: Sequence[Move]) -> alt.LayerChart:
+    """Ratings of each agent before (grey) and after (blue) with their intervals as whiskers, best first."""
+    rows = [
+        {"agent": own.agent, "when": when, "rating": line["bt"], "low": line["bt_low"], "high": line["bt_high"]}
+        for own in moves
+        for when, line in (("before", own.before), ("after", own.after))
+    ]
+    order = ["before", "after"]
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        y=alt.Y("agent:N", sort=[own.agent for own in moves], axis=alt.Axis(labelLimit=_LABEL_WIDTH, title=None)),
+        yOffset=alt.YOffset("when:N", sort=order),
+        color=alt.Color("when:N", scale=alt.Scale(domain=order, range=[_NAME, _POINT]), legend=None),
+        tooltip=[
+            alt.Tooltip("agent:N", title="Agent"),
+            alt.Tooltip("when:N", title="When"),
+            alt.Tooltip("rating:Q", title="Rating", format=".1f"),
+        ],
+    )
+    scale, axis = alt.Scale(zero=False, nice=True), alt.Axis(title="Bradley-Terry rating, points", tickCount=8)
+    whiskers = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
+    points = base.mark_point(filled=True, size=80, opacity=1)
+    layers = alt.layer(
+        whiskers.encode(x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q"),
+        points.encode(x=alt.X("rating:Q", scale=scale, axis=axis)),
+    )
+    return layers.properties(height=alt.Step(20))
 
 
 def front_chart(front: Front) -> alt.LayerChart:

@@ -97,19 +97,24 @@ def _front_words(front: Front, rated: int) -> str:
     return f"Rating against {word}: on the front are {_listed(members)}{others}."
 
 
+def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
+    """Which of some agents of equal quality is the fastest and which the cheapest; empty where nobody can say."""
+    said = []
+    for front in found.values():
+        prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
+        if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
+            word = "the fastest" if front.price == LATENCY else "the cheapest"
+            known = "" if len(prices) == len(members) else ", as far as that is known"
+            those = [agent for agent, price in prices.items() if price == lowest]
+            verb = "is" if len(those) == 1 else "are"
+            said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)}){known}")
+    return " and ".join(said)
+
+
 def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
     for members in _groups(rows):
-        said = []
-        for front in found.values():
-            prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
-            if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
-                word = "the fastest" if front.price == LATENCY else "the cheapest"
-                known = "" if len(prices) == len(members) else ", as far as that is known"
-                those = [agent for agent, price in prices.items() if price == lowest]
-                verb = "is" if len(those) == 1 else "are"
-                said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)}){known}")
-        if said:
-            yield f"{_listed(members)} cannot be told apart by rating; of these {' and '.join(said)}."
+        if said := lowest_prices(members, found):
+            yield f"{_listed(members)} cannot be told apart by rating; of these {said}."
 
 
 def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:

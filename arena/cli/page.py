@@ -29,13 +29,14 @@ def ui(
 ) -> None:
     """Open the web leaderboard of a store, on this machine or, with a sign-in, for a team.
 
-    With CONFIG its pages can also edit the files that the configuration names in its own folder, such as the test bank.
+    With CONFIG its pages can also start and stop its runs, and edit the files that it names in its own folder, such as
+    the test bank.
     """
     from arena.cli.sources import location_and_name
-    from arena.store import Store
+    from arena.store import Store, missing
 
     location, named = location_and_name(source)
-    Store.open(location).close()
+    (Store.create if named is not None and missing(location) else Store.open)(location).close()
     options: dict[str, object] = {
         "--config": source if named is not None else None,
         "--roles": roles,

@@ -178,7 +178,7 @@ def _run(
                 trace=trace,
             )
         print_summary(summary)
-        _print_board(config, as_json=as_json)
+        _print_board(config, summary.run_id, as_json=as_json)
         whole = whole and summary.complete
     if not whole:
         raise typer.Exit(INCOMPLETE)
@@ -213,12 +213,15 @@ def print_summary(summary: RunSummary) -> None:
         errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on")
 
 
-def _print_board(config: Config, *, as_json: bool) -> None:
+def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
     from arena.cli.leaderboard_output import print_leaderboard
+    from arena.history.record import standings_of
     from arena.kept import kept_leaderboard
     from arena.store import Store
+    from arena.store.runs import Runs
 
     store = Store.open(config.store)
     board = kept_leaderboard(store, config.name)
+    Runs(store, config.name).keep_standings(run_id, standings_of(board))
     store.close()
     print_leaderboard(board, "json" if as_json else "table")

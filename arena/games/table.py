@@ -155,6 +155,11 @@ class GameTable:
             "agent": _sums(self.agents, [self.a, self.b], judged, wanted),
         }
 
+    def coverage_by_query(self) -> Mapping[str, tuple[int, int]]:
+        """Verdicts there and wanted on each query that has games."""
+        judged, wanted = self.judged.sum(axis=1), (self.said != NOT_WANTED).sum(axis=1)
+        return _sums(self.queries, [self.query], judged, wanted)
+
 
 def game_table(rows: Iterable[GameRow]) -> GameTable:
     """Both orders of each query, judge and pair as one game, in the order of the rows."""

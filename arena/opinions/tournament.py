@@ -17,6 +17,7 @@ from arena.opinions.people import peoples_opinions
 from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
 from arena.opinions.tables import Opinions, by_name, compare_opinions, dataset_texts
 from arena.store import Store
+from arena.store.annotations import Annotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,23 @@ def calibrate_tournament(
         _styles(store, tournament, games, list(verdicts)),
         said.apart,
     )
+
+
+def compare_with_people(store: Store, tournament: str, settings: Settings) -> tuple[tuple[Comparison, ...], str]:
+    """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
+
+    Returns:
+        The comparisons, and ``not_compared`` of what people judged apart from the judges.
+    """
+    if not (peoples_labels(store, tournament) or Annotations(store, tournament).counts()):
+        return (), ""
+    said = _said(store, tournament, {})
+    return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)
+
+
+def not_compared(apart: Sequence[Level]) -> str:
+    """Why people's judgments on these levels are held against no judge's; empty where there are none."""
+    return f"judges and people have no {', '.join(apart)} of the same things to compare" if apart else ""
 
 
 def _said(store: Store, tournament: str, people: Opinions) -> _Said:

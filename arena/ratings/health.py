@@ -105,7 +105,7 @@ def judge_health(
     decided = table.outcome != 0
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
-    agree, of_query = _both_orders(table)
+    agree, of_query = both_orders(table)
     first = position_effect(shown, ties=ties, scale=scale)
     of_length = _longer_effect(shown, longer, ties=ties, scale=scale)
     agreement = _clustered_share(agree, np.ones(agree.size, np.bool_), of_query)
@@ -182,7 +182,7 @@ def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster:
     return _Share(float(parts.sum() / wholes.sum()), *bounds)
 
 
-def _both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
+def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
     """For every game judged in both orders, whether they agree, and its query."""
     if table.query is None:
         return np.zeros(0, np.bool_), np.zeros(0, np.int32)

@@ -15,7 +15,7 @@ from arena.report.judging import judging
 from arena.report.origin import coverage, origin
 from arena.report.ranking import meaning, ranking, win_section
 from arena.report.scores import scores
-from arena.report.trust import trust_checks
+from arena.report.trust import in_short, trust_checks
 
 
 def build_report(facts: Facts, source: str, made: datetime) -> Report:
@@ -48,7 +48,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         headline=conclusion.headline,
         sentence=conclusion.sentence,
         meaning=list(meaning(board)),
-        trust=_in_short(checks),
+        trust=in_short(checks),
         doubted=any(check.status == "failed" for check in checks),
         sections=[section for section in found if section is not None],
         made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {facts.versions['ragarena']}",
@@ -67,14 +67,3 @@ def _subtitle(facts: Facts) -> str:
 def _trust(checks: Sequence[Check]) -> Section:
     lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
     return Section("trust", "Can this be trusted?", lead, [Checks(checks)])
-
-
-def _in_short(checks: Sequence[Check]) -> str:
-    passed = sum(check.status == "passed" for check in checks)
-    failed = [check.name for check in checks if check.status == "failed"]
-    open_ones = [check.name for check in checks if check.status == "unknown"]
-    said = f"{'Read with care: ' if failed else ''}{passed} of {len(checks)} trust checks passed."
-    for what, names in (("Failed", failed), ("Not known", open_ones)):
-        if names:
-            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in names)}."
-    return said

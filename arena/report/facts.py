@@ -14,7 +14,7 @@ from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.leaderboard import Leaderboard, leaderboard
 from arena.matrix import tournament_wins
-from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, not_compared
 from arena.ratings.counts import WinMatrix
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Usage
@@ -115,8 +115,7 @@ def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration
     ratings = board.settings["ratings"]
     settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
     found = calibrate_tournament(store, board.tournament, {}, settings, wish=Wish())
-    apart = ", ".join(found.apart)
-    return found, f"judges and people have no {apart} of the same things to compare" if apart else ""
+    return found, not_compared(found.apart)
 
 
 def _effort(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[Effort]:

@@ -44,6 +44,18 @@ def trust_checks(
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
 
 
+def in_short(checks: Sequence[Check]) -> str:
+    """How many checks passed, and the names of those that did not."""
+    passed = sum(check.status == "passed" for check in checks)
+    failed = [check.name for check in checks if check.status == "failed"]
+    open_ones = [check.name for check in checks if check.status == "unknown"]
+    said = f"{'Read with care: ' if failed else ''}{passed} of {len(checks)} trust checks passed."
+    for what, names in (("Failed", failed), ("Not known", open_ones)):
+        if names:
+            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in names)}."
+    return said
+
+
 def _judged(board: Leaderboard) -> Check:
     wanted = sum(stage.wanted for stage in board.coverage.values())
     judged = sum(stage.judged for stage in board.coverage.values())

@@ -86,11 +86,12 @@ class JudgeSummary:
 
 @dataclass(slots=True)
 class RunSummary:
-    """What a run did; ``stopped`` holds a line for each judge that could not go on."""
+    """What a run did: ``stopped`` has a line for each judge that could not go on, ``run_id`` is its id in the store."""
 
     stages: dict[Task, StageSummary] = field(default_factory=dict)
     judges: dict[str, JudgeSummary] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    run_id: str = ""
 
     @property
     def complete(self) -> bool:

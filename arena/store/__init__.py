@@ -17,7 +17,7 @@ from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
 from arena.store import data as datasets
-from arena.store import figures, games, runners
+from arena.store import figures, games, runners, runs
 from arena.store import judgments as kept
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
@@ -204,6 +204,7 @@ class Store:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
         with self._write(judged=False) as connection:
             runners.beat(connection, runner)
+            runs.beat(connection, runner)
 
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""

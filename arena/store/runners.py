@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import time
+import time as clock
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,13 +44,13 @@ class Runner:
 def beat(connection: Connection, runner: Runner) -> None:
     """Say that the runner is there; what dead ones were about to ask is free again."""
     runners, leases = table(RunnerRow), table(LeaseRow)
-    now = _now(connection)
-    there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=now)
+    time = now(connection)
+    there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=time)
     if not connection.execute(there).rowcount:
-        row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": now}
+        row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": time}
         connection.execute(insert(RunnerRow), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
-    dead = [row.runner_id for row in others if not _alive(row, runner, now)]
+    dead = [row.runner_id for row in others if not alive(row.host, row.pid, row.beat, runner, time)]
     _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
     _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
 
@@ -96,21 +96,21 @@ def _delete_unlocked(connection: Connection, kind: type[SQLModel], which: Any) -
     connection.execute(delete(kind).where(key.in_(unlocked)))
 
 
-def _now(connection: Connection) -> float:
+def now(connection: Connection) -> float:
     """Seconds since 1970 by the clock that all runners share: this machine's, or the server's."""
     if connection.dialect.name == "sqlite":
-        return time.time()
+        return clock.time()
     return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
-def _alive(row: Any, here: Runner, now: float) -> bool:
+def alive(host: str, pid: int, beat: float, here: Runner, time: float) -> bool:
     """Whether a runner may still be at work. On this machine a process that is gone is known at once."""
-    if now - row.beat > SILENT_S:
+    if time - beat > SILENT_S:
         return False
-    if row.host != here.host or os.name == "nt":  # there, asking after a process would end it
+    if host != here.host or os.name == "nt":  # there, asking after a process would end it
         return True
     try:
-        os.kill(row.pid, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # somebody else's

@@ -8,11 +8,13 @@ from itertools import combinations
 
 import pytest
 
+from arena.agents.board import cost_board
 from arena.conclusion import Conclusion, conclude
+from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
-from judges.types import Verdict
+from judges.types import Answer, Query, Verdict
 
 
 def concluded(verdicts: Sequence[GameVerdict], **settings: int) -> Conclusion:
@@ -77,3 +79,16 @@ def test_many_tied_agents_are_counted_not_listed(size: int) -> None:
     found = concluded(league({**{f"agent{i:02}": 1.0 for i in range(size)}, "last": -0.8}, 25))
     assert found.kind == "tie"
     assert f"{size - 5} more" in found.sentence
+
+
+def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
+    verdicts = league({"one": 1.5, "two": 1.5, "last": -1.5}, 30)
+    ratings = rate(verdicts, RatingSettings(bootstrap=100, tournaments=5))
+    took = {"one": ("2.5", "0.01"), "two": ("0.5", "0.03"), "last": ("0.1", "0.001")}
+    answers = {
+        ("q0", agent): Answer("q0", agent, "so", {"latency_s": latency, "cost_usd": cost})
+        for agent, (latency, cost) in took.items()
+    }
+    costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
+    sentence = conclude(Leaderboard("t", ratings, {}, {}, {}, {}, {}, costs=costs)).sentence
+    assert sentence.endswith("; of these two is the fastest (0.50 s) and one is the cheapest ($0.010 a query).")

@@ -277,10 +277,10 @@ def test_what_a_dead_runner_was_about_to_ask_is_free(
         gone.wait()
     dead, here = Runner(host=host, pid=gone.pid), Runner(host="here")
     now = time.time()
-    monkeypatch.setattr("arena.store.runners._now", lambda _: now - silent_s)
+    monkeypatch.setattr("arena.store.runners.now", lambda _: now - silent_s)
     store.beat(dead)
     store.claim("t", [(want, "1")], dead, lambda known: True)
-    monkeypatch.setattr("arena.store.runners._now", lambda _: now)
+    monkeypatch.setattr("arena.store.runners.now", lambda _: now)
     store.beat(here)
     assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
 

@@ -68,4 +68,5 @@ def _draw(page: str) -> None:
     from ui import data
 
     version, names = data.tournaments()
-    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
+    source = data.Source(data.location(), version, names[-1]) if names else None
+    import_module(f"ui.views.{page}").show(source)

@@ -28,7 +28,20 @@ AGENTS = (
     ":smile: $x$ [l](javascript:window.__pwned=4)",
     '<img src=x onerror="window.__pwned=5">',
 )
-PAGES = ("", "matrix", "retrieval", "nuggets", "calibration", "games", "vote", "label", "grade", "assess")
+PAGES = (
+    "",
+    "matrix",
+    "retrieval",
+    "nuggets",
+    "calibration",
+    "games",
+    "queries",
+    "runs",
+    "vote",
+    "label",
+    "grade",
+    "assess",
+)
 HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 

@@ -10,6 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.dataset import Dataset
+from arena.leaderboard import leaderboard
+from arena.report.trust import trust_checks
 from arena.samples import labels_of
 from arena.store import Store, Wanted
 from arena.wording import FLAGS, STAGES
@@ -91,6 +93,16 @@ def test_failures_are_counted_with_their_cause(here: Path) -> None:
     causes = run.dataframe[-1].value
     assert causes["Failures"].tolist() == [5]
     assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
+
+
+def test_every_trust_check_of_the_report_is_shown_with_what_to_do(here: Path) -> None:
+    with closing(Store.open(str(write_store(here, margin=0.1)))) as store:
+        checks = trust_checks(leaderboard(store))
+    assert {check.status for check in checks} == {"failed", "unknown", "passed"}
+    words = shown(opened())
+    for check in checks:
+        assert f"{check.name}\n{check.finding}" in words
+        assert (check.remedy in words) == (check.status != "passed")
 
 
 def test_a_complete_tournament_has_no_warning(here: Path) -> None:

@@ -10,8 +10,8 @@ from arena.wording import health_figures
 
 def show_health(health: JudgeHealth) -> None:
     """Draw the figures."""
-    st.subheader("Can the judge be trusted?", anchor=False)
+    st.subheader("Habits of the judge", anchor=False)
     with st.container(horizontal=True, gap="small"):
         for name, value, meaning in health_figures(health):
             st.metric(name, value, help=meaning, border=True, width=168)
-    st.caption("Habits of the judge over all its verdicts. The question marks say what each figure should look like.")
+    st.caption("Over all its verdicts. The question marks say what each figure should look like.")

@@ -12,11 +12,14 @@ from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
-from arena.wording import FLAGS, STAGES
-from judges.errors import CAUSES
+from arena.report.ranking import meaning
+from arena.report.trust import in_short
+from arena.wording import FLAGS
 from ui import data, text
 from ui.charts import ratings_chart
+from ui.views import trust
 from ui.views.costs import show_costs
+from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.views.health import show_health
 
 _ICONS: Mapping[Kind, str] = {
@@ -33,15 +36,19 @@ def show(source: data.Source) -> None:
     conclusion = conclude(board)
     st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
     text.lead(conclusion.sentence, "conclusion")
-    _say_what_is_missing(board)
+    checks = trust.checks(source)
+    for place, sentence in enumerate([*meaning(board), in_short(checks)]):
+        text.quiet(sentence, f"meaning-{place}")
+    say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
         _show_ratings(board.ratings, board)
+    trust.show_checks(checks)
     if board.criteria:
         _show_criteria(board)
     if board.exam is not None:
         _show_exam(board.exam)
     show_costs(board.costs)
-    _show_coverage(board)
+    show_coverage(board.coverage, board.causes)
     if board.ratings is not None and board.ratings.judge_health is not None:
         show_health(board.ratings.judge_health)
     _show_remarks(board)
@@ -130,7 +137,8 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
     st.altair_chart(ratings_chart(ratings.agents, ratings.settings.level), width="stretch")
     st.caption(
         f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
-        "equally good; the group letters in the table say which pairs can be told apart."
+        "equally good; agents that share a letter, beside their line, cannot be told apart. Blue: those that lead or "
+        "are tied for first."
     )
     if board.by_judge:
         _show_judges(board)
@@ -198,69 +206,9 @@ def _show_exam(exam: ExamBoard) -> None:
     )
 
 
-def _say_what_is_missing(board: Leaderboard) -> None:
-    if not board.coverage:
-        st.info("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
-        return
-    if gaps := [own for own in board.costs.gaps if own.missing]:
-        owed = sum(own.queries - own.answered for own in gaps)
-        st.warning(
-            f"**Answers are missing:** {owed:,}, of {len(gaps)} of the agents; the table below says whose. "
-            "Games are played where both agents answered. `ragarena run` asks again.",
-            icon=":material/warning:",
-        )
-    if all(stage.judged == stage.wanted for stage in board.coverage.values()):
-        return
-    failed = sum(stage.failed for stage in board.coverage.values())
-    left = sum(stage.left for stage in board.coverage.values())
-    wanted = sum(stage.wanted for stage in board.coverage.values())
-    st.warning(
-        f"**Incomplete:** {failed + left:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} not made "
-        "yet. Figures below use what is there. `ragarena run` makes the missing ones; with `--retry-failed` it also "
-        "asks again where a judge gave an unusable reply.",
-        icon=":material/warning:",
-    )
-
-
-def _show_coverage(board: Leaderboard) -> None:
-    if not board.coverage:
-        return
-    st.subheader("Coverage", anchor=False)
-    stages = board.coverage.values()
-    frame = pd.DataFrame(
-        {
-            "Stage": [STAGES[task] for task in board.coverage],
-            "Done": [100 * stage.share for stage in stages],
-            "Wanted": [stage.wanted for stage in stages],
-            "Judged": [stage.judged for stage in stages],
-            "Failed": [stage.failed for stage in stages],
-            "Left": [stage.left for stage in stages],
-            "Without a call": [stage.identical for stage in stages],
-        }
-    )
-    st.dataframe(
-        frame,
-        hide_index=True,
-        alt="Coverage",
-        column_config={
-            "Done": st.column_config.ProgressColumn(format="%.1f %%", min_value=0, max_value=100),
-            "Left": st.column_config.NumberColumn(help="Not asked yet, or waiting for documents to be labelled."),
-            "Without a call": st.column_config.NumberColumn(
-                help="Among the judged: ties because both answers are the same text."
-            ),
-        },
-    )
-    if board.causes:
-        causes = [{"Failures": count, "Cause": CAUSES.get(cause, cause)} for cause, count in board.causes.items()]
-        st.dataframe(pd.DataFrame(causes), hide_index=True, alt="Causes of failures")
-
-
 def _show_remarks(board: Leaderboard) -> None:
-    """What the ratings say of themselves, and which judges are no language models."""
+    """What the ratings and the agents say of themselves."""
     remarks = list(board.ratings.notes) if board.ratings else []
-    for name, judge in board.settings.get("judges", {}).items():
-        if judge.get("provider") == "lexical":
-            remarks.append(f"Judge {name} is a baseline that compares words, not a language model.")
     remarks += dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
     if remarks:
         st.subheader("Before you believe these figures", anchor=False)

@@ -1,0 +1,53 @@
+"""``queries``: which queries tell the agents apart, and where each agent fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.queries.board import QueryBoard
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("queries")(queries)
+
+
+def queries(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="each agent by a column of the queries")] = None,
+    most: Annotated[int, typer.Option(min=1, help="lines of the table")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, of all queries")] = False,
+) -> None:
+    """Which queries tell the agents apart, and where each agent fails."""
+    from arena.cli.query_output import print_agent, print_board, print_groups, print_queries_json
+    from arena.cli.sources import open_tournament
+    from arena.queries.board import query_board
+
+    store, name = open_tournament(source, tournament)
+    board = query_board(store, name)
+    store.close()
+    _check(board, agent, by)
+    if as_json:
+        print_queries_json(board)
+    elif agent is not None:
+        print_agent(board, agent, most)
+    elif by is not None:
+        print_groups(board, by)
+    else:
+        print_board(board, most)
+
+
+def _check(board: QueryBoard, agent: str | None, by: str | None) -> None:
+    from judges.sections import nearest
+
+    for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.columns)):
+        if given is not None and given not in known:
+            there = nearest(given, known) if known else "; no column of the queries puts them into groups"
+            raise InputError(f"{option} {given}: there is none{there}")

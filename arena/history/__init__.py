@@ -1,0 +1,1 @@
+"""What runs were of and what they came to, and two of them compared."""

@@ -1,0 +1,1 @@
+"""Which queries tell the agents apart, and on which each agent fails."""

@@ -1,0 +1,218 @@
+"""How far each query tells agents apart, and how each agent did on it. Pure: verdicts in, figures out.
+
+An agent's share on a query is its points, a win 1 and a tie half, divided by its games there. What a query contributes
+to the order of agents is measured as test theory measures an item: by the correlation of the scores on it with the
+scores on all the others (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and by their spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.ratings.clustered import share_interval
+from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
+from arena.ratings.health import both_orders
+
+_FEWEST_AGENTS = 3
+"""With two agents every correlation is 1 or -1."""
+
+_Places: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFigures:
+    """What one query's games show; a figure is ``None`` where there is nothing to compute it from.
+
+    Attributes:
+        games: rated, over all judges.
+        decided: share of these with a winner.
+        spread: standard deviation of the agents' shares on this query, 0 where all are alike.
+        agreement: correlation of the agents' shares here with those on all other queries, -1 to 1.
+        both_orders: games that were judged in both orders.
+        orders_differ: share of these whose two orders do not say the same.
+        by_several: games of one pair that several judges judged.
+        judges_differ: share of these on which the judges do not say the same.
+    """
+
+    query_id: str
+    games: int
+    decided: float | None
+    spread: float | None
+    agreement: float | None
+    both_orders: int
+    orders_differ: float | None
+    by_several: int
+    judges_differ: float | None
+
+    @property
+    def separation(self) -> float | None:
+        """Spread times agreement, negative where the query turns the order of the others round.
+
+        So much more of the points here goes to an agent that is one standard deviation better on the other queries.
+        """
+        if self.spread is None or self.agreement is None:
+            return 0.0 if self.spread == 0 else None
+        return self.spread * self.agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Games of one agent, on one query or on several.
+
+    Attributes:
+        low, high: interval of the share on several queries, clustered by query; ``None`` for a single one.
+    """
+
+    won: int
+    tied: int
+    lost: int
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def games(self) -> int:
+        """All of them."""
+        return self.won + self.tied + self.lost
+
+    @property
+    def share(self) -> float | None:
+        """Points divided by games, ``None`` without a game."""
+        return (self.won + self.tied / 2) / self.games if self.games else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standings:
+    """Games of each agent on each query.
+
+    Attributes:
+        queries, agents: names of rows and columns.
+        won, tied, lost: games, shape (queries, agents).
+        figures: of each query, in the order of ``queries``.
+    """
+
+    queries: tuple[str, ...]
+    agents: tuple[str, ...]
+    won: Floats
+    tied: Floats
+    lost: Floats
+    figures: tuple[QueryFigures, ...]
+
+    def each(self, agent: str) -> list[Record]:
+        """An agent's games on each query, in the order of ``queries``."""
+        column = self.agents.index(agent)
+        counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
+        return [Record(*own) for own in counts.astype(int).tolist()]
+
+    def together(self, agent: str, rows: Sequence[int]) -> Record:
+        """An agent's games on the queries of some rows."""
+        column = self.agents.index(agent)
+        won, tied, lost = (cells[np.asarray(rows, np.intp), column] for cells in (self.won, self.tied, self.lost))
+        low, high = share_interval(won + tied / 2, won + tied + lost) or (None, None)
+        return Record(int(won.sum()), int(tied.sum()), int(lost.sum()), low, high)
+
+
+def standings(
+    verdicts: VerdictTable | None, queries: Sequence[str], agents: Sequence[str], win_and_tie: WinAndTie = "tie"
+) -> Standings:
+    """Count games, and compute every query's figures.
+
+    Args:
+        verdicts: single ones, of these agents on these queries; ``None`` where there are none.
+        queries: all there are, with games or without.
+        agents: likewise.
+        win_and_tie: what a win in one order and a tie in the other make.
+    """
+    shape = len(queries), len(agents)
+    won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    if verdicts is None or verdicts.queries is None:
+        figures = [QueryFigures(name, 0, None, None, None, 0, None, 0, None) for name in queries]
+        return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures))
+    games = reconcile(verdicts, win_and_tie=win_and_tie)
+    assert games.cluster is not None
+    row, column = _places(verdicts.queries, queries), _places(games.agents, agents)
+    query, a, b = row[games.cluster], column[games.a], column[games.b]
+    for cells, score in ((won, 1.0), (tied, 0.5), (lost, 0.0)):
+        np.add.at(cells, (query, a), games.score == score)
+        np.add.at(cells, (query, b), games.score == 1 - score)
+    agree, of_query = both_orders(verdicts)
+    same, of_pair = _same_by_judges(games)
+    points, played = won + tied / 2, won + tied + lost
+    spread, agreement = _separation(points, played)
+    orders, judges = (
+        (np.bincount(row[places], minlength=shape[0]), np.bincount(row[places], ~equal, shape[0]))
+        for equal, places in ((agree, of_query), (same, of_pair))
+    )
+    figures = [
+        QueryFigures(
+            name,
+            int(played[at].sum()) // 2,
+            _share(2 * won[at].sum(), played[at].sum()),
+            _known(spread[at]),
+            _known(agreement[at]),
+            int(orders[0][at]),
+            _share(orders[1][at], orders[0][at]),
+            int(judges[0][at]),
+            _share(judges[1][at], judges[0][at]),
+        )
+        for at, name in enumerate(queries)
+    ]
+    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures))
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> _Places:
+    place = {name: at for at, name in enumerate(among)}
+    return np.array([place[name] for name in names], dtype=np.intp)
+
+
+def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
+    """For every pair on a query that several judges judged, whether all scores are equal, and the query."""
+    assert games.cluster is not None
+    size = len(games.agents)
+    key = (games.cluster.astype(np.int64) * size + games.a) * size + games.b
+    keys, first, group = np.unique(key, return_index=True, return_inverse=True)
+    judged = np.bincount(group)
+    same = np.bincount(group, games.score == games.score[first][group]) == judged
+    several = judged > 1
+    return same[several], (keys[several] // size**2).astype(np.intp)
+
+
+def _separation(points: Floats, played: Floats) -> tuple[Floats, Floats]:
+    """Spread of the shares on each query, and their correlation with those on the others; NaN where there is none."""
+    here = _divided(points, played)
+    others = _divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
+    spread = _sd(here)
+    both = np.isfinite(here) & np.isfinite(others)
+    x, y = (np.where(both, values, np.nan) for values in (here, others))
+    x, y = (values - _mean(values)[:, np.newaxis] for values in (x, y))
+    sizes = _sd(x) * _sd(y)
+    usable = (both.sum(axis=1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
+    return spread, np.where(usable, _divided(_mean(x * y), sizes), np.nan)
+
+
+def _mean(values: Floats) -> Floats:
+    """Of each row's known values."""
+    return _divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
+
+
+def _sd(values: Floats) -> Floats:
+    deviations = values - _mean(values)[:, np.newaxis]
+    found: Floats = np.sqrt(_mean(deviations**2))
+    return found
+
+
+def _divided(parts: Floats, wholes: Floats) -> Floats:
+    found: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
+    return found
+
+
+def _known(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _share(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None

@@ -1,0 +1,143 @@
+"""Runs of tournaments: when each began, how it ended, and what it was of. None is ever deleted."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from sqlalchemy import Connection, inspect
+from sqlmodel import Field, SQLModel, insert, select, update
+
+from arena.store.rows import encoded, table, tournament_number
+from arena.store.runners import Runner, alive, now
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+Ending: TypeAlias = Literal["complete", "incomplete", "stopped", "failed"]
+
+
+class RunRow(SQLModel, table=True):
+    """One run; ``beat`` is when its process last said that it is there, ``ending`` stays null where it is killed.
+
+    Times are seconds since 1970; ``subject``, ``stages`` and ``standings`` are JSON, see ``Run``.
+    """
+
+    __tablename__ = "run"
+    number: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(unique=True)
+    tournament_id: int = Field(foreign_key="tournament.tournament_id", index=True)
+    runner_id: str
+    host: str
+    pid: int
+    begun: float
+    beat: float
+    ended: float | None
+    ending: str | None
+    subject: str
+    stages: str
+    standings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run as the store knows it.
+
+    Attributes:
+        state: ``running`` while its process says that it is there, else how it ended; ``killed`` where it did not.
+        here: whether its process is, or was, one of this machine.
+        begun, ended: seconds since 1970.
+        subject: what was judged: settings, agents, and a digest of every query's text.
+        stages: what became of each stage's wants, in the end.
+        standings: the leaderboard's lines, where there were ratings.
+    """
+
+    run_id: str
+    state: Ending | Literal["running", "killed"]
+    here: bool
+    pid: int
+    begun: float
+    ended: float | None
+    subject: Mapping[str, Any]
+    stages: Mapping[str, Mapping[str, Any]]
+    standings: list[dict[str, Any]]
+
+
+class Runs:
+    """The runs of one tournament in an open store."""
+
+    def __init__(self, store: Store, tournament: str) -> None:
+        self._store, self._tournament = store, tournament
+
+    def begin(self, runner: Runner, subject: Mapping[str, Any]) -> str:
+        """A run begins; returns its id."""
+        run_id = uuid.uuid4().hex
+        with self._store._write(judged=False) as connection:
+            time = now(connection)
+            row = {
+                "run_id": run_id,
+                "tournament_id": tournament_number(connection, self._tournament),
+                "runner_id": runner.runner_id,
+                "host": runner.host,
+                "pid": runner.pid,
+                "begun": time,
+                "beat": time,
+                "subject": encoded(subject),
+                "stages": "{}",
+                "standings": "[]",
+            }
+            connection.execute(insert(RunRow), row)
+        return run_id
+
+    def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
+        """A run ends, and says what became of its wants."""
+        with self._store._write(judged=False) as connection:
+            self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
+
+    def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
+        """Keep the leaderboard that a run has led to."""
+        with self._store._write(judged=False) as connection:
+            self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
+
+    def all(self) -> list[Run]:
+        """Every run, the latest first."""
+        runs = table(RunRow)
+        with self._store._read() as connection:
+            if RunRow.__tablename__ not in inspect(connection).get_table_names():  # no run since this table is kept
+                return []
+            mine = runs.c.tournament_id == tournament_number(connection, self._tournament)
+            found = connection.execute(select(runs).where(mine).order_by(runs.c.number.desc())).all()
+            time = now(connection)
+        return [_run(row, time) for row in found]
+
+    def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
+        runs = table(RunRow)
+        connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
+
+
+def beat(connection: Connection, runner: Runner) -> None:
+    """The runner is at work, and so is its run."""
+    runs = table(RunRow)
+    mine = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
+    connection.execute(update(runs).where(*mine).values(beat=now(connection)))
+
+
+def _run(row: Any, time: float) -> Run:
+    here = Runner()
+    state = row.ending
+    if state is None:
+        state = "running" if alive(row.host, row.pid, row.beat, here, time) else "killed"
+    return Run(
+        row.run_id,
+        state,
+        row.host == here.host,
+        row.pid,
+        row.begun,
+        row.ended,
+        json.loads(row.subject),
+        json.loads(row.stages),
+        json.loads(row.standings),
+    )

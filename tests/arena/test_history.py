@@ -1,0 +1,137 @@
+"""Runs as the store keeps them, how far a tournament is, and two of its states compared."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from arena.history.comparison import Difference, SettingChange, State, compare
+from arena.history.record import recorded, standings_of, subject_of
+from arena.leaderboard import leaderboard
+from arena.store import Runner, Store
+from arena.store.progress import progress
+from arena.store.runs import Runs
+from tests.conftest import CLI
+from tests.support.pages import config_file
+from tests.support.sample_store import write_store
+from tests.support.tournaments import configured, run, write_data
+
+SUBJECT = {"settings": {}, "agents": [], "queries": {}}
+
+
+def test_a_run_is_kept_with_what_it_came_to_and_its_leaderboard(tmp_path: Path, cli: CLI) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path)
+    assert cli("run", config_file(config)).status == 0
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        second, first = Runs(store, "small").all()
+        board = leaderboard(store)
+    assert (first.state, second.state) == ("complete", "complete")
+    assert first.stages["pairwise"]["judged"] + first.stages["pairwise"]["known"] == 12
+    assert second.stages["pairwise"]["known"] == 12
+    assert first.standings == standings_of(board)
+    assert second.standings == [], "nobody rated after the second"
+    assert first.subject == second.subject
+    assert first.subject["agents"] == ["x", "y", "z"]
+    assert (first.ended or 0) >= first.begun
+
+
+def test_a_run_whose_process_is_gone_was_killed(store_location: str) -> None:
+    gone = replace(Runner(), pid=2**22 + 1)  # beyond the highest number of a process
+    with closing(Store.create(store_location)) as store:
+        begin(store)
+        Runs(store, "t").begin(gone, SUBJECT)
+        Runs(store, "t").begin(Runner(), SUBJECT)
+        Runs(store, "t").begin(replace(gone, host="elsewhere"), SUBJECT)
+        assert [(one.state, one.here) for one in Runs(store, "t").all()] == [
+            ("running", False),
+            ("running", True),
+            ("killed", True),
+        ]
+
+
+def test_a_run_elsewhere_that_is_silent_was_killed_and_its_beat_keeps_it(tmp_path: Path) -> None:
+    runner = replace(Runner(), host="elsewhere")
+    with closing(Store.create(str(tmp_path / "s.db"))) as store:
+        begin(store)
+        Runs(store, "t").begin(runner, SUBJECT)
+        with store._write() as connection:
+            connection.execute(text("UPDATE run SET beat = beat - 100"))
+        assert [one.state for one in Runs(store, "t").all()] == ["killed"]
+        store.beat(runner)
+        assert [one.state for one in Runs(store, "t").all()] == ["running"]
+
+
+@pytest.mark.parametrize(("problem", "ending"), [(KeyboardInterrupt, "stopped"), (ValueError, "failed")])
+def test_a_run_that_breaks_off_says_how(tmp_path: Path, problem: type[BaseException], ending: str) -> None:
+    with closing(Store.create(str(tmp_path / "s.db"))) as store:
+        begin(store)
+        with pytest.raises(problem), recorded(store, "t", Runner(), SUBJECT):
+            raise problem
+        assert [one.state for one in Runs(store, "t").all()] == [ending]
+
+
+def test_a_store_from_before_runs_were_kept_has_none(tmp_path: Path) -> None:
+    with closing(Store.create(str(tmp_path / "s.db"))) as store:
+        begin(store)
+        with store._write() as connection:
+            connection.execute(text("DROP TABLE run"))
+        assert Runs(store, "t").all() == []
+
+
+def test_progress_counts_what_the_leaderboard_counts(tmp_path: Path) -> None:
+    with closing(Store.open(str(write_store(tmp_path / "s.db", failed=3, unasked=5)))) as store:
+        found, board = progress(store, "sample"), leaderboard(store)
+    counted = {task: (own.wanted, own.judged, own.failed, own.left) for task, own in found.stages.items()}
+    assert counted == {task: (own.wanted, own.judged, own.failed, own.left) for task, own in board.coverage.items()}
+    assert found.cost_unknown == sum(own.judged + own.failed - own.identical for own in board.coverage.values())
+    assert found.cost_usd == 0
+
+
+def test_what_changed_names_agents_judges_queries_and_settings() -> None:
+    before = State(
+        subject(["a", "b"], {"j": {"model": "m-1"}, "k": {}}, {"q1": "x", "q2": "y"}), [line("a"), line("b")]
+    )
+    after = State(subject(["b", "c"], {"j": {"model": "m-2"}}, {"q1": "z", "q3": "y"}), [line("c"), line("b", 300)])
+    found = compare(before, after)
+    assert found.agents == Difference(("c",), ("a",), ())
+    assert found.judges == Difference((), ("k",), ("j",))
+    assert found.queries == Difference(("q3",), ("q2",), ("q1",))
+    assert found.settings == (
+        SettingChange("judges.j.model", "m-1", "m-2"),
+        SettingChange("judges.k", {}, None),
+    )
+    (move,) = found.moves
+    assert (move.agent, move.place_before, move.place_after, move.points, move.apart) == ("b", 1, 1, 200.0, True)
+    assert not found.same_subject
+
+
+def test_a_state_is_no_different_from_itself(tmp_path: Path) -> None:
+    with closing(Store.open(str(write_store(tmp_path / "s.db", queries=4)))) as store:
+        board = leaderboard(store)
+        own = State(subject_of(board.settings, store.dataset("sample")), standings_of(board))
+    found = compare(own, own)
+    assert found.same_subject
+    assert [(move.place_before, move.points, move.apart) for move in found.moves] == [
+        (place, 0.0, False) for place in range(1, 5)
+    ]
+
+
+def begin(store: Store) -> None:
+    from arena.dataset import Dataset
+
+    store.begin("t", {"ratings": {}}, Dataset({}), [])
+
+
+def subject(agents: list[str], judges: dict[str, Any], queries: dict[str, str]) -> dict[str, Any]:
+    return {"settings": {"judges": judges}, "agents": agents, "queries": queries}
+
+
+def line(agent: str, bt: float = 100) -> dict[str, Any]:
+    return {"agent": agent, "bt": bt, "bt_low": bt - 50, "bt_high": bt + 50}

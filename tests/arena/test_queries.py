@@ -1,0 +1,142 @@
+"""Which queries separate the agents, and where each fails: figures by hand, and the same ones from the command."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.queries.board import QueryBoard, query_board
+from arena.queries.separation import Standings, standings
+from arena.ratings.games import GameVerdict, tabulate
+from arena.store import Store
+from judges.types import Verdict
+from tests.conftest import CLI
+from tests.support.sample_store import write_store
+
+AGENTS = ("best", "middle", "last")
+
+
+def ranked(query: str, order: tuple[str, ...], judge: str = "") -> list[GameVerdict]:
+    """Every pair in both orders; who stands earlier in ``order`` wins."""
+    games = combinations(order, 2)
+    return [
+        verdict
+        for first, second in games
+        for verdict in (
+            GameVerdict(query, first, second, Verdict.A, judge),
+            GameVerdict(query, second, first, Verdict.B, judge),
+        )
+    ]
+
+
+def found(verdicts: list[GameVerdict], queries: tuple[str, ...]) -> Standings:
+    return standings(tabulate(verdicts), queries, AGENTS)
+
+
+def test_a_query_that_repeats_the_order_separates_and_one_that_reverses_it_does_the_opposite() -> None:
+    usual, reverse = AGENTS, AGENTS[::-1]
+    said = [*ranked("q1", usual), *ranked("q2", usual), *ranked("q3", usual), *ranked("q4", reverse)]
+    figures = found(said, ("q1", "q2", "q3", "q4", "unplayed")).figures
+    spread = np.std([1.0, 0.5, 0.0])
+    assert [(one.games, one.decided) for one in figures] == [(3, 1.0)] * 4 + [(0, None)]
+    assert [one.separation for one in figures[:4]] == pytest.approx([spread, spread, spread, -spread])
+    assert figures[4].separation is None
+
+
+def test_orders_and_judges_that_contradict_each_other_are_counted() -> None:
+    swayed = [
+        GameVerdict("q", a, b, Verdict.A, "one") for pair in combinations(AGENTS, 2) for a, b in (pair, pair[::-1])
+    ]
+    (figures,) = found([*swayed, *ranked("q", AGENTS, "two")], ("q",)).figures
+    assert (figures.games, figures.decided, figures.both_orders, figures.orders_differ) == (6, 0.5, 6, 0.5)
+    assert (figures.by_several, figures.judges_differ) == (3, 1.0)
+
+
+def test_ties_alone_tell_nobody_apart() -> None:
+    ties = [replace(verdict, verdict=Verdict.TIE) for verdict in ranked("q", AGENTS)]
+    (figures,) = found(ties, ("q",)).figures
+    assert (figures.spread, figures.agreement, figures.separation, figures.decided) == (0.0, None, 0.0, 0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("1234"), st.permutations(AGENTS)), min_size=2, max_size=12))
+def test_agreement_is_the_correlation_with_all_other_queries(rounds: list[tuple[str, list[str]]]) -> None:
+    queries = tuple(dict.fromkeys(query for query, _ in rounds))
+    said = [verdict for at, (query, order) in enumerate(rounds) for verdict in ranked(query, tuple(order), str(at))]
+    own = found(said, queries)
+    points, played = own.won + own.tied / 2, own.won + own.tied + own.lost
+    assert (played.sum(axis=1) == [2 * one.games for one in own.figures]).all()
+    for at, one in enumerate(own.figures):
+        others = np.delete(points, at, axis=0).sum(axis=0) / np.maximum(1, np.delete(played, at, axis=0).sum(axis=0))
+        here = points[at] / played[at]
+        if len(queries) > 1 and np.ptp(others) > 1e-9 and np.ptp(here) > 1e-9:
+            assert one.agreement == pytest.approx(np.corrcoef(here, others)[0, 1])
+        else:
+            assert one.agreement is None
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_store(tmp_path_factory.mktemp("queries") / "s.db", unasked=10, failed=2)
+
+
+def read(store: Path) -> QueryBoard:
+    with closing(Store.open(str(store))) as opened:
+        return query_board(opened, "sample")
+
+
+def test_an_agent_s_worst_queries_come_first_with_its_grades_and_its_share_elsewhere(store: Path) -> None:
+    board = read(store)
+    worst, *others = board.failures("hybrid")
+    assert worst.record.share is not None
+    assert worst.elsewhere is not None
+    assert worst.record.share < worst.elsewhere
+    assert all(other.record.share is None or other.record.share >= worst.record.share for other in others)
+    assert 0 < worst.scores["mean grade"] <= 2
+    together = board.standings.together("hybrid", range(len(board.queries)))
+    assert sum(own.record.lost for own in board.failures("hybrid")) == together.lost
+    assert together.low is not None
+    assert together.low < (together.share or 0) < (together.high or 0)
+
+
+def test_an_agent_without_an_answer_fails_there_first(store: Path) -> None:
+    board = read(store)
+    silent = replace(board, answered=board.answered - {("q07", "dense")})
+    assert [own.query_id for own in silent.failures("dense") if not own.answered] == ["q07"]
+    assert silent.failures("dense")[0].query_id == "q07"
+
+
+def test_queries_are_grouped_by_a_column_that_repeats(store: Path) -> None:
+    board = read(store)
+    queries = {
+        name: replace(query, metadata={"kind": "how" if int(name[1:]) % 3 else "why", "id": name})
+        for name, query in board.queries.items()
+    }
+    grouped = replace(board, queries=queries)
+    assert grouped.columns == ("kind",)
+    assert [(line.value, line.queries) for line in grouped.by_group("kind")] == [("how", 8), ("why", 4)]
+    games = [line.agents["bm25"].games for line in grouped.by_group("kind")]
+    assert sum(games) == board.standings.together("bm25", range(12)).games
+
+
+def test_the_command_prints_the_board_an_agent_and_everything(store: Path, cli: CLI) -> None:
+    board = read(store)
+    everything = json.loads(cli("queries", store, "--json").out)
+    assert [one["query_id"] for one in everything["queries"]] == [one.query_id for one in board.by_separation]
+    assert everything["queries"][0]["separation"] == round(board.by_separation[0].separation or 0, 6)
+    assert sum(one["wanted"] - one["verdicts"] for one in everything["queries"]) == 12
+    top = cli("queries", store, "--most", 1).out
+    assert board.by_separation[0].query_id in top
+    assert "11 more" in top
+    assert "12 verdicts on 1 query are missing" in top
+    assert cli("queries", store, "--agent", "dense").out.splitlines()[1].startswith(board.failures("dense")[0].query_id)
+    wrong = cli("queries", store, "--agent", "dens")
+    assert (wrong.status, wrong.err) == (2, "error: --agent dens: there is none; did you mean 'dense'?\n")
+    assert "no column of the queries puts them into groups" in cli("queries", store, "--by", "kind").err

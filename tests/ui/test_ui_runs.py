@@ -1,0 +1,137 @@
+"""The page that plans, starts, watches and stops runs; the runs are real processes that ask a loopback server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from arena.config import Config
+from arena.store import Runner, Store
+from arena.store.runs import Runs
+from judges.errors import InputError
+from tests.support.llm_server import LLMServer, steady_judge
+from tests.support.pages import page, shown, start_on, table
+from tests.support.tournaments import configured, run, write_data
+from ui import editing, runs
+from ui.roles import EVERYBODY_VARIABLE
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Config]:
+    """A tournament whose judge takes its time."""
+    write_data(tmp_path)
+    with LLMServer(lambda call: replace(steady_judge(call), delay_s=0.5)) as server:
+        yield configured(tmp_path, server.openai_url, judge={"concurrency": 1}, criteria=None)
+
+
+def until(done: Callable[[], object]) -> None:
+    for _ in range(600):
+        if done():
+            return
+        time.sleep(0.1)
+    pytest.fail("it never happened")
+
+
+def button(run: AppTest, label: str) -> AppTest:
+    (found,) = (one for one in run.button if one.label == label)
+    return found.click().run(timeout=20)
+
+
+def state(config: Config) -> str:
+    found = runs.latest(config.store, config.name)
+    return found[0].state if found else "none"
+
+
+def test_a_run_is_planned_started_seen_by_everybody_and_stopped(slow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    Store.create(slow.store).close()
+    start_on(monkeypatch, slow, editable=True)
+    asked = page("runs")
+    assert "No run of this tournament has been recorded yet" in shown(asked)
+    asked = button(asked, "Plan it")
+    assert table(asked, "Calls")["Calls"].sum() == 20
+    asked = button(asked, "Start the run")
+    assert not asked.exception
+    until(lambda: state(slow) == "running")
+    with pytest.raises(InputError, match="at work already"):
+        runs.start(session())
+    another = page("runs")
+    assert "A run is at work since" in shown(another)
+    stopped = button(another, "Stop")
+    assert "finishes what is in flight" in shown(stopped)
+    until(lambda: not runs.begins(session()))
+    ended = page("runs")
+    assert "The last run was stopped" in shown(ended)
+    assert "run again to go on" in shown(ended), "its log"
+    assert table(ended, "State")["State"].tolist() == ["stopped"]
+    assert oct(runs.log_file(session()).stat().st_mode)[-3:] == "600"
+
+
+def session() -> editing.Session:
+    found = editing.session()
+    assert found is not None
+    return found
+
+
+def test_who_is_no_editor_cannot_start_or_stop(slow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    Store.create(slow.store).close()
+    start_on(monkeypatch, slow, editable=True)
+    own = session()
+    monkeypatch.setenv(EVERYBODY_VARIABLE, "voter")
+    asked = page("runs")
+    assert [one.label for one in asked.button] == []
+    for act in (lambda: runs.start(own), lambda: runs.stop(own, None)):
+        with pytest.raises(InputError, match="does not allow"):
+            act()
+    assert not runs.begins(own)
+
+
+def test_a_killed_run_is_said_to_be_and_a_run_elsewhere_is_not_stopped_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path, criteria=None)
+    run(config)
+    start_on(monkeypatch, config)
+    with closing(Store.open(config.store)) as store:
+        of = Runs(store, config.name)
+        of.begin(replace(Runner(), pid=2**22 + 1), {})
+        assert "The last run was killed" in shown(page("runs"))
+        of.begin(replace(Runner(), host="elsewhere"), {})
+    asked = page("runs")
+    assert "A run is at work since" in shown(asked)
+    assert "Documents labelled: 8 of 8" in [one.text for one in asked.get("progress")]
+    assert "ragarena ui CONFIG" in shown(asked), "opened on a store, nothing can be started"
+    assert [one.label for one in asked.button] == []
+
+
+def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path, criteria=None)
+    run(config)
+    keep_standings(config, [("z", 1100.0), ("x", 1000.0), ("y", 900.0)])
+    run(configured(tmp_path, criteria=None, pairwise={"judges": ["judge"], "documents": {"threshold": 2}}))
+    start_on(monkeypatch, config)
+    asked = page("runs")
+    assert "Different are settings" in shown(asked)
+    moves = table(asked, "Place before")
+    assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
+    changed = table(asked, "Setting")
+    assert changed.values.tolist() == [["pairwise.documents.threshold", "1", "2"]]
+
+
+def keep_standings(config: Config, ratings: list[tuple[str, float]]) -> None:
+    lines = [
+        {"agent": agent, "rank": place, "rank_low": 1, "rank_high": 3, "group": "A", "bt": bt, "bt_low": bt - 9,
+         "bt_high": bt + 9, "games": 4}
+        for place, (agent, bt) in enumerate(ratings, start=1)
+    ]  # fmt: skip
+    with closing(Store.open(config.store)) as store:
+        own = Runs(store, config.name)
+        own.keep_standings(own.all()[0].run_id, lines)

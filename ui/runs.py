@@ -1,0 +1,131 @@
+"""Runs that the pages start and stop: processes of ``ragarena run`` of their own, which go on if the pages end.
+
+Only the configuration that the pages were started with is run, and only an editor starts or stops anything. What a run
+does is in the store, so that a reload, or pages started anew, see it; what it says is in a file beside the YAML file.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import streamlit as st
+
+from arena.store import Store
+from arena.store.runs import Run, Runs
+from judges.errors import DataError, InputError
+from ui.editing import Session, check_editor
+
+_TAIL: Final = 16_384
+"""Bytes of the end of a log that are shown."""
+
+
+@dataclass
+class _Started:
+    """Processes that these pages started, by configuration, for all sessions; and those asked to stop, by number."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    processes: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
+
+
+@st.cache_resource
+def _started() -> _Started:
+    return _Started()
+
+
+def log_file(session: Session) -> Path:
+    """Where the last run that the pages started says what it does: ``tournament.run.log`` beside the YAML file."""
+    return session.path.with_suffix(".run.log")
+
+
+def log_tail(session: Session) -> str:
+    """The last lines of it, the empty string where there is none."""
+    try:
+        with log_file(session).open("rb") as log:
+            log.seek(max(0, log_file(session).stat().st_size - _TAIL))
+            return log.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def latest(location: str, tournament: str) -> list[Run]:
+    """The runs of a tournament, the latest first; none where the store does not know it yet."""
+    with closing(Store.open(location)) as store:
+        return Runs(store, tournament).all() if tournament in store.tournaments() else []
+
+
+def begins(session: Session) -> bool:
+    """Whether a process that these pages started is alive, be it that the store does not know of it yet."""
+    process = _started().processes.get(session.path)
+    return process is not None and process.poll() is None
+
+
+def ended_with(session: Session) -> int | None:
+    """The exit status of the last process that these pages started, once it has ended."""
+    process = _started().processes.get(session.path)
+    return None if process is None else process.poll()
+
+
+def start(session: Session, *, retry_failed: bool = False) -> None:
+    """Start ``ragarena run`` on the configuration.
+
+    Raises:
+        InputError: not allowed, or a run of it is at work.
+        DataError: its log cannot be written.
+    """
+    check_editor()
+    with _started().lock:
+        runs = latest(session.config.store, session.config.name)
+        if begins(session) or (runs and runs[0].state == "running"):
+            raise InputError("a run of this tournament is at work already")
+        log = log_file(session)
+        try:
+            log.unlink(missing_ok=True)
+            said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise DataError(log, f"cannot be written: {error.strerror}") from error
+        command = [sys.executable, "-m", "arena", "run", str(session.path), *(["--retry-failed"] * retry_failed)]
+        try:
+            # In a session of its own, so that Ctrl-C where the pages were started does not reach it.
+            _started().processes[session.path] = subprocess.Popen(  # noqa: S603 - our own command
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+            )
+        finally:
+            os.close(said)
+
+
+def stop(session: Session, run: Run | None) -> None:
+    """Do to a run what Ctrl-C does: the first time it finishes what is in flight, the second time it stops at once.
+
+    Args:
+        session: whose process is stopped, where these pages started it.
+        run: else the process that the store says is at work.
+
+    Raises:
+        InputError: not allowed, or it is at work on another machine.
+    """
+    check_editor()
+    process = _started().processes.get(session.path)
+    if process is not None and process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        _started().asked.add(process.pid)
+    elif run is not None and run.state == "running" and run.here:
+        os.kill(run.pid, signal.SIGINT)
+        _started().asked.add(run.pid)
+    elif run is not None and run.state == "running":
+        raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
+
+
+def stopping(session: Session, run: Run | None) -> bool:
+    """Whether the run at work has been asked to stop."""
+    process = _started().processes.get(session.path)
+    pids = {None if process is None else process.pid, None if run is None else run.pid}
+    return bool(_started().asked & pids)

@@ -1,0 +1,172 @@
+"""Two states compared: tournaments as they are now, or as a run left them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from arena.history.comparison import Changes, Difference, State, compare
+from arena.history.record import standings_of, subject_of
+from arena.store import Store
+from arena.store.runs import Runs
+from ui import data, text
+from ui.charts import moves_chart
+
+_NAMED = 8
+"""Names in a cell; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A state that can be compared; ``run_id`` is empty for a tournament as it is now."""
+
+    label: str
+    tournament: str
+    run_id: str = ""
+
+
+def show(source: data.Source) -> None:
+    """Draw the part."""
+    st.subheader("What changed", anchor=False)
+    found = _choices(source)
+    if len(found) < 2:
+        st.caption("Nothing to compare yet: after another run, or with a second tournament, two can be held together.")
+        return
+    labels = [one.label for one in found]
+    left, right = st.columns(2)
+    with left:
+        earlier = st.selectbox("From", labels, index=1, key="from", bind="query-params")
+    with right:
+        later = st.selectbox("To", labels, index=0, key="to", bind="query-params")
+    before, after = (_state(source, found[labels.index(label)]) for label in (earlier, later))
+    changes = compare(before, after)
+    text.lead(_in_words(changes), "changes")
+    if changes.moves:
+        _show_moves(changes)
+    _show_subjects(changes)
+
+
+def moves_frame(changes: Changes) -> pd.DataFrame:
+    """A line for each agent that both states rate."""
+    return pd.DataFrame(
+        [
+            {
+                "Agent": own.agent,
+                "Place before": own.place_before,
+                "Place after": own.place_after,
+                "Ranks before": _span(own.before["rank_low"], own.before["rank_high"]),
+                "Ranks after": _span(own.after["rank_low"], own.after["rank_high"]),
+                "Rating before": round(own.before["bt"], 1),
+                "Interval before": _span(own.before["bt_low"], own.before["bt_high"]),
+                "Rating after": round(own.after["bt"], 1),
+                "Interval after": _span(own.after["bt_low"], own.after["bt_high"]),
+                "Points": round(own.points, 1),
+                "Intervals": {True: "apart", False: "overlap", None: "none"}[own.apart],
+            }
+            for own in changes.moves
+        ]
+    )
+
+
+def _choices(source: data.Source) -> list[_Choice]:
+    """The tournament as it is now, its runs before the latest, then the other tournaments."""
+    _, names = data.tournaments()
+    own = source.tournament
+    with closing(Store.open(source.location)) as store:
+        earlier = [run for run in Runs(store, own).all()[1:] if run.standings]
+    return [
+        _Choice(f"{own}, now", own),
+        *(
+            _Choice(f"{own}, run of {datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC", own, run.run_id)
+            for run in earlier
+        ),
+        *(_Choice(f"{name}, now", name) for name in names if name != own),
+    ]
+
+
+def _state(source: data.Source, chosen: _Choice) -> State:
+    if chosen.run_id:
+        with closing(Store.open(source.location)) as store:
+            runs = Runs(store, chosen.tournament).all()
+        run = next(run for run in runs if run.run_id == chosen.run_id)
+        return State(run.subject, run.standings)
+    now = data.Source(source.location, source.version, chosen.tournament)
+    return State(subject_of(data.settings(now), data.dataset(now)), standings_of(data.board(now)))
+
+
+def _in_words(changes: Changes) -> str:
+    if changes.same_subject:
+        moved = sum(own.place_before != own.place_after for own in changes.moves)
+        return (
+            f"Agents, judges, queries and settings are the same; {moved} of {len(changes.moves)} agents changed place."
+        )
+    kinds = {"agents": changes.agents, "judges": changes.judges, "queries": changes.queries}
+    different = [kind for kind, own in kinds.items() if own]
+    if any(own.path.split(".")[0] != "judges" for own in changes.settings):
+        different.append("settings")
+    return f"Different are {_listed(different)}. Ratings of different fields, judges or queries are not on one scale."
+
+
+def _show_moves(changes: Changes) -> None:
+    frame = moves_frame(changes)
+    st.dataframe(
+        frame,
+        hide_index=True,
+        placeholder="none",
+        alt="Agents in both",
+        column_config={
+            "Agent": st.column_config.TextColumn(pinned=True),
+            "Place before": st.column_config.NumberColumn(help="Among the agents that both states rate."),
+            "Ranks before": st.column_config.TextColumn(help="The ranks it might have, among all agents there."),
+            "Points": st.column_config.NumberColumn(format="%+.1f", help="Rating points gained."),
+            "Intervals": st.column_config.TextColumn(
+                help="Apart: the two intervals share no point, so the change is more than the ratings' own uncertainty."
+            ),
+        },
+    )
+    st.altair_chart(moves_chart(changes.moves), width="stretch")
+    st.caption(
+        "Grey: before; blue: after. A dot is a Bradley-Terry rating, the line its interval. Where both states share "
+        "games, overlapping intervals do not show that nothing changed."
+    )
+
+
+def _show_subjects(changes: Changes) -> None:
+    """What differs in agents, judges, queries and settings."""
+    kinds: Mapping[str, Difference] = {"Agents": changes.agents, "Judges": changes.judges, "Queries": changes.queries}
+    rows = [
+        {"What": kind, "Added": _few(own.added), "Removed": _few(own.removed), "Changed": _few(own.changed)}
+        for kind, own in kinds.items()
+        if own
+    ]
+    if rows:
+        st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Agents, judges and queries that differ")
+    if changes.settings:
+        settings = [
+            {"Setting": own.path, "Before": _value(own.before), "After": _value(own.after)} for own in changes.settings
+        ]
+        st.dataframe(pd.DataFrame(settings), hide_index=True, alt="Settings that differ")
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return text.clipped(shown, 300) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
+
+def _value(value: object) -> str:
+    return "not set" if value is None else text.clipped(str(value), 200)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _span(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "none"
+    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
