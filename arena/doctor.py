@@ -21,6 +21,7 @@ Finding: TypeAlias = tuple[str, bool, str]
 _EXTRAS = {
     "local": ("torch", "transformers"),
     "postgres": ("psycopg",),
+    "login": ("authlib",),
     "ray": ("ray",),
     "dense": ("sentence_transformers",),
     "ir-datasets": ("ir_datasets",),

@@ -8,5 +8,7 @@ compile() {
 }
 compile requirements/bootstrap.in --output-file requirements/bootstrap.txt
 compile pyproject.toml --extra documents --output-file requirements/core.txt
-compile pyproject.toml requirements/local.in --extra documents --group dev --constraint requirements/core.txt \
+compile pyproject.toml --extra documents --extra login --extra postgres --constraint requirements/core.txt \
+  --output-file requirements/server.txt
+compile pyproject.toml requirements/local.in --extra documents --group dev --constraint requirements/server.txt \
   --output-file requirements/dev.txt

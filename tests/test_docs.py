@@ -32,7 +32,7 @@ from judges.sections import Section
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, *sorted((ROOT / "docs/handbook").glob("*.md")), ROOT / "configs/README.md", ROOT / "CONTRIBUTING.md"]
-SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "ragarena ui ")
+SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "sqlite3 ", "ragarena ui ")
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -141,7 +141,7 @@ def test_configurations_of_a_page_load(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_only_setting_up_is_left_unrun(page: Path) -> None:
-    known = {"console", "python", "yaml", "sh", "csv", "json", "text", "html"}
+    known = {"console", "python", "yaml", "sh", "csv", "json", "text", "toml", "html"}
     assert {block.language for block in blocks(page)} <= known
     for block in blocks(page):
         if block.language == "sh":

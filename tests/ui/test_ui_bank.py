@@ -254,7 +254,7 @@ def test_retired_items_are_shown_on_demand_and_can_be_brought_back(here: Here) -
 def test_a_page_started_on_a_store_is_to_read_and_says_how_to_edit(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     start_on(monkeypatch, here.config)
     run = page("bank")
-    assert "`ragarena ui CONFIG` opens it for edits" in shown(run)
+    assert "`ragarena ui CONFIG` opens them for edits" in shown(run)
     assert list(table(run, "Item", "Marks")["Item"]) == [LAYERS, ORGAN, PIONEERS]
     assert not run.button
 

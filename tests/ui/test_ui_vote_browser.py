@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientSession
 from playwright.sync_api import Page
 
 from arena.store import Annotation, Annotations, Store
 from tests.support.browser import served, settle
 from tests.support.sample_store import write_store
+from tests.support.sessions import Viewer
 
 PLANTED = (
     "<script>window.__pwned=1</script>",
@@ -19,7 +23,7 @@ PLANTED = (
     "![x](http://127.0.0.1:9/leak.png) [link](javascript:window.__pwned=3)",
     "$x^2$ :smile: **bold** :red[red] `code` <b>b</b>",
 )
-QUERIES = 6
+QUERIES, FEW = 6, 2
 
 
 def hostile(kind: str, text: str) -> str:
@@ -30,6 +34,7 @@ def hostile(kind: str, text: str) -> str:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "s.db"
+    write_store(path, name="plain", queries=FEW)
     return write_store(path, queries=QUERIES, agents=("secret-1", "secret-2", "secret-3"), wording=hostile)
 
 
@@ -45,9 +50,9 @@ def visit(page: Page, url: str, progress: str) -> None:
     settle(page)
 
 
-def said(store: Path, annotator: str) -> list[Annotation]:
+def said(store: Path, annotator: str, tournament: str = "sample") -> list[Annotation]:
     with closing(Store.open(str(store))) as opened:
-        return [own for own in Annotations(opened, "sample").history() if own.annotator == annotator]
+        return Annotations(opened, tournament).history(annotator=annotator)
 
 
 def press(page: Page, key: str, progress: str) -> None:
@@ -124,3 +129,34 @@ def test_a_person_labels_by_keyboard(page: Page, address: str, store: Path) -> N
     press(page, "0", "2 of 24 documents labelled")
     press(page, "7", "2 of 24 documents labelled")  # no label of this scale
     assert [own.value for own in said(store, "ann")] == [2, 0]
+
+
+async def vote_on_all(client: ClientSession, address: str, name: str) -> None:
+    """Every press comes twice, and after every other one the page is loaded anew."""
+    viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="plain")
+    await viewer.until(f"0 of {FEW} queries voted on")
+    for done in range(1, FEW + 1):
+        choice = "Answer 1 is better" if done % 2 else "A tie"
+        for _ in range(2):
+            await viewer.press(choice)
+        if done % 2:
+            await viewer.until(f"{done} of {FEW} queries voted on")
+            await viewer.close()
+            viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="plain")
+        await viewer.until(f"{done} of {FEW} queries voted on")
+    await viewer.close()
+
+
+async def all_vote(address: str, names: list[str]) -> None:
+    async with ClientSession() as client:
+        await asyncio.gather(*(vote_on_all(client, address, name) for name in names))
+
+
+def test_ten_voters_at_once_lose_no_vote_and_have_none_twice(store: Path, address: str) -> None:
+    names = [f"voter-{number}" for number in range(10)]
+    with ThreadPoolExecutor(1) as thread:  # Playwright has this thread's event loop
+        thread.submit(asyncio.run, all_vote(address, names)).result()
+    for name in names:
+        votes = said(store, name, "plain")
+        assert len({vote.query_id for vote in votes}) == FEW
+        assert [vote.value for vote in votes] == ["A", "TIE"] * (FEW // 2)

@@ -1,0 +1,76 @@
+"""The image and the compose file: what they name exists; built and started where there is an engine."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from arena.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.+)$", DOCKERFILE, re.MULTILINE)
+
+
+def copied() -> list[str]:
+    lines = [shlex.split(line) for line in instructions("COPY") if not line.startswith("--from")]
+    return [source for line in lines for source in line[:-1]]
+
+
+def test_what_the_image_copies_exists_and_is_all_that_the_engine_is_sent() -> None:
+    assert all((ROOT / source).exists() for source in copied())
+    ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignore[1] == "*"
+    assert {line[1:] for line in ignore if line.startswith("!")} == set(copied())
+
+
+def test_every_requirement_of_the_image_has_a_hash_and_sign_in_and_postgresql_are_among_them() -> None:
+    assert DOCKERFILE.count("--require-hashes") == 2
+    lines = (ROOT / "requirements" / "server.txt").read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    assert all("--hash=sha256:" in line for line in lines if line and not line.startswith("#"))
+    assert {"authlib", "psycopg-binary", "streamlit"} <= {line.partition("==")[0] for line in lines}
+
+
+def test_the_image_runs_as_nobody_special_and_its_command_is_one_of_ours() -> None:
+    assert instructions("USER")[-1] == "10001"
+    command = yaml.safe_load(instructions("CMD")[-1])
+    said = CliRunner().invoke(app, command)
+    assert "tournament.yaml" in str(said.exception or said.output), "options are known; there is no such file here"
+    assert "No such option" not in said.output
+
+
+def test_the_compose_file_keeps_the_store_and_gives_no_password_away() -> None:
+    services = COMPOSE["services"]
+    assert services["pages"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert services["postgres"]["volumes"] == ["store:/var/lib/postgresql/data"]
+    assert "store" in COMPOSE["volumes"]
+    assert all(port.startswith("127.0.0.1:") for port in services["pages"]["ports"])
+    for service, name in (("pages", "PGPASSWORD"), ("postgres", "POSTGRES_PASSWORD")):
+        assert services[service]["environment"][name].startswith("${STORE_PASSWORD:?")
+
+
+@pytest.fixture(scope="module")
+def engine() -> str:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
+        pytest.skip("no container engine answers: 'docker info' fails")
+    return docker
+
+
+def test_the_image_is_built_and_runs_the_command_line(engine: str) -> None:
+    subprocess.run([engine, "build", "--quiet", "--tag", "ragarena-test", str(ROOT)], check=True)
+    command = [engine, "run", "--rm", "--network", "none", "ragarena-test", "doctor", "--json"]
+    findings = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert {"extra login", "extra postgres"} <= {found["check"] for found in findings if found["ok"]}
