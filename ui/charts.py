@@ -140,28 +140,31 @@ def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) ->
     base = alt.Chart(frame).encode(
         x=alt.X("column:N", axis=alt.Axis(orient="top", labelLimit=110, labelAngle=-40, title="… this agent"), **axis),
         y=alt.Y("row:N", axis=alt.Axis(labelLimit=110, title="This agent against …"), **axis),
-        tooltip=[
-            alt.Tooltip("row:N", title="This agent"),
-            alt.Tooltip("column:N", title="Against"),
-            alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
-            alt.Tooltip("games:Q", title="Games"),
-            alt.Tooltip("won:Q", title="Won"),
-            alt.Tooltip("tied:Q", title="Tied"),
-            alt.Tooltip("lost:Q", title="Lost"),
-            alt.Tooltip("p:Q", title="p, corrected", format=".2g"),
-        ],
     )
+    tooltip = [
+        alt.Tooltip("row:N", title="This agent"),
+        alt.Tooltip("column:N", title="Against"),
+        alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
+        alt.Tooltip("games:Q", title="Games"),
+        alt.Tooltip("won:Q", title="Won"),
+        alt.Tooltip("tied:Q", title="Tied"),
+        alt.Tooltip("lost:Q", title="Lost"),
+        alt.Tooltip("p:Q", title="p, corrected", format=".2g"),
+    ]
     colour = alt.Color("percent:Q", scale=alt.Scale(scheme="blueorange", domain=[0, 100], reverse=True), legend=None)
-    layers = [base.mark_rect().encode(color=colour)]
-    if len(order) <= _LABELLED:
-        ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
-        layers += [
-            base.transform_calculate(label=f"format(datum.percent, '.0f') + (datum.p < {ALPHA} ? ' % *' : ' %')")
-            .mark_text(fontSize=14, dy=-6)
-            .encode(text="label:N", color=ink),
-            base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink),
-        ]
-    return alt.layer(*layers).properties(height=alt.Step(46 if len(order) <= _LABELLED else 18))
+    if len(order) > _LABELLED:
+        # A browser takes seconds over thousands of cells that each describe themselves; the table has all figures.
+        cells = base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip[:4])
+        return alt.layer(cells).properties(height=alt.Step(18))
+    ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
+    shares = (
+        base.transform_calculate(label=f"format(datum.percent, '.0f') + (datum.p < {ALPHA} ? ' % *' : ' %')")
+        .mark_text(fontSize=14, dy=-6)
+        .encode(text="label:N", color=ink)
+    )
+    counts = base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink)
+    cells = base.mark_rect().encode(color=colour, tooltip=tooltip)
+    return alt.layer(cells, shares, counts).properties(height=alt.Step(46))
 
 
 def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:

@@ -10,7 +10,7 @@ from arena.games.pairs import PairResults
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
 from ui.charts import ALPHA, Counted, matrix_chart, matrix_frame
-from ui.tables import show_table
+from ui.tables import show_chart
 
 
 def show(source: data.Source) -> None:
@@ -26,28 +26,23 @@ def show(source: data.Source) -> None:
         return
     order = [row.agent for row in ratings.agents]
     frame = matrix_frame(results, order, counted)
-    with st.container(width=260 + 96 * len(order)):
-        st.altair_chart(matrix_chart(frame, order, counted), width="stretch")
     told = int((frame["p"] < ALPHA).sum()) // 2
-    st.caption(
+    words = (
         f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
         f"({counted}); with few agents the number of games is below it. Blue: the row's agent does better; orange: "
         "worse; pale: even. Agents are sorted by rating; a gap is a pair that never met. A star says that the two "
         f"agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of them together. "
         "Where there is none, a strong colour may be chance."
     )
-    show_table(
-        frame.round({"percent": 1}),
-        "Win matrix",
-        height=36 * min(len(frame) + 1, 11) + 2,
-        columns={
-            "row": "Agent",
-            "column": "Against",
-            "percent": st.column_config.NumberColumn("Percent", format="%.1f"),
-            **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
-            "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
-        },
-    )
+    columns = {
+        "row": "Agent",
+        "column": "Against",
+        "percent": st.column_config.NumberColumn("Percent", format="%.1f"),
+        **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
+        "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
+    }
+    with st.container(width=260 + 96 * len(order)):
+        show_chart(matrix_chart(frame, order, counted), words, frame.round({"percent": 1}), "Win matrix", columns)
 
 
 def _chosen(source: data.Source) -> tuple[Counted, PairResults | None]:
