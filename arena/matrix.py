@@ -7,7 +7,7 @@ from typing import Any
 
 from arena.games.read import read_games
 from arena.leaderboard import Leaderboard
-from arena.ratings.counts import WinMatrix
+from arena.ratings.counts import WinMatrix, win_matrix
 from arena.samples import combinations
 from arena.store import Store
 
@@ -16,7 +16,8 @@ def tournament_wins(store: Store, tournament: str) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
     settings = store.settings(tournament)
     how = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
-    return read_games(store, tournament, combinations(settings)).table.wins(how)
+    games = read_games(store, tournament, combinations(settings)).table.rated(how)
+    return None if games is None else win_matrix(games)
 
 
 def agents_in_order(board: Leaderboard) -> list[str]:

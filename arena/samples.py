@@ -33,19 +33,25 @@ class Consistency:
     repeated: int
 
 
-def outcomes(store: Store, tournament: str, task: Task) -> list[tuple[Wanted, Result | None]]:
-    """Everything a tournament wants of one task, each thing once, with its combined result.
+def outcomes(
+    store: Store, tournament: str, task: Task, query_id: str | None = None
+) -> list[tuple[Wanted, Result | None]]:
+    """Everything a tournament wants of one task, or of one query of it, each thing once, with its combined result.
 
     ``None`` while a sample is missing; a failure where more samples failed than did not.
     """
     how = combinations(store.settings(tournament))
-    return combined(store.outcomes(tournament, task), how)
+    return combined(store.outcomes(tournament, task, query_id), how)
 
 
-def labels_of(store: Store, tournament: str) -> dict[tuple[str, str], Result | None]:
-    """The relevance label of every document wanted, by (query_id, doc_id): samples and judges combined."""
+def labels_of(store: Store, tournament: str, query_id: str | None = None) -> dict[tuple[str, str], Result | None]:
+    """The relevance label of every document wanted, or of one query's, by (query_id, doc_id).
+
+    Samples and judges are combined.
+    """
     settings = store.settings(tournament)
-    return document_labels(store.outcomes(tournament, Task.RELEVANCE), combinations(settings), across_judges(settings))
+    labelled = store.outcomes(tournament, Task.RELEVANCE, query_id)
+    return document_labels(labelled, combinations(settings), across_judges(settings))
 
 
 def labels_by_judge(store: Store, tournament: str) -> dict[str, dict[tuple[str, str], Result | None]]:

@@ -20,6 +20,7 @@ SETTINGS: dict[str, Any] = {
     "pairwise": {"judges": ["judge"], "both_orders": True, "documents": {"include": False}, "win_and_tie": "tie"},
     "ratings": RatingsSection().model_dump(mode="json"),
 }
+NAME = "large"
 _REASON = "Both answers name the notice period; the preferred one also says from which day it runs and cites the rule."
 _BATCH = 5000
 
@@ -33,10 +34,10 @@ def write(path: Path, *, agents: int = 50, queries: int = 1000, games_per_query:
     data = _data(agents, queries)
     wants = list(_wants(data, games_per_query, seed))
     with closing(Store.create(str(path))) as store:
-        store.begin("large", SETTINGS, data, wants)
+        store.begin(NAME, SETTINGS, data, wants)
         for some in chunks(zip(wants, _judged(wants, agents, seed), strict=True), _BATCH):
             store.save([(Task.PAIRWISE, "pairwise@1", judgment) for _, judgment in some])
-            store.assign("large", [(want, judgment.judgment_id) for want, judgment in some])
+            store.assign(NAME, [(want, judgment.judgment_id) for want, judgment in some])
     return path
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from arena.agents.costs import LATENCY
 from arena.agents.front import Front
+from arena.games.pairs import PairResults
 from arena.history.comparison import Move
-from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
@@ -24,6 +24,8 @@ _NAME: Final = "#6f7682"
 """Grey that can be read on light and on dark ground."""
 _LABEL_WIDTH: Final = 160
 """Pixels given to an agent's name before it is cut."""
+ALPHA: Final = 0.05
+"""Below so small a p-value a pair is called told apart."""
 _LABELLED: Final = 14
 """Matrices up to this many agents have their figures written into the cells."""
 
@@ -136,15 +138,17 @@ def front_chart(front: Front) -> alt.LayerChart:
     return alt.layer(steps, others, best, names).properties(height=300)
 
 
-def matrix_frame(matrix: WinMatrix, order: Sequence[str], counted: Counted) -> pd.DataFrame:
+def matrix_frame(results: PairResults, order: Sequence[str], counted: Counted) -> pd.DataFrame:
     """A row for each two agents that met: the percentage of their games that ``row`` took from ``column``.
 
     Args:
-        matrix: counts of all pairs.
+        results: of all pairs.
         order: the agents as rows and columns are to be sorted.
         counted: what the percentage counts.
     """
+    matrix = results.wins
     number = {agent: i for i, agent in enumerate(matrix.agents)}
+    order = [agent for agent in order if agent in number]
     taken = matrix.wins + (matrix.ties / 2 if counted == "wins and half the ties" else 0)
     rows: list[dict[str, Any]] = []
     for row in order:
@@ -161,9 +165,10 @@ def matrix_frame(matrix: WinMatrix, order: Sequence[str], counted: Counted) -> p
                     "won": matrix.wins[i, j],
                     "tied": matrix.ties[i, j],
                     "lost": matrix.wins[j, i],
+                    "p": results.p[i, j],
                 }
             )
-    frame = pd.DataFrame(rows, columns=["row", "column", "percent", "games", "won", "tied", "lost"])
+    frame = pd.DataFrame(rows, columns=["row", "column", "percent", "games", "won", "tied", "lost", "p"])
     counts = ["games", "won", "tied", "lost"]
     if bool(np.equal(np.mod(frame[counts], 1), 0).all(axis=None)):
         frame[counts] = frame[counts].astype(int)
@@ -176,27 +181,31 @@ def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) ->
     base = alt.Chart(frame).encode(
         x=alt.X("column:N", axis=alt.Axis(orient="top", labelLimit=110, labelAngle=-40, title="… this agent"), **axis),
         y=alt.Y("row:N", axis=alt.Axis(labelLimit=110, title="This agent against …"), **axis),
-        tooltip=[
-            alt.Tooltip("row:N", title="This agent"),
-            alt.Tooltip("column:N", title="Against"),
-            alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
-            alt.Tooltip("games:Q", title="Games"),
-            alt.Tooltip("won:Q", title="Won"),
-            alt.Tooltip("tied:Q", title="Tied"),
-            alt.Tooltip("lost:Q", title="Lost"),
-        ],
     )
+    tooltip = [
+        alt.Tooltip("row:N", title="This agent"),
+        alt.Tooltip("column:N", title="Against"),
+        alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
+        alt.Tooltip("games:Q", title="Games"),
+        alt.Tooltip("won:Q", title="Won"),
+        alt.Tooltip("tied:Q", title="Tied"),
+        alt.Tooltip("lost:Q", title="Lost"),
+        alt.Tooltip("p:Q", title="p, corrected", format=".2g"),
+    ]
     colour = alt.Color("percent:Q", scale=alt.Scale(scheme="blueorange", domain=[0, 100], reverse=True), legend=None)
-    layers = [base.mark_rect().encode(color=colour)]
-    if len(order) <= _LABELLED:
-        ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
-        layers += [
-            base.transform_calculate(label="format(datum.percent, '.0f') + ' %'")
-            .mark_text(fontSize=14, dy=-6)
-            .encode(text="label:N", color=ink),
-            base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink),
-        ]
-    return alt.layer(*layers).properties(height=alt.Step(46 if len(order) <= _LABELLED else 18))
+    if len(order) > _LABELLED:
+        # A browser takes seconds over thousands of cells that each describe themselves; the table has all figures.
+        cells = base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip[:4])
+        return alt.layer(cells).properties(height=alt.Step(18))
+    ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
+    shares = (
+        base.transform_calculate(label=f"format(datum.percent, '.0f') + (datum.p < {ALPHA} ? ' % *' : ' %')")
+        .mark_text(fontSize=14, dy=-6)
+        .encode(text="label:N", color=ink)
+    )
+    counts = base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink)
+    cells = base.mark_rect().encode(color=colour, tooltip=tooltip)
+    return alt.layer(cells, shares, counts).properties(height=alt.Step(46))
 
 
 def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:

@@ -6,25 +6,27 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import streamlit as st
 
 from arena import samples
 from arena.dataset import Dataset
-from arena.kept import kept_leaderboard
+from arena.games.pairs import PairResults, pair_results
+from arena.games.table import GameKey, GameTable
+from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import Leaderboard, rated_tournaments
-from arena.matrix import tournament_wins
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
-from arena.ratings.counts import WinMatrix
+from arena.ratings.games import Floats
 from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
-from judges.types import Task
+from judges.types import Query, Task
 from ui.records import GameRecord, game_records, win_and_tie
 
 LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
@@ -32,6 +34,10 @@ LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
 
 _KEPT = 4
 """Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
+_MOST_GROUPS: Final = 30
+"""Values of a query's metadata, if it is to sort queries into groups."""
+_ONE_BY_ONE: Final = 32
+"""The same for reads of one query, game or filter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,56 @@ def settings(source: Source) -> Mapping[str, Any]:
         return store.settings(source.tournament)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the games …")
-def games(source: Source) -> Sequence[GameRecord]:
-    """All games wanted, played or not, in the order of the plan."""
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the queries …")
+def queries(source: Source) -> Mapping[str, Query]:
+    """The queries alone, in their order."""
     with closing(Store.open(source.location)) as store:
-        games = outcomes(store, source.tournament, Task.PAIRWISE)
-    return game_records(games, win_and_tie(settings(source)))
+        return store.queries(source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the games …")
+def games(source: Source) -> GameTable:
+    """All games wanted, played or not, in the order of the plan, without their texts."""
+    with closing(Store.open(source.location)) as store:
+        return kept_games(store, source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+def scores(source: Source) -> Floats:
+    """The score of each game's first agent, NaN without a verdict."""
+    return games(source).scores(win_and_tie(settings(source)))
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+def met(source: Source) -> frozenset[tuple[str, str, str]]:
+    """Query and agents, by name, of all games with a verdict."""
+    table = games(source)
+    return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
+
+
+@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the game …")
+def game(source: Source, key: GameKey) -> GameRecord:
+    """One game with what its judge said, word for word."""
+    with closing(Store.open(source.location)) as store:
+        of_query = outcomes(store, source.tournament, Task.PAIRWISE, key.query_id)
+    names = {key.agent_a, key.agent_b}
+    of_game = [(want, own) for want, own in of_query if want.judge == key.judge and {want.item, want.other} == names]
+    (found,) = game_records(of_game, win_and_tie(settings(source)))
+    return found
+
+
+@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the data …")
+def dataset_of(source: Source, query_id: str) -> Dataset:
+    """One query with its answers and documents."""
+    with closing(Store.open(source.location)) as store:
+        return store.dataset(source.tournament, query_id)
+
+
+@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the labels …")
+def labels_of_query(source: Source, query_id: str) -> Labels:
+    """What the relevance judges together said about each document retrieved for one query."""
+    with closing(Store.open(source.location)) as store:
+        return labels_of(store, source.tournament, query_id)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
@@ -115,11 +165,35 @@ def nuggets(source: Source) -> NuggetResults | None:
         return nugget_results(store, source.tournament)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Counting wins …")
-def wins(source: Source) -> WinMatrix | None:
-    """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
-    with closing(Store.open(source.location)) as store:
-        return tournament_wins(store, source.tournament)
+@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+def groups(source: Source) -> tuple[tuple[str, str], ...]:
+    """Groups of queries: what their metadata has few values of, as name and value."""
+    values: dict[str, dict[str, None]] = {}
+    for query in queries(source).values():
+        for name, value in query.metadata.items():
+            values.setdefault(name, {})[value] = None
+    few = {name: own for name, own in values.items() if 1 < len(own) <= _MOST_GROUPS}
+    return tuple((name, value) for name, own in few.items() for value in sorted(own))
+
+
+@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Counting wins …")
+def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | None = None) -> PairResults | None:
+    """Who beats whom over the games that are rated; ``None`` before the first verdict.
+
+    Args:
+        source: of which tournament.
+        judge: only games that this one judged.
+        group: name and value of the queries' metadata, for games on such queries only.
+    """
+    table = games(source)
+    chosen = np.ones(len(table), np.bool_)
+    if judge is not None:
+        chosen &= table.of_judge(judge)
+    if group is not None:
+        name, value = group
+        chosen &= table.of_query(*(own.query_id for own in queries(source).values() if own.metadata.get(name) == value))
+    rated = table.rated(win_and_tie(settings(source)), chosen)
+    return None if rated is None else pair_results(rated)
 
 
 def _written(location: str) -> int:

@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from arena.config import PairwiseSection
 from arena.dataset import SHARED, Dataset
+from arena.games.table import GameKey
 from arena.leaderboard import game_verdicts
 from arena.prompting import Labels
 from arena.ratings.games import WinAndTie, reconcile, tabulate
@@ -17,8 +18,6 @@ from arena.store import IDENTICAL, Result, Wanted
 from judges.pairwise import references
 from judges.pointwise import label_of
 from judges.types import AnnotatedDocument, Document, Judgment, Verdict
-
-Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +53,19 @@ class GameRecord:
     score: float | None
 
     @property
-    def game_id(self) -> str:
-        """Twelve hexadecimal digits for the page's address; the same in every run of the same plan."""
-        key = json.dumps([self.query_id, self.agent_a, self.agent_b, self.judge])
-        return hashlib.sha256(key.encode()).hexdigest()[:12]
+    def key(self) -> GameKey:
+        """What names the game."""
+        return GameKey(self.query_id, self.agent_a, self.agent_b, self.judge)
+
+    @property
+    def mark(self) -> str:
+        """Twelve hexadecimal digits for the keys of the page's elements."""
+        return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
 
     @property
     def winner(self) -> str | None:
         """The agent that won the rated game, if one did."""
         return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
-
-    @property
-    def ending(self) -> Ending:
-        """How the rated game ended."""
-        if self.score is None:
-            return "no verdict yet"
-        return "a tie" if self.winner is None else "a winner"
 
     @property
     def orders_disagree(self) -> bool:
@@ -81,27 +77,6 @@ class GameRecord:
     def same_answers(self) -> bool:
         """Whether the two answers are the same text, which is a tie that no judge was asked about."""
         return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
-
-
-@dataclass(frozen=True, slots=True)
-class GameFilter:
-    """Which games to list; ``None`` is any."""
-
-    agent: str | None = None
-    opponent: str | None = None
-    query_id: str | None = None
-    ending: Ending | None = None
-    disagree_only: bool = False
-
-    def passes(self, game: GameRecord) -> bool:
-        """Whether a game is to be listed."""
-        players = {game.agent_a, game.agent_b}
-        return (
-            {name for name in (self.agent, self.opponent) if name is not None} <= players
-            and self.query_id in {None, game.query_id}
-            and self.ending in {None, game.ending}
-            and (game.orders_disagree or not self.disagree_only)
-        )
 
 
 @dataclass(frozen=True, slots=True)

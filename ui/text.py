@@ -23,6 +23,8 @@ _STYLE: Final = """
 [class*="st-key-strong-"] [data-testid="stText"] { font-weight: 600; }
 [class*="st-key-quiet-"] [data-testid="stText"] { opacity: 0.75; font-size: 0.875rem; }
 [class*="st-key-lead-"] [data-testid="stText"] { font-size: 1.2rem; line-height: 1.5; }
+.marked { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.marked mark { background: rgb(230 159 0 / 0.28); color: inherit; border-bottom: 2px solid #b87700; }
 [data-testid="stMetricValue"] { font-size: 1.6rem; }
 </style>
 """
@@ -74,6 +76,12 @@ def passage(text: str, key: str, *, empty: str, height: int = HEIGHT, border: bo
     shown = text if whole or not is_long else text[:CLIPPED_AT] + " …"
     with st.container(border=border, height=height if _fills(text, height) else "content", key=f"passage-{key}"):
         plain(shown, empty=empty)
+
+
+def marked_passage(marked: str, key: str, *, height: int = HEIGHT) -> None:
+    """A text as ``ui.differences.marked`` escapes it, in a box like that of ``passage``."""
+    with st.container(border=True, height=height if _fills(marked, height) else "content", key=f"passage-{key}"):
+        st.html(f'<div class="marked">{encodable(marked)}</div>')
 
 
 def encodable(text: str) -> str:

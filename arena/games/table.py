@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.coverage import Coverage
-from arena.ratings.counts import WinMatrix, win_matrix
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile
+from arena.ratings.games import Floats, Games, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile
 from judges.types import Verdict
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -85,11 +84,22 @@ class GameTable:
 
     def find(self, key: GameKey) -> int | None:
         """The row of a game, its agents in either order; ``None`` if there is no such game."""
-        places = _place(self.queries, key.query_id), _place(self.judges, key.judge)
-        a, b = sorted((_place(self.agents, key.agent_a), _place(self.agents, key.agent_b)))
-        here = (self.query == places[0]) & (self.judge == places[1]) & (self.a == a) & (self.b == b)
-        found = np.flatnonzero(here)
+        pair = self.of_agent(key.agent_a) & self.of_agent(key.agent_b) & (key.agent_a != key.agent_b)
+        found = np.flatnonzero(pair & self.of_query(key.query_id) & self.of_judge(key.judge))
         return int(found[0]) if found.size else None
+
+    def of_agent(self, name: str) -> Bools:
+        """Whether the agent plays, shape (games,)."""
+        number = _place(self.agents, name)
+        return np.asarray((self.a == number) | (self.b == number), np.bool_)
+
+    def of_query(self, *names: str) -> Bools:
+        """Whether the game is on one of these queries, shape (games,)."""
+        return np.isin(self.query, [_place(self.queries, name) for name in names])
+
+    def of_judge(self, name: str) -> Bools:
+        """Whether the judge judges it, shape (games,)."""
+        return np.asarray(self.judge == _place(self.judges, name), np.bool_)
 
     @cached_property
     def judged(self) -> Bools:
@@ -106,6 +116,15 @@ class GameTable:
         """Whether both orders have a verdict, and not the same, shape (games,)."""
         differ = self.said[:, 0] != self.said[:, 1]
         return np.asarray(self.judged.all(axis=1) & differ, np.bool_)
+
+    def judges_disagree(self, scores: Floats) -> Bools:
+        """Whether two judges score the same pair on the same query differently, shape (games,)."""
+        size = len(self.agents)
+        _, pair = np.unique((self.query.astype(np.int64) * size + self.a) * size + self.b, return_inverse=True)
+        low, high = np.full(pair.max(initial=-1) + 1, np.inf), np.full(pair.max(initial=-1) + 1, -np.inf)
+        np.fmin.at(low, pair, scores)
+        np.fmax.at(high, pair, scores)
+        return np.asarray(low[pair] < high[pair], np.bool_)
 
     def scores(self, win_and_tie: WinAndTie) -> Floats:
         """Score of ``a`` in each rated game: 1, 0.5 or 0, NaN without a verdict; shape (games,)."""
@@ -135,10 +154,10 @@ class GameTable:
             first, other, said = (b, a, -self.said[row, 1]) if second else (a, b, self.said[row, 0])
             yield GameVerdict(query_id, first, other, _VERDICTS[int(said)], judge)
 
-    def wins(self, win_and_tie: WinAndTie, of: Bools | None = None) -> WinMatrix | None:
-        """Wins, ties and games of each pair over the rated games; ``None`` where none of them has a verdict."""
+    def rated(self, win_and_tie: WinAndTie, of: Bools | None = None) -> Games | None:
+        """The games as they are rated, of some only if ``of`` says which; ``None`` where none has a verdict."""
         verdicts = self.verdicts(of)
-        return win_matrix(reconcile(verdicts, win_and_tie=win_and_tie)) if len(verdicts) else None
+        return reconcile(verdicts, win_and_tie=win_and_tie) if len(verdicts) else None
 
     def coverage(self) -> Coverage:
         """Of the verdicts; each order of a game is one."""

@@ -41,7 +41,7 @@ from arena.store.rows import (
 )
 from arena.store.runners import BEAT_S, Runner
 from judges.errors import InputError, StoreError
-from judges.types import Task
+from judges.types import Query, Task
 
 __all__ = [
     "ANSWERED",
@@ -237,10 +237,10 @@ class Store:
         with self._read() as connection:
             return wishes.wanted(connection, tournament_number(connection, name), task)
 
-    def outcomes(self, name: str, task: Task) -> list[tuple[Wanted, Result | None]]:
-        """Everything wanted of one task with its result; ``None`` where there is none yet."""
+    def outcomes(self, name: str, task: Task, query_id: str | None = None) -> list[tuple[Wanted, Result | None]]:
+        """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
         with self._read() as connection:
-            return wishes.outcomes(connection, tournament_number(connection, name), task)
+            return wishes.outcomes(connection, tournament_number(connection, name), task, query_id)
 
     def game_rows(self, name: str) -> list[Any] | None:
         """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""
@@ -265,10 +265,15 @@ class Store:
             )
         return loaded
 
-    def dataset(self, name: str) -> Dataset:
-        """The data a tournament was last begun with."""
+    def dataset(self, name: str, query_id: str | None = None) -> Dataset:
+        """The data a tournament was last begun with; of one query with the documents retrieved for it, if given."""
         with self._read() as connection:
-            return datasets.dataset(connection, tournament_number(connection, name))
+            return datasets.dataset(connection, tournament_number(connection, name), query_id)
+
+    def queries(self, name: str) -> dict[str, Query]:
+        """The queries alone, in their order."""
+        with self._read() as connection:
+            return datasets.queries(connection, tournament_number(connection, name))
 
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""

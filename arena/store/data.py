@@ -19,12 +19,15 @@ from judges.types import Answer, Document, Query, Retrieved
 DATA: Final = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
 
 
-def dataset(connection: Connection, number: int) -> Dataset:
-    """The data that a tournament was last begun with."""
+def dataset(connection: Connection, number: int, query_id: str | None = None) -> Dataset:
+    """The data that a tournament was last begun with; of one query with the documents retrieved for it, if given."""
 
     def rows(kind: type[SQLModel], *order: str) -> list[Any]:
-        found = connection.execute(select(table(kind)).where(table(kind).c.tournament_id == number))
-        return sorted(found, key=attrgetter(*order))  # databases differ in how they order text
+        here = table(kind).c
+        chosen = select(table(kind)).where(here.tournament_id == number)
+        if query_id is not None:
+            chosen = chosen.where(_of_query(kind, number, query_id))
+        return sorted(connection.execute(chosen), key=attrgetter(*order))  # databases differ in how they order text
 
     retrieved: dict[str, list[Retrieved]] = {}
     for row in rows(RetrievedRow, "query_id", "agent", "rank"):
@@ -43,6 +46,21 @@ def dataset(connection: Connection, number: int) -> Dataset:
         {query_id: tuple(entries) for query_id, entries in retrieved.items()},
         labels,
     )
+
+
+def queries(connection: Connection, number: int) -> dict[str, Query]:
+    """The queries alone, in their order."""
+    here = table(QueryRow)
+    rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
+    return {row.query_id: Query(row.query_id, row.text, json.loads(row.extra)) for row in rows}
+
+
+def _of_query(kind: type[SQLModel], number: int, query_id: str) -> Any:
+    here = table(kind).c
+    if kind is not DocumentRow:
+        return here.query_id == query_id
+    found = table(RetrievedRow).c
+    return here.doc_id.in_(select(found.doc_id).where(found.tournament_id == number, found.query_id == query_id))
 
 
 def replace(connection: Connection, number: int, data: Dataset) -> None:

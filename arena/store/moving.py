@@ -12,11 +12,12 @@ from sqlmodel import SQLModel
 
 from arena.store import Store, shown
 from arena.store.bulk import load
+from arena.store.figures import FiguresRow
 from arena.store.rows import LeaseRow, RunnerRow, StateRow, table
 from judges.errors import InputError, StoreError
 
-_OF_THE_MOMENT: Final = {table(row).name for row in (RunnerRow, LeaseRow, StateRow)}
-"""What says who judges now, and what every store has of its own."""
+_OF_THE_MOMENT: Final = {table(row).name for row in (RunnerRow, LeaseRow, StateRow, FiguresRow)}
+"""What says who judges now, what every store has of its own, and what is made of the rest."""
 _FETCHED: Final = 2_000
 """Rows that are in memory at once."""
 _DIGITS: Final = 16

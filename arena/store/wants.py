@@ -25,8 +25,13 @@ def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
 
 
-def outcomes(connection: Connection, number: int, task: Task) -> list[tuple[Wanted, Result | None]]:
-    """Everything wanted of one task with its result; in one query, since there may be hundreds of thousands."""
+def outcomes(
+    connection: Connection, number: int, task: Task, query_id: str | None = None
+) -> list[tuple[Wanted, Result | None]]:
+    """Everything wanted of one task with its result, or of one query only.
+
+    In one statement, since there may be hundreds of thousands.
+    """
     here, judged = table(WantedRow), table(JudgmentRow)
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (
@@ -35,6 +40,8 @@ def outcomes(connection: Connection, number: int, task: Task) -> list[tuple[Want
         .where(here.c.tournament_id == number, here.c.task == task.value)
         .order_by(here.c.position)
     )
+    if query_id is not None:
+        statement = statement.where(here.c.query_id == query_id)
     size = len(columns)
     return [
         (Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:]))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from arena.agents.front import Front
+from arena.games.pairs import PairResults
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
 from ui.charts import front_chart, matrix_chart, matrix_frame, ratings_chart
@@ -19,10 +20,14 @@ def row(agent: str, bt: float, low: float | None, high: float | None) -> AgentRa
     return AgentRating(agent, 1, 1, 1, "A", bt, 1.0, bt, low, high, 10, 5, 0, 5, ())
 
 
-def matrix() -> WinMatrix:
+def results(wins: WinMatrix) -> PairResults:
+    return PairResults(wins, np.full(wins.games.shape, 0.5))
+
+
+def matrix() -> PairResults:
     wins = np.array([[0, 3, 0], [1, 0, 0], [0, 0, 0]], float)
     ties = np.array([[0, 4, 0], [4, 0, 0], [0, 0, 0]], float)
-    return WinMatrix((HOSTILE, "b", "c"), wins, ties, wins + wins.T + ties)
+    return results(WinMatrix((HOSTILE, "b", "c"), wins, ties, wins + wins.T + ties))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +44,9 @@ def test_cells_are_percentages_of_the_pair_s_games(counted: str, percent: list[f
 
 def test_figures_in_cells_are_rounded_once() -> None:
     wins, ties = np.array([[0, 15], [8, 0]], float), np.array([[0, 3], [3, 0]], float)
-    frame = matrix_frame(WinMatrix(("x", "y"), wins, ties, wins + wins.T + ties), ["x", "y"], "wins and half the ties")
+    frame = matrix_frame(
+        results(WinMatrix(("x", "y"), wins, ties, wins + wins.T + ties)), ["x", "y"], "wins and half the ties"
+    )
     assert frame["percent"].tolist() == [100 * 16.5 / 26, 100 * 9.5 / 26], "63.46 shows as 63, not by way of 63.5"
 
 
@@ -53,7 +60,7 @@ def test_rows_and_columns_are_sorted_as_given() -> None:
 def test_a_large_matrix_has_colours_and_tooltips_but_no_figures_in_its_cells() -> None:
     names = tuple(f"a{i}" for i in range(30))
     ones = np.ones((30, 30)) - np.eye(30)
-    frame = matrix_frame(WinMatrix(names, ones, ones * 0, ones * 2), names, "wins only")
+    frame = matrix_frame(results(WinMatrix(names, ones, ones * 0, ones * 2)), names, "wins only")
     marks = [layer["mark"]["type"] for layer in matrix_chart(frame, names, "wins only").to_dict()["layer"]]
     assert marks == ["rect"]
 

@@ -20,7 +20,7 @@ def draw() -> None:
 
     version, names = data.tournaments()
     source = data.Source(data.location(), version, names[-1])
-    show_game(source, data.games(source)[0])
+    show_game(source, data.games(source).key(0))
 
 
 def judge(call: Call) -> Reply:

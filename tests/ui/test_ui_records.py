@@ -15,7 +15,7 @@ from arena.prompting import Prompting
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.sample_store import SETTINGS, write_store
-from ui.records import GameFilter, GameRecord, game_records, retrieved_documents
+from ui.records import GameRecord, game_records, retrieved_documents
 
 
 def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:
@@ -29,23 +29,23 @@ def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner", "ending", "disagree"),
+    ("first", "second", "winner", "score", "disagree"),
     [
-        ("A", "B", "x", "a winner", False),
-        ("B", "A", "y", "a winner", False),
-        ("A", "A", None, "a tie", True),
-        ("A", "TIE", None, "a tie", True),
-        ("TIE", "TIE", None, "a tie", False),
-        ("A", None, "x", "a winner", False),
-        (None, "A", "y", "a winner", False),
-        (None, None, None, "no verdict yet", False),
+        ("A", "B", "x", 1.0, False),
+        ("B", "A", "y", 0.0, False),
+        ("A", "A", None, 0.5, True),
+        ("A", "TIE", None, 0.5, True),
+        ("TIE", "TIE", None, 0.5, False),
+        ("A", None, "x", 1.0, False),
+        (None, "A", "y", 0.0, False),
+        (None, None, None, None, False),
     ],
 )
 def test_two_orders_make_one_game(
-    first: str | None, second: str | None, winner: str | None, ending: str, disagree: bool
+    first: str | None, second: str | None, winner: str | None, score: float | None, disagree: bool
 ) -> None:
     record = game(first, second)
-    assert (record.winner, record.ending, record.orders_disagree) == (winner, ending, disagree)
+    assert (record.winner, record.score, record.orders_disagree) == (winner, score, disagree)
 
 
 def test_a_win_and_a_tie_is_settled_as_the_tournament_says() -> None:
@@ -55,7 +55,7 @@ def test_a_win_and_a_tie_is_settled_as_the_tournament_says() -> None:
 def test_a_failure_is_no_verdict() -> None:
     wants = [Wanted(Task.PAIRWISE, "j", "q", "x", "y", order) for order in ("ab", "ba")]
     (record,) = game_records([(want, JudgeFailure("i", "timeout", "late")) for want in wants], "tie")
-    assert record.ending == "no verdict yet"
+    assert record.score is None
 
 
 def test_the_first_agent_named_need_not_come_first_in_the_alphabet() -> None:
@@ -70,17 +70,7 @@ def test_judges_of_one_pair_are_games_of_their_own() -> None:
     ]
     records = game_records([(want, Judgment(f"i{verdict}", verdict, "", "", "m")) for want, verdict in wants], "tie")
     assert [(record.judge, record.winner) for record in records] == [("j", "x"), ("k", "y")]
-    assert len({record.game_id for record in records}) == 2
-
-
-def test_filters_narrow_to_pair_query_ending_and_disagreement() -> None:
-    record = game("A", "A")
-    assert GameFilter().passes(record)
-    assert GameFilter(agent="y", opponent="x", query_id="q", ending="a tie", disagree_only=True).passes(record)
-    assert not GameFilter(agent="x", opponent="z").passes(record)
-    assert not GameFilter(query_id="other").passes(record)
-    assert not GameFilter(ending="a winner").passes(record)
-    assert not GameFilter(disagree_only=True).passes(game("A", "B"))
+    assert len({record.key for record in records}) == 2
 
 
 def test_games_add_up_to_the_leaderboard(tmp_path: Path) -> None:

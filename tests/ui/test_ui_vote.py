@@ -220,7 +220,8 @@ def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Pat
         run = press(run, label)
     version, (name,) = data.tournaments()
     source = data.Source(str(store), version, name)
-    games = {(game.query_id, game.agent_a, game.agent_b): game.score for game in data.games(source)}
+    table, scores = data.games(source), data.scores(source)
+    games = {table.key(row)[:3]: scores[row] for row in range(len(table))}
     agreeing = 0
     for said in kept(store)[:4]:
         a, b = sorted((said.item, said.other))

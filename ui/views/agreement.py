@@ -10,6 +10,7 @@ from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.resampling import Estimate
 from ui.charts import confusion_chart
 from ui.retrieval import confusion_frame, span
+from ui.tables import show_table
 
 
 def show_agreement(board: RetrievalBoard) -> None:
@@ -67,9 +68,7 @@ def _show_judges(board: RetrievalBoard) -> None:
         if one is not None
     ]
     config = {"Kappa": st.column_config.NumberColumn(format="%.2f")}
-    st.dataframe(
-        pd.DataFrame(rows), hide_index=True, alt="Agreement by judge", placeholder="none", column_config=config
-    )
+    show_table(pd.DataFrame(rows), "Agreement by judge", columns=config)
 
 
 def _show_rankings(board: RetrievalBoard) -> None:
@@ -87,7 +86,7 @@ def _show_rankings(board: RetrievalBoard) -> None:
     ]
     number = st.column_config.NumberColumn(format="%.2f")
     config = {"Kendall's tau": number, "Spearman's rho": number}
-    st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Rankings", placeholder="none", column_config=config)
+    show_table(pd.DataFrame(rows), "Rankings", columns=config)
     st.caption(
         "Whether both labels put the agents in the same order: 1 the same, -1 the reverse. Labels that agree poorly on "
         "single documents may still rank agents well."

@@ -17,6 +17,7 @@ from retrieval_eval.exam.items import ITEM_TYPES
 from ui import data, exam, text
 from ui.bank import Draft
 from ui.editing import Session, ask_name, named
+from ui.tables import show_table
 from ui.views.bank_items import show_items
 from ui.views.bank_preview import attempt, show_preview
 
@@ -225,5 +226,5 @@ def _show_history(path: Path) -> None:
             st.caption("None: this page has not replaced this file yet.")
             return
         rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
-        st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Earlier versions")
+        show_table(pd.DataFrame(rows), "Earlier versions")
         text.quiet(f"They are in {safe_files.history_folder(path)}", "history")

@@ -9,6 +9,7 @@ import streamlit as st
 
 from retrieval_eval.exam.items import Item
 from ui.bank import Draft, items_frame
+from ui.tables import show_table
 
 _HEIGHT: Final = 36 * 11 + 2
 
@@ -19,14 +20,13 @@ _USUAL: Final = {"Subtopic": "", "Kind": "free"}
 def show_items(items: Sequence[Item], draft: Draft | None = None, key: str | None = None, **options: Any) -> None:
     """Draw it; ``options`` are those of ``st.dataframe``."""
     frame = items_frame(items, draft)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Items",
         height="content" if len(frame) <= 10 else _HEIGHT,
-        alt="Items",
         key=key,
         column_order=[str(name) for name in frame if name not in _USUAL or set(frame[name]) - {_USUAL[name]}],
-        column_config={
+        columns={
             "Query": st.column_config.TextColumn(pinned=True),
             "Item": st.column_config.TextColumn(width="large"),
             "Weight": st.column_config.NumberColumn(format="%g"),

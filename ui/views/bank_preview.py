@@ -12,6 +12,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.items import diff
 from ui import data, exam, text
 from ui.bank import Draft, changes_of, effect, labels_frame, places_frame
+from ui.tables import show_table
 
 _LISTED: Final = 20
 """Changes that are listed at first."""
@@ -33,11 +34,10 @@ def show_preview(source: data.Source, draft: Draft) -> None:
     st.subheader("What your edits change", anchor=False)
     lines = changes_of(diff(draft.file.bank, draft.bank))
     listed = lines if len(lines) <= _LISTED or st.toggle(f"List all {len(lines):,}") else lines[:_LISTED]
-    st.dataframe(
+    show_table(
         pd.DataFrame([(kind, text.clipped(line, 400)) for kind, line in listed], columns=["Change", "Item"]),
-        hide_index=True,
-        alt="Changes",
-        column_config={"Change": st.column_config.TextColumn(width=90)},
+        "Changes",
+        columns={"Change": st.column_config.TextColumn(width=90)},
     )
     _take_back(draft)
     study = exam.study(source)
@@ -59,7 +59,7 @@ def show_preview(source: data.Source, draft: Draft) -> None:
         name: st.column_config.NumberColumn(format="%.3f" if name.startswith("Cover") else "%g")
         for name in ("Place before", "Place after", "Cover before", "Cover after")
     }
-    st.dataframe(places_frame(found), hide_index=True, alt="Places", column_config=config)
+    show_table(places_frame(found), "Places", columns=config)
     if found.to_grade:
         st.caption(
             "A pair of passage and item without a grade covers nothing here, so until the next run has graded the "
@@ -67,7 +67,10 @@ def show_preview(source: data.Source, draft: Draft) -> None:
         )
     if found.labels:
         with st.expander(f"The {len(found.labels):,} passages whose label changes"):
-            st.dataframe(labels_frame(found), hide_index=True, alt="Labels that change", placeholder="none")
+            show_table(
+                labels_frame(found),
+                "Labels that change",
+            )
 
 
 def _take_back(draft: Draft) -> None:

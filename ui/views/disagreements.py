@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.judge_people import Disagreement
 from arena.calibration.opinions import Level
+from arena.games.table import GameKey
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
 from ui.calibration import calibration, reports
 from ui.calibration_charts import bland_altman_chart
+from ui.game_list import address_of
 from ui.views.estimates import choose
 
 _PER_PAGE: Final = 5
@@ -113,11 +115,12 @@ def _worded(level: Level, found: Disagreement, value: float) -> str:
 
 def _address(source: data.Source, found: Disagreement, judge: str, level: Level) -> str:
     """Of the game, or of all games on the query; empty where there are none."""
-    own = [game for game in data.games(source) if game.query_id == found.query_id]
+    games = data.games(source)
     if level == "verdicts":
-        pair = set(found.item[-2:])
-        of_pair = [game for game in own if {game.agent_a, game.agent_b} == pair]
-        same = [game for game in of_pair if game.judge == judge] or of_pair
-        return f"games?game={same[0].game_id}" if same else ""
-    label = text.query_label(found.query_id, data.dataset(source).queries[found.query_id].text)
-    return f"games?query={quote(label, safe='')}" if own else ""
+        judges = dict.fromkeys([judge, *games.judges])
+        first, second = sorted(found.item[-2:])
+        keys = (GameKey(found.query_id, first, second, name) for name in judges)
+        key = next((key for key in keys if games.find(key) is not None), None)
+        return "" if key is None else f"games?{urlencode({'game': address_of(key)})}"
+    label = text.query_label(found.query_id, data.queries(source)[found.query_id].text)
+    return f"games?{urlencode({'query': label})}" if games.of_query(found.query_id).any() else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import pandas as pd
@@ -12,6 +13,7 @@ from arena.exam.study import Study, Unit
 from retrieval_eval.exam.grades import Labels
 from ui import data, exam, text
 from ui.retrieval import WHOSE
+from ui.tables import show_table
 
 _MOST_COLOURED: Final = 5000
 """Cells of a grid that are coloured; a larger one is drawn plain, at once."""
@@ -80,14 +82,12 @@ def _show_cover(board: ExamBoard, level: int) -> None:
     frame = exam.cover_frame(board.report, level)
     number = st.column_config.NumberColumn
     complete = all(row.graded == row.pairs for row in board.report.agents)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Exam cover",
         height="content" if len(frame) <= 20 else 740,
-        placeholder="none",
-        alt="Exam cover",
         column_order=[str(name) for name in frame if name != "At most" or not complete],
-        column_config={
+        columns={
             "Place": number(format="%g", help="By cover at the grade chosen above; ties share the average.", width=60),
             "Agent": st.column_config.TextColumn(pinned=True),
             "At most": number(format="%.3f", help="Cover at the grade chosen if all pairs without one covered."),
@@ -173,7 +173,7 @@ def _show_query(source: data.Source, found: Study, level: int) -> None:
         st.info("Nothing was there to be graded for this query.")
         return
     narrow = {str(name): st.column_config.NumberColumn(width=110) for name in list(grid)[2:]}
-    _table(_coloured(grid, max(found.levels)), "Passages and items", narrow)
+    _table(grid, "Passages and items", narrow, lambda shown: _coloured(shown, max(found.levels)))
     st.caption("Passages by items, as numbered above; the darker, the higher the grade. Empty: no grade.")
     _show_item(found, query_id, list(named).index(query_id))
 
@@ -210,16 +210,20 @@ def _coloured(frame: pd.DataFrame, highest: int) -> Any:
     return frame.style.map(shade, subset=list(frame)[2:])
 
 
-def _table(frame: Any, alt: str, config: dict[str, Any] | None = None) -> None:
-    """A frame, or a coloured one."""
-    rows = len(getattr(frame, "data", frame))
-    st.dataframe(
+def _table(
+    frame: pd.DataFrame,
+    alt: str,
+    config: dict[str, Any] | None = None,
+    style: Callable[[pd.DataFrame], Any] | None = None,
+) -> None:
+    """A table of bounded height."""
+    show_table(
         frame,
-        hide_index=True,
-        height="content" if rows <= 10 else 36 * 11 + 2,
-        placeholder="",
-        alt=alt,
-        column_config={
+        alt,
+        height="content" if len(frame) <= 10 else 36 * 11 + 2,
+        unknown="",
+        style=style,
+        columns={
             "Agent": st.column_config.TextColumn(pinned=True),
             **{name: st.column_config.NumberColumn(width=80) for name in ("No.", "Passage", "Grade")},
             **(config or {}),

@@ -8,21 +8,25 @@ from typing import Final
 import streamlit as st
 
 from arena.dataset import SHARED, Dataset
+from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
+from ui.differences import marked, similarity
 from ui.nuggets import support_words
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
+_ALIKE: Final = 0.3
+"""Share of common words from which marking the differences leaves something unmarked to read."""
 
 
-def show_game(source: data.Source, game: GameRecord) -> None:
+def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
-    dataset = data.dataset(source)
+    dataset, game = data.dataset_of(source, key.query_id), data.game(source, key)
     st.divider()
     st.caption("The query")
     text.lead(dataset.queries[game.query_id].text, "query")
@@ -38,7 +42,7 @@ def show_game(source: data.Source, game: GameRecord) -> None:
                 _show_order(order, game)
     if (nuggets := data.nuggets(source)) is not None:
         _show_nuggets(nuggets, game)
-    documents = retrieved_documents(game, dataset, data.labels(source), data.settings(source))
+    documents = retrieved_documents(game, dataset, data.labels_of_query(source, key.query_id), data.settings(source))
     _show_documents(documents, game)
 
 
@@ -55,17 +59,38 @@ def _outcome(game: GameRecord) -> str:
 
 
 def _show_answers(game: GameRecord, dataset: Dataset) -> None:
-    for column, agent, side in zip(st.columns(2), (game.agent_a, game.agent_b), ("left", "right"), strict=True):
-        answer = dataset.answers[game.query_id, agent].text
+    agents = game.agent_a, game.agent_b
+    answers = [dataset.answers[game.query_id, agent].text for agent in agents]
+    shown = _marked(answers, game)
+    for column, agent, side, answer, own in zip(st.columns(2), agents, ("left", "right"), answers, shown, strict=True):
         with column:
             text.strong(agent, side)
             st.caption(f"{len(answer.split()):,} words, {len(answer):,} characters")
-            text.passage(answer, f"answer-{side}-{game.game_id}", empty="The agent answered nothing.", border=True)
+            key = f"answer-{side}-{game.mark}"
+            if own is None:
+                text.passage(answer, key, empty="The agent answered nothing.", border=True)
+            else:
+                text.marked_passage(own, key)
+
+
+def _marked(answers: Sequence[str], game: GameRecord) -> Sequence[str | None]:
+    """Both answers with their differences marked, where a reader asks for that and it says something."""
+    left, right = answers
+    alike = similarity(left, right)
+    if alike is None:
+        st.caption("The answers are too long to mark where they differ.")
+    elif left != right and left.strip() and right.strip():
+        meaning = "Marks the words of each answer that the other one does not have in the same place."
+        wanted = st.toggle("Mark the differences", alike >= _ALIKE, key=f"marked-{game.mark}", help=meaning)
+        st.caption(f"The two answers share {alike:.0%} of their words, in the same order.")
+        if wanted:
+            return marked(left, right)
+    return None, None
 
 
 def _show_order(order: Shown, game: GameRecord) -> None:
     """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
-    key = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.game_id}"
+    key = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}"
     with st.container(border=True, key=f"order-{key}"):
         st.caption("Shown to the judge as answer A, then answer B")
         text.plain(f"A: {order.first}\nB: {order.second}")
@@ -115,7 +140,7 @@ def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
         _show_nugget(entry, game, f"apart-{number}")
     if alike:
         with st.expander(
-            f"{len(alike):,} on which they do not differ", key=f"alike-{game.game_id}", on_change="rerun"
+            f"{len(alike):,} on which they do not differ", key=f"alike-{game.mark}", on_change="rerun"
         ) as e:
             if e.open:
                 for number, entry in enumerate(alike):
@@ -123,7 +148,7 @@ def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
 
 
 def _show_nugget(entry: GameNugget, game: GameRecord, key: str) -> None:
-    key = f"{key}-{game.game_id}"
+    key = f"{key}-{game.mark}"
     with st.container(border=True, gap="xsmall", key=f"nugget-{key}"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             importance = entry.nugget.importance
@@ -144,10 +169,10 @@ def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) ->
         "of them. Labels are the relevance judge's: 0 is not relevant, higher is more relevant."
     )
     drawn = documents
-    if len(documents) > _DOCUMENTS and not st.toggle(f"Show all {len(documents):,}", key=f"documents-{game.game_id}"):
+    if len(documents) > _DOCUMENTS and not st.toggle(f"Show all {len(documents):,}", key=f"documents-{game.mark}"):
         drawn = documents[:_DOCUMENTS]
     for number, entry in enumerate(drawn):
-        _show_document(entry, f"{number}-{game.game_id}")
+        _show_document(entry, f"{number}-{game.mark}")
 
 
 def _show_document(entry: RetrievedDocument, key: str) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Final, get_args
 
-import pandas as pd
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
-from arena.dataset import Dataset
+from arena.games.table import GameTable
+from judges.types import Query
 from ui import data, text
-from ui.records import Ending, GameFilter, GameRecord
+from ui.address import choose, say_what_is_unknown
+from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame
+from ui.tables import download, show_table
 from ui.views.game import show_game
 
 _PER_PAGE: Final = 50
@@ -23,127 +27,101 @@ def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Games", anchor=False)
     games = data.games(source)
-    if not games:
+    if not len(games):
         st.info("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragarena run`.")
         return
-    dataset = data.dataset(source)
-    wanted = _filter(games, dataset)
-    listed = [game for game in games if wanted.passes(game)]
+    wanted = _filter(games, data.queries(source))
+    listed = wanted.rows(games, data.scores(source))
     chosen = _chosen(games, listed)
     if chosen is None:
         st.info("No game passes these filters. Clear one of them.")
         return
-    _list(listed, dataset, chosen)
-    show_game(source, chosen)
+    _list(source, listed, chosen)
+    show_game(source, games.key(chosen))
 
 
-def games_frame(games: Sequence[GameRecord], dataset: Dataset) -> pd.DataFrame:
-    """One line per game."""
-    return pd.DataFrame(
-        {
-            "Agent": [game.agent_a for game in games],
-            "Opponent": [game.agent_b for game in games],
-            "Result": [_result(game) for game in games],
-            "Orders": [_orders(game) for game in games],
-            "Query": [text.clipped(dataset.queries[game.query_id].text, 120) for game in games],
-            "Judge": [game.judge for game in games],
-        }
-    )
-
-
-def _filter(games: Sequence[GameRecord], dataset: Dataset) -> GameFilter:
-    agents = sorted({name for game in games for name in (game.agent_a, game.agent_b)})
-    named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
-    columns = st.columns(4)
-    with columns[0]:
-        agent = st.selectbox("Agent", agents, index=None, placeholder="any", key="agent", bind="query-params")
-    with columns[1]:
-        opponent = st.selectbox("Opponent", agents, index=None, placeholder="any", key="opponent", bind="query-params")
-    with columns[2]:
-        query_id = st.selectbox(
-            "Query",
-            list(named),
-            index=None,
-            placeholder="any",
-            format_func=named.__getitem__,
-            key="query",
-            bind="query-params",
+def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
+    named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
+    first, second = st.columns(3), st.columns(3)
+    with first[0]:
+        agent = choose("Agent", games.agents, "agent")
+    with first[1]:
+        opponent = choose("Opponent", games.agents, "opponent")
+    with first[2]:
+        query_id = choose("Query", list(named), "query", named.__getitem__)
+    with second[0]:
+        ending: Ending | None = choose("Result", get_args(Ending), "result")
+    with second[1]:
+        apart: Apart | None = choose(
+            "Who disagrees",
+            get_args(Apart),
+            "apart",
+            help="The two orders: each game is judged twice, with the answers exchanged, and a judge that changes its "
+            "mind makes a tie. The judges: several judge the same answers.",
         )
-    with columns[3]:
-        ending: Ending | None = st.selectbox(
-            "Result", get_args(Ending), index=None, placeholder="any", key="result", bind="query-params"
-        )
-    disagree = st.toggle(
-        "Only games whose two orders disagree",
-        key="disagree",
-        bind="query-params",
-        help="Each game is judged twice, with the answers exchanged. A judge that changes its mind makes a tie.",
-    )
-    return GameFilter(agent, opponent, query_id, ending, disagree)
+    with second[2]:
+        judge = choose("Judge", games.judges, "judge")
+    say_what_is_unknown()
+    if ending in {"the agent wins", "the agent loses"} and agent is None:
+        st.info("Choose an agent first: nobody can be said to win or lose without one.")
+    return GameFilter(agent, opponent, query_id, ending, judge, apart)
 
 
-def _chosen(games: Sequence[GameRecord], listed: Sequence[GameRecord]) -> GameRecord | None:
-    """The game of the address if the filters let it pass, else the first one listed."""
+def _chosen(games: GameTable, listed: NDArray[np.intp]) -> int | None:
+    """The row of the address's game if the filters let it pass, else the first one listed."""
     address = st.query_params.get(_ADDRESS)
-    found = next((game for game in listed if game.game_id == address), None)
-    if address is not None and found is None:
-        if all(game.game_id != address for game in games):
+    key = game_at(address)
+    found = None if key is None else games.find(key)
+    if address is not None and (found is None or found not in listed):
+        if found is None:
             st.warning("The game of this address is not in the store. Choose another one below.")
         del st.query_params[_ADDRESS]
-    return found or (listed[0] if listed else None)
+        found = None
+    return found if found is not None or not listed.size else int(listed[0])
 
 
-def _list(listed: Sequence[GameRecord], dataset: Dataset, chosen: GameRecord) -> None:
+def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
     """One page of the list. A click on a line, or a step to a neighbour, puts the game into the address."""
-    pages = ceil(len(listed) / _PER_PAGE)
+    games, scores, queries = data.games(source), data.scores(source), data.queries(source)
+    pages = ceil(listed.size / _PER_PAGE)
     page_key = f"page-of-{pages}"
-    place = listed.index(chosen)
+    place = int(np.searchsorted(listed, chosen))
     with st.container(horizontal=True, vertical_alignment="center"):
-        _step("Previous game", listed, place - 1, page_key)
-        _step("Next game", listed, place + 1, page_key)
-        st.caption(f"{len(listed):,} games; this is number {place + 1:,}", width="content")
+        _step("Previous game", games, listed, place - 1, page_key)
+        _step("Next game", games, listed, place + 1, page_key)
+        st.caption(f"{listed.size:,} games; this is number {place + 1:,}", width="content")
+        download("games", lambda: games_frame(games, scores, listed.tolist(), queries, whole=True))
     page = st.pagination(pages, default=place // _PER_PAGE + 1, key=page_key) if pages > 1 else 1
-    shown = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE]
-    key = f"list-{shown[0].game_id}-{shown[-1].game_id}"
+    shown = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE].tolist()
+    key = f"list-{shown[0]}-{shown[-1]}-{len(shown)}"
     marked = {"selection": {"rows": [shown.index(chosen)] if chosen in shown else []}}
     if st.session_state.get(key, {}).get("selection", {}).get("rows") != marked["selection"]["rows"]:
         st.session_state[key] = marked
-    st.dataframe(
-        games_frame(shown, dataset),
-        hide_index=True,
+    show_table(
+        games_frame(games, scores, shown, queries),
+        "Games",
         height=min(36 * (len(shown) + 1) + 2, 290),
-        alt="Games",
-        on_select=lambda: _choose_line(key, shown),
+        on_select=lambda: _choose_line(key, games, shown),
         selection_mode="single-row",
         key=key,
-        column_config={
+        columns={
             "Query": st.column_config.TextColumn(width="large"),
             "Orders": st.column_config.TextColumn(help="Whether the verdicts of the two orders differ."),
         },
     )
 
 
-def _step(label: str, listed: Sequence[GameRecord], place: int, page_key: str) -> None:
+def _step(label: str, games: GameTable, listed: NDArray[np.intp], place: int, page_key: str) -> None:
     """A button to a neighbour in the list."""
 
     def go() -> None:
-        st.query_params[_ADDRESS] = listed[place].game_id
+        st.query_params[_ADDRESS] = address_of(games.key(listed[place]))
         st.session_state[page_key] = place // _PER_PAGE + 1
 
-    st.button(label, on_click=go, disabled=not 0 <= place < len(listed))
+    st.button(label, on_click=go, disabled=not 0 <= place < listed.size)
 
 
-def _choose_line(key: str, shown: Sequence[GameRecord]) -> None:
+def _choose_line(key: str, games: GameTable, shown: Sequence[int]) -> None:
     rows = st.session_state[key]["selection"]["rows"]
     if rows:
-        st.query_params[_ADDRESS] = shown[rows[0]].game_id
-
-
-def _orders(game: GameRecord) -> str:
-    if sum(order.preferred is not None for order in game.orders) < 2:
-        return "one order only" if game.score is not None else ""
-    return "disagree" if game.orders_disagree else "agree"
-
-
-def _result(game: GameRecord) -> str:
-    return game.ending if game.winner is None else f"{game.winner} wins"
+        st.query_params[_ADDRESS] = address_of(games.key(shown[rows[0]]))

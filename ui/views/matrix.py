@@ -6,17 +6,47 @@ from typing import get_args
 
 import streamlit as st
 
-from ui import data
-from ui.charts import Counted, matrix_chart, matrix_frame
+from arena.games.pairs import PairResults
+from ui import data, text
+from ui.address import choose, say_what_is_unknown
+from ui.charts import ALPHA, Counted, matrix_chart, matrix_frame
+from ui.tables import show_chart
 
 
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Who beats whom", anchor=False)
-    ratings, wins = data.board(source).ratings, data.wins(source)
-    if ratings is None or wins is None:
+    ratings = data.board(source).ratings
+    if ratings is None:
         st.info("No game has a verdict yet. Run `ragarena run` and come back.")
         return
+    counted, results = _chosen(source)
+    if results is None:
+        st.info("No game of these has a verdict. Clear one of the fields above.")
+        return
+    order = [row.agent for row in ratings.agents]
+    frame = matrix_frame(results, order, counted)
+    told = int((frame["p"] < ALPHA).sum()) // 2
+    words = (
+        f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
+        f"({counted}); with few agents the number of games is below it. Blue: the row's agent does better; orange: "
+        "worse; pale: even. Agents are sorted by rating; a gap is a pair that never met. A star says that the two "
+        f"agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of them together. "
+        "Where there is none, a strong colour may be chance."
+    )
+    columns = {
+        "row": "Agent",
+        "column": "Against",
+        "percent": st.column_config.NumberColumn("Percent", format="%.1f"),
+        **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
+        "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
+    }
+    with st.container(width=260 + 96 * len(order)):
+        show_chart(matrix_chart(frame, order, counted), words, frame.round({"percent": 1}), "Win matrix", columns)
+
+
+def _chosen(source: data.Source) -> tuple[Counted, PairResults | None]:
+    """What percentages count, and the results of the games asked for."""
     counted: Counted = st.segmented_control(
         "Percentages count",
         get_args(Counted),
@@ -26,25 +56,20 @@ def show(source: data.Source) -> None:
         bind="query-params",
         help="Half of each tie goes to both sides, so that a cell and its mirror image sum to 100 %; or wins alone.",
     )
-    order = [row.agent for row in ratings.agents]
-    frame = matrix_frame(wins, order, counted)
-    with st.container(width=260 + 96 * len(order)):
-        st.altair_chart(matrix_chart(frame, order, counted), width="stretch")
-    st.caption(
-        f"Read a row: the upper figure is the percentage of its games against the column's agent that the row's agent "
-        f"took ({counted}), the lower one the number of games. Blue: the row's agent does better; orange: worse; "
-        "pale: even. Agents are sorted by rating; a gap is a pair that never met. With few games a strong colour may "
-        "be chance."
-    )
-    with st.expander("The same as a table"):
-        st.dataframe(
-            frame.round({"percent": 1}),
-            hide_index=True,
-            alt="Win matrix as a table",
-            column_config={
-                "row": "Agent",
-                "column": "Against",
-                "percent": st.column_config.NumberColumn("Percent", format="%.1f"),
-                **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
-            },
-        )
+    judges, groups = data.games(source).judges, data.groups(source)
+    judge, group = None, None
+    columns = st.columns(2)
+    if len(judges) > 1:
+        with columns[0]:
+            judge = choose("Judge", judges, "judge", help="Only games that this judge judged.")
+    if groups:
+        with columns[1]:
+            group = choose(
+                "Query group",
+                groups,
+                "group",
+                lambda own: text.clipped(f"{own[0]}: {own[1]}", 60),
+                help="Only games on queries whose metadata say this.",
+            )
+    say_what_is_unknown()
+    return counted, data.pairs(source, judge, group)

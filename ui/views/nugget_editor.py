@@ -20,6 +20,7 @@ from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.nuggets import changes_frame, history_frame, preview_frame
+from ui.tables import show_table
 from ui.views.nugget_steps import PROBLEM, Draft, show_steps
 
 _NOTE: Final = "nugget-note"
@@ -97,7 +98,10 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     _show_save(session, path, draft, key)
     if len(told := history_frame(draft.before)):
         with st.expander("What was edited before"):
-            st.dataframe(told, hide_index=True, alt="History of the nuggets")
+            show_table(
+                told,
+                "History of the nuggets",
+            )
 
 
 def _begun(path: Path, none: NuggetBank) -> Draft:
@@ -119,13 +123,15 @@ def _show_changes(draft: Draft, results: NuggetResults) -> None:
         st.caption("Your changes" + (", and another order" if is_reordered(draft.before, draft.after) else ""))
         frame = changes_frame(changes(draft.before, draft.after))
         if len(frame):
-            st.dataframe(frame, hide_index=True, alt="Your changes")
+            show_table(
+                frame,
+                "Your changes",
+            )
     if last is not None and results.assignments:
-        st.dataframe(
+        show_table(
             preview_frame(preview(results.assignments, {query_id: draft.after})),
-            hide_index=True,
-            alt="Scores before and after",
-            column_config={
+            "Scores before and after",
+            columns={
                 "To be assigned": st.column_config.NumberColumn(help="Labels that the next run asks a judge for.")
             },
         )

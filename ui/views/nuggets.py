@@ -14,6 +14,7 @@ from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.charts import support_chart
 from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
+from ui.tables import show_table
 from ui.views.nugget_editor import show_editor
 
 
@@ -62,12 +63,10 @@ def _say_what_is_missing(results: NuggetResults) -> None:
 def _show_scores(title: str, scored: Scored, of: str) -> None:
     st.subheader(title, anchor=False)
     number, words = st.column_config.NumberColumn, st.column_config.TextColumn
-    st.dataframe(
+    show_table(
         scores_frame(scored.runs),
-        hide_index=True,
-        placeholder="none",
-        alt=title,
-        column_config={
+        title,
+        columns={
             "Agent": words(pinned=True),
             **{name: number(format="%.3f", width=80) for name in SCORES.values()},
             **{f"{name} interval": words("95% interval") for name in SCORES.values()},
@@ -88,12 +87,11 @@ def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]
     agents = [agent for agent in order if agent in labels]
     frame = nuggets_frame(bank, labels, agents)
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Nuggets",
         height="content" if len(frame) <= 30 else 740,
-        alt="Nuggets",
-        column_config={
+        columns={
             "Number": number(width=70),
             "Nugget": st.column_config.TextColumn(width="large"),
             "Stated by": number(help="Answers that state the whole nugget.", width=80),

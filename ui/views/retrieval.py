@@ -8,6 +8,7 @@ from arena.retrieval import RetrievalBoard, Source
 from judges.types import Task
 from ui import data, text
 from ui.retrieval import WHOSE, labels_frame, queries_frame, scores_frame, span
+from ui.tables import show_table
 from ui.views.agreement import figure, show_agreement
 from ui.views.documents import show_documents
 
@@ -53,13 +54,11 @@ def _show_scores(board: RetrievalBoard, order: list[str]) -> None:
     st.subheader("Measures", anchor=False)
     frame = scores_frame(board, order)
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        placeholder="none",
-        alt="Retrieval measures",
+        "Retrieval measures",
         column_order=[name for name in map(str, frame) if name != "Labels of" or len(board.scores) > 1],
-        column_config={
+        columns={
             "Agent": st.column_config.TextColumn(pinned=True),
             **{measure: number(format="%.3f") for measure in board.measures},
             **{f"{measure} interval": st.column_config.TextColumn("95% interval") for measure in board.measures},
@@ -91,12 +90,11 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
     frame = queries_frame(board.scores[whose], measure, data.dataset(source), order)
     agents = [str(name) for name in frame if name not in {"Query", "Text"}]
     frame["Text"] = [text.clipped(query, 120) for query in frame["Text"]]
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Scores by query",
         height=min(36 * (len(frame) + 1) + 2, 380),
-        alt="Scores by query",
-        column_config={
+        columns={
             "Query": st.column_config.TextColumn(pinned=True, width=70),
             "Text": st.column_config.TextColumn(width="medium"),
             **{name: st.column_config.NumberColumn(format="%.3f") for name in agents},
@@ -107,12 +105,10 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
 
 def _show_labels(board: RetrievalBoard, order: list[str]) -> None:
     st.subheader("Labels given", anchor=False)
-    st.dataframe(
+    show_table(
         labels_frame(board, order),
-        hide_index=True,
-        placeholder="none",
-        alt="Labels given",
-        column_config={"Mean label": st.column_config.NumberColumn(format="%.2f")},
+        "Labels given",
+        columns={"Mean label": st.column_config.NumberColumn(format="%.2f")},
     )
     st.caption(
         "How many of an agent's documents got which label. A failed judgment is no label: it is left out of the mean. "

@@ -22,7 +22,7 @@ def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Which answer is better?", anchor=False)
     source = people.settled(source)
-    games = {(game.query_id, game.agent_a, game.agent_b) for game in data.games(source) if game.score is not None}
+    games = data.met(source)
     if not games:
         st.info(
             "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragarena run`. "

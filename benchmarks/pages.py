@@ -1,0 +1,220 @@
+"""The web leaderboard on a large store: 50 agents, 1000 queries, 200,000 games: ``python -m benchmarks.pages``.
+
+The server's work is measured in a child process that has drawn the pages of a small store before, so that libraries are
+loaded: the first drawing of each page (cold) and the second (warm), by Streamlit's own runner, in processor and wall
+time. The store is as ``ragarena run`` leaves it, rated; what the first reader of one that nobody rated waits for is
+told apart. Then Chromium opens warm pages of a started server, and in turn a Streamlit page with one chart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.sync_api import Page
+
+from arena.kept import kept_leaderboard
+from arena.store import Store
+from benchmarks import page_store
+from tests.support.browser import chromium, served, settle
+from ui.data import LOCATION_VARIABLE
+from ui.roles import EVERYBODY_VARIABLE
+
+BARS_S: Final = {
+    "overview, cold": 1.5,
+    "overview, warm": 0.2,
+    "matrix, cold": 1.5,
+    "matrix, warm": 0.2,
+    "games, an agent": 0.5,
+    "games, a pair": 0.5,
+    "games, orders disagree": 0.5,
+    "games, judges disagree": 0.5,
+    "games, a query": 0.5,
+}
+SLOWER: Final = 1.5
+"""How many times as long as the page with one chart a warm page may take."""
+MEMORY_MB: Final = 1000
+REPEATS: Final = 5
+FILTERS: Final = {
+    "an agent": {"agent": "agent-07"},
+    "a pair": {"agent": "agent-07", "opponent": "agent-31"},
+    "orders disagree": {"apart": "the two orders"},
+    "judges disagree": {"apart": "the judges"},
+    "a query": {"query": "query-0400"},
+}
+DRAWN: Final = """
+[...document.querySelectorAll('[data-testid=stVegaLiteChart]')].every(chart => chart.querySelector('canvas, svg'))
+"""
+ONE_CHART: Final = """
+import altair, pandas, streamlit as st
+st.text("one chart")
+frame = pandas.DataFrame({"agent": [f"a{i}" for i in range(50)], "rating": range(50)})
+st.altair_chart(altair.Chart(frame).mark_point().encode(x="rating", y="agent"))
+"""
+
+
+def main() -> None:
+    """Print every figure beside its bar."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, help="a store that an earlier run of this made; made if absent")
+    parser.add_argument("--games-per-query", type=int, default=200)
+    parser.add_argument("--child", nargs=2, metavar=("SMALL", "LARGE"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        print(json.dumps(child(*given.child)))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        large = given.store or Path(folder) / "large.db"
+        if not large.exists():
+            page_store.write(large, games_per_query=given.games_per_query)
+        small = page_store.write(Path(folder) / "small.db", agents=4, queries=10, games_per_query=4)
+        rate(large)
+        work = measured(small, large)
+        for name, (wall, cpu) in work["seconds"].items():
+            print(f"{name:26} {cpu:6.2f} s processor {wall:6.2f} s wall{verdict(cpu, BARS_S.get(name))}", flush=True)
+        show_memory("one process, all pages", work["memory_mb"])
+        in_browser(large, Path(folder))
+
+
+def rate(store: Path) -> None:
+    """As the end of a run does, once for each state of a store."""
+    with closing(Store.open(str(store))) as opened:
+        begun = time.process_time()
+        kept_leaderboard(opened, page_store.NAME)
+        print(f"rating the games, or reading their ratings: {time.process_time() - begun:.2f} s processor")
+
+
+def measured(small: Path, large: Path) -> dict[str, Any]:
+    """What a fresh process tells of its work."""
+    command = [sys.executable, "-m", "benchmarks.pages", "--child", str(small), str(large)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return found
+
+
+def child(small: str, large: str) -> dict[str, Any]:
+    """Draw the pages of both stores; wall and processor seconds for those of the large one."""
+    os.environ[EVERYBODY_VARIABLE] = "editor"
+    os.environ[LOCATION_VARIABLE] = small
+    for page in ("overview", "matrix", "games"):
+        timed(drawn(page))
+    os.environ[LOCATION_VARIABLE] = large
+    seconds = {}
+    for page in ("overview", "matrix", "games"):
+        run = drawn(page)
+        for state in ("cold", "warm"):
+            seconds[f"{page}, {state}"] = timed(run)
+    for name, fields in FILTERS.items():
+        run = drawn("games").run(timeout=120)
+        for key, value in fields.items():
+            field = run.selectbox(key=key)
+            field.select(next(option for option in field.options if option.startswith(value)))
+        seconds[f"games, {name}"] = timed(run)
+    return {"seconds": seconds, "memory_mb": peak_mb(os.getpid())}
+
+
+def drawn(page: str) -> Any:
+    """One page in Streamlit's runner, which knows no addresses of pages."""
+    from streamlit.testing.v1 import AppTest
+
+    return AppTest.from_function(_draw, kwargs={"page": page})
+
+
+def _draw(page: str) -> None:
+    from importlib import import_module
+
+    from ui import data
+
+    version, names = data.tournaments()
+    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
+
+
+def timed(run: Any) -> tuple[float, float]:
+    """Wall and processor seconds of drawing a page."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    run.run(timeout=120)
+    seconds = time.perf_counter() - wall, time.process_time() - cpu
+    assert not run.exception, run.exception
+    return seconds
+
+
+def in_browser(store: Path, folder: Path) -> None:
+    """Seconds from an address to a page that is drawn, in turn with the page with one chart."""
+    script = folder / "one_chart.py"
+    script.write_text(ONE_CHART)
+    with served(store) as ours, one_chart(script) as plain, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+        page.set_default_timeout(120_000)
+        addresses = {"one chart": plain, **{name: f"{ours}/{name}" for name in ("overview", "matrix", "games")}}
+        for address in addresses.values():
+            opened(page, address)
+        seconds: dict[str, list[float]] = {name: [] for name in addresses}
+        for _ in range(REPEATS):
+            for name, address in addresses.items():
+                seconds[name].append(opened(page, address))
+        base = statistics.median(seconds["one chart"])
+        for name, found in seconds.items():
+            ratio = statistics.median(found) / base
+            print(f"Chromium, warm {name:12} {statistics.median(found):6.2f} s  {ratio:4.2f}x{verdict(ratio, SLOWER)}")
+        show_memory("the server", peak_mb(pid_of(store)))
+
+
+def opened(page: Page, address: str) -> float:
+    """Seconds until a page is drawn, its charts and tables too."""
+    begun = time.perf_counter()
+    page.goto(address)
+    settle(page)
+    page.wait_for_function(DRAWN)
+    return time.perf_counter() - begun
+
+
+@contextmanager
+def one_chart(script: Path) -> Iterator[str]:
+    """The address of a Streamlit server on a script."""
+    options = ["--server.port=8599", "--server.headless=true", "--browser.gatherUsageStats=false"]
+    command = [sys.executable, "-m", "streamlit", "run", str(script), *options, "--server.fileWatcherType=none"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            next(line for line in server.stdout if "http://" in line)
+            yield "http://127.0.0.1:8599"
+        finally:
+            server.terminate()
+
+
+def pid_of(store: Path) -> int:
+    """The process that serves a store."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        words = entry.read_bytes().split(b"\0")
+        if b"ui.serve" in words and str(store).encode() in words:
+            return int(entry.parent.name)
+    raise RuntimeError("no process serves the store")
+
+
+def peak_mb(pid: int) -> float:
+    """The largest resident size of a process so far, in MB of 10**6 bytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
+
+
+def show_memory(what: str, found: float) -> None:
+    """One line."""
+    print(f"memory of {what}: {found:.0f} MB{verdict(found, MEMORY_MB)}")
+
+
+def verdict(found: float, bar: float | None) -> str:
+    """The bar, and whether it is met."""
+    return "" if bar is None else f"  (bar {bar:g}: {'met' if found <= bar else 'missed'})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Which games a reader asks for, found in the columns of all of them, and a page of them as a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from arena.games.table import Bools, GameKey, GameTable
+from arena.ratings.games import Floats
+from judges.types import Query
+from ui import text
+
+Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
+Apart: TypeAlias = Literal["the two orders", "the judges"]
+
+
+@dataclass(frozen=True, slots=True)
+class GameFilter:
+    """Which games to list; ``None`` is any.
+
+    Attributes:
+        agent: who plays.
+        opponent: who else plays.
+        ending: how the rated game ended; that the agent wins or loses says nothing without an agent.
+        apart: who disagrees on the game.
+    """
+
+    agent: str | None = None
+    opponent: str | None = None
+    query_id: str | None = None
+    ending: Ending | None = None
+    judge: str | None = None
+    apart: Apart | None = None
+
+    def rows(self, games: GameTable, scores: Floats) -> NDArray[np.intp]:
+        """The rows that pass, in the order of the plan; ``scores`` are those of ``games.scores``."""
+        passing = np.ones(len(games), np.bool_)
+        for agent in (self.agent, self.opponent):
+            if agent is not None:
+                passing &= games.of_agent(agent)
+        if self.query_id is not None:
+            passing &= games.of_query(self.query_id)
+        if self.judge is not None:
+            passing &= games.of_judge(self.judge)
+        if self.ending is not None:
+            passing &= self._ended(games, scores)
+        if self.apart is not None:
+            passing &= games.orders_disagree if self.apart == "the two orders" else games.judges_disagree(scores)
+        return np.flatnonzero(passing)
+
+    def _ended(self, games: GameTable, scores: Floats) -> Bools:
+        won = np.zeros(len(games), np.bool_)
+        if self.agent in games.agents:
+            is_a = games.a == games.agents.index(self.agent)
+            won = np.where(is_a, scores == 1, scores == 0)
+        decided = (scores == 1) | (scores == 0)
+        found: dict[Ending, Bools] = {
+            "a winner": decided,
+            "a tie": scores == 0.5,
+            "no verdict yet": np.isnan(scores),
+            "the agent wins": decided & won,
+            "the agent loses": decided & ~won & (self.agent in games.agents),
+        }
+        return found[self.ending] if self.ending is not None else np.ones(len(games), np.bool_)
+
+
+def games_frame(
+    games: GameTable, scores: Floats, rows: Sequence[int], queries: Mapping[str, Query], *, whole: bool = False
+) -> pd.DataFrame:
+    """One line per game; ``whole`` queries are not cut."""
+    keys = [games.key(row) for row in rows]
+    asked = [queries[key.query_id].text for key in keys]
+    return pd.DataFrame(
+        {
+            "Agent": [key.agent_a for key in keys],
+            "Opponent": [key.agent_b for key in keys],
+            "Result": [_result(key, scores[row]) for key, row in zip(keys, rows, strict=True)],
+            "Orders": [_orders(games, row) for row in rows],
+            "Query": asked if whole else [text.clipped(query, 120) for query in asked],
+            "Query ID": [key.query_id for key in keys],
+            "Judge": [key.judge for key in keys],
+        }
+    )
+
+
+def address_of(key: GameKey) -> str:
+    """A game as a page's address holds it."""
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+
+
+def game_at(address: str | None) -> GameKey | None:
+    """The game that an address names; ``None`` where it names none."""
+    try:
+        names = json.loads(address or "null")
+    except (ValueError, RecursionError):
+        return None
+    is_key = isinstance(names, list) and len(names) == len(GameKey._fields)
+    return GameKey(*names) if is_key and all(isinstance(name, str) for name in names) else None
+
+
+def _result(key: GameKey, score: float) -> str:
+    if np.isnan(score):
+        return "no verdict yet"
+    return {1.0: f"{key.agent_a} wins", 0.0: f"{key.agent_b} wins"}.get(float(score), "a tie")
+
+
+def _orders(games: GameTable, row: int) -> str:
+    if not games.judged[row].all():
+        return "one order only" if games.played[row] else ""
+    return "disagree" if games.orders_disagree[row] else "agree"
