@@ -122,7 +122,7 @@ def leaderboard(
     rated = lacking is None or below_coverage
     data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
-    how = _rating_settings(settings)
+    how = rating_settings(settings)
     verdicts = wanted.table.verdicts() if rated and wanted.table.played.any() else None
     ratings = rate(verdicts, how, lengths=lengths) if verdicts is not None else None
     stages = {task: coverage(found) for task, found in outcomes.items()}
@@ -152,7 +152,7 @@ def leaderboard(
 
 def nuggets_of(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
-    results, how = nugget_results(store, tournament), _rating_settings(settings)
+    results, how = nugget_results(store, tournament), rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
 
 
@@ -198,7 +198,8 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
     return games.state()
 
 
-def _rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
+def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
+    """How a tournament is rated, from its stored settings."""
     section = RatingsSection.model_validate(settings["ratings"])
     pairwise = settings.get("pairwise") or {}
     return RatingSettings(

@@ -49,6 +49,9 @@ def leaderboard(
     matrix: Annotated[
         bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Bradley-Terry alone, counted in the database: for millions of verdicts")
+    ] = False,
 ) -> None:
     """Print the leaderboard of what has been judged so far.
 
@@ -59,9 +62,13 @@ def leaderboard(
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
     from arena.matrix import agents_in_order, tournament_wins, win_percentages
+    from arena.volume import quick_leaderboard
 
+    if quick and matrix:
+        raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
     store, name = open_tournament(source, tournament)
-    board = make_leaderboard(store, name, below_coverage=below_coverage)
+    make = quick_leaderboard if quick else make_leaderboard
+    board = make(store, name, below_coverage=below_coverage)
     wins = tournament_wins(store, name) if matrix and board.ratings is not None else None
     store.close()
     if wins is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.coverage import Coverage
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile
+from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, fold, reconcile
 from judges.types import Verdict
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -128,12 +128,23 @@ class GameTable:
 
     def scores(self, win_and_tie: WinAndTie) -> Floats:
         """Score of ``a`` in each rated game: 1, 0.5 or 0, NaN without a verdict; shape (games,)."""
+        outcome, _ = self._folded(self.played, win_and_tie)
         scores = np.full(len(self), np.nan)
-        if self.played.any():
-            rated = reconcile(self.verdicts(), win_and_tie=win_and_tie)
-            order = np.lexsort((self.b, self.a, self.judge, self.query))  # as the rated games are sorted
-            scores[order[self.played[order]]] = rated.score
+        scores[self.played] = (outcome + 1) / 2
         return scores
+
+    def games(self, win_and_tie: WinAndTie) -> Games:
+        """The rated games, in the order of the table: what ``reconcile`` makes of ``verdicts``, without a sort."""
+        rows = self.played
+        outcome, tally = self._folded(rows, win_and_tie)
+        agents, both = _used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
+        size = outcome.size
+        return Games(agents, both[:size], both[size:], (outcome + 1) / 2, self.query[rows], tally=tally)
+
+    def _folded(self, rows: Bools, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
+        judged = self.judged[rows]
+        both = np.asarray(judged.all(axis=1), np.bool_)
+        return fold(np.where(judged, self.said[rows], 0).astype(np.int8), both, win_and_tie)
 
     def verdicts(self, of: Bools | None = None) -> VerdictTable:
         """Single verdicts, the answer shown first as ``a``; of some games only, if ``of`` says which."""

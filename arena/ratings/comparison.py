@@ -10,8 +10,9 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
+from arena.ratings.clustered import student
 from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
-from arena.ratings.games import Games
+from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
 from arena.ratings.results import Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
@@ -28,10 +29,20 @@ _FEWEST_SAMPLES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """All pairs of agents: tests of each, and intervals that hold for all."""
+    """All pairs of agents: tests of each, and intervals that hold for all.
+
+    ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
+    """
 
     tests: PairedTests
     joint: JointDifferences
+    covariances: tuple[Floats, ...]
+
+    def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,)."""
+        variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
+        half = student(level, self.joint.units) * np.sqrt(variance)
+        return ratings - half, ratings + half
 
 
 def compare(
@@ -58,6 +69,7 @@ def compare(
     return Comparison(
         paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
         joint_differences(fitted.ratings, sample_sets, spread.clusters, level),
+        tuple(covariances),
     )
 
 

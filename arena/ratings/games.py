@@ -203,7 +203,7 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     _, first, group = np.unique(key, return_index=True, return_inverse=True)
     by_order, present = _outcome_per_order(table, group, first.size)
     both = present[:, 0] & present[:, 1]
-    outcome, tally = _fold(by_order, both, win_and_tie, verdicts=len(table), orders=int(present.sum()))
+    outcome, tally = fold(by_order, both, win_and_tie, repeated=len(table) - int(present.sum()))
     return Games(table.agents, low[first], high[first], _score(outcome), table.query[first], tally=tally)
 
 
@@ -219,9 +219,18 @@ def _outcome_per_order(
     return majority.astype(np.int8).reshape(groups, 2), (wins + ties + losses > 0).reshape(groups, 2)
 
 
-def _fold(
-    by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, verdicts: int, orders: int
+def fold(
+    by_order: NDArray[np.int8], both: NDArray[np.bool_], win_and_tie: WinAndTie, *, repeated: int = 0
 ) -> tuple[NDArray[np.int8], Tally]:
+    """The outcomes of games from those of their two orders.
+
+    Args:
+        by_order: for the same agent of a game, 1, 0 or -1 where it was shown first and second, and 0 where an order is
+            missing, shape (games, 2).
+        both: whether both orders are there, shape (games,).
+        win_and_tie: what a win in one order and a tie in the other make.
+        repeated: verdicts that ``by_order`` holds more than one of.
+    """
     forward, backward = by_order[:, 0], by_order[:, 1]
     # An absent order has outcome 0, so the sum is the single verdict, or 0 for ties and contradictions.
     outcome = np.sign(forward + backward).astype(np.int8)
@@ -231,9 +240,9 @@ def _fold(
     if win_and_tie == "tie":
         outcome[mixed] = 0
     tally = Tally(
-        verdicts=verdicts,
+        verdicts=both.size + int(both.sum()) + repeated,
         games=both.size,
-        repeated=verdicts - orders,
+        repeated=repeated,
         both_orders=int(both.sum()),
         single_order=int((~both).sum()),
         agreements=int(agree.sum()),

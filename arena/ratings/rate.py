@@ -31,7 +31,7 @@ class RatingSettings:
     """All choices behind a leaderboard.
 
     Attributes:
-        k, initial, tournaments: Elo's factor, starting rating and number of random orders.
+        k, initial, tournaments: Elo's factor, starting rating and number of random orders; none for no Elo ratings.
         scale: points per factor of ten in odds, of both ratings.
         ties: how Bradley-Terry treats ties.
         position: whether Bradley-Terry estimates the advantage of being shown first; needs single verdicts.
@@ -42,6 +42,7 @@ class RatingSettings:
         win_and_tie: what a win in one order and a tie in the other make.
         cluster: resample whole queries, not single games.
         bootstrap: samples; 0 for no intervals.
+        intervals: from the ``bootstrap``, or without samples from the ``sandwich`` covariance.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
         fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
@@ -60,17 +61,20 @@ class RatingSettings:
     win_and_tie: WinAndTie = "tie"
     cluster: bool = True
     bootstrap: int = 1000
+    intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
     level: float = 0.95
     seed: int = 0
     fragility: Literal["none", "leader", "neighbours", "auto"] = "auto"
 
     def __post_init__(self) -> None:
-        if not (self.k > 0 and self.scale > 0 and self.tournaments >= 1):
-            raise InputError("ratings: k and scale must be positive and tournaments at least 1")
+        if not (self.k > 0 and self.scale > 0 and self.tournaments >= 0):
+            raise InputError("ratings: k and scale must be positive and tournaments not negative")
         if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
             raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
         if self.ties not in get_args(Ties):
             raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
+        if self.intervals not in ("bootstrap", "sandwich"):
+            raise InputError(f"ratings: intervals must be 'bootstrap' or 'sandwich', not {self.intervals!r}")
         if self.win_and_tie not in ("tie", "win"):
             raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
         if self.fragility not in ("none", "leader", "neighbours", "auto"):
@@ -176,10 +180,11 @@ def rate_games(
         ValueError: an agent has no games, or a setting does not fit the games.
     """
     fitted = bradley_terry(games, bradley_terry_settings(settings))
-    by_elo = _elo(games, settings) if games.are_whole else None
-    resampled = bootstrap(games, fitted, settings.bootstrap, settings.seed, by_query=settings.cluster)
+    by_elo = _elo(games, settings) if games.are_whole and settings.tournaments else None
+    samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
+    resampled = bootstrap(games, fitted, samples, settings.seed, by_query=settings.cluster)
     compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
-    agents = _rows(games, fitted, by_elo, resampled, compared, level=settings.level)
+    agents = _rows(games, fitted, by_elo, resampled, compared, settings=settings)
     return Ratings(
         agents=agents,
         pairs=pair_differences(games.agents, compared),
@@ -189,7 +194,7 @@ def rate_games(
         tally=games.tally,
         settings=settings,
         convergence=_convergence(fitted, resampled),
-        notes=notes(games, fitted, resampled, asked_for_samples=settings.bootstrap > 0, by_query=settings.cluster),
+        notes=notes(games, fitted, resampled, asked_for_samples=samples > 0, by_query=settings.cluster),
         fragility=_fragility(games, fitted, agents, settings, queries),
     )
 
@@ -242,14 +247,19 @@ def _rows(
     resampled: Bootstrap | None,
     compared: Comparison | None,
     *,
-    level: float,
+    settings: RatingSettings,
 ) -> tuple[AgentRating, ...]:
     ratings, matrix, flags = fitted.ratings, win_matrix(games), _flags(games, fitted)
     ranks = competition_ranks(ratings)
     different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     lettered = groups(ratings, different)
-    low, high = resampled.interval(level) if resampled else (None, None)
-    rank_low, rank_high = rank_intervals(compared.joint) if resampled and compared else (None, None)
+    low = high = rank_low = rank_high = None
+    if resampled:
+        low, high = resampled.interval(settings.level)
+    elif compared and settings.intervals == "sandwich":
+        low, high = compared.interval(ratings, settings.level)
+    if low is not None and compared:
+        rank_low, rank_high = rank_intervals(compared.joint)
     rows = [
         AgentRating(
             agent=name,

@@ -28,6 +28,7 @@ from arena.store.figures import Figures
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
+    IDENTICAL,
     JudgmentRow,
     LabelRow,
     Result,
@@ -62,8 +63,6 @@ __all__ = [
     "sqlite_path",
 ]
 
-IDENTICAL: Final = "identical-answers"
-"""The judgment of every game between two equal answers: a tie, without a call."""
 
 _LATER: Final = (LabelRow,)
 """Tables that stores of earlier versions may lack. Without one of the others a store would seem to have been asked

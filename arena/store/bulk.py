@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Float, Table, Text, TextClause, func, literal, select, text
+from sqlalchemy import ColumnElement, Connection, Float, Select, Table, Text, TextClause, func, literal, select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DatabaseError
 from sqlmodel import SQLModel
 
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
+
+_WORKING_MEMORY: Final = "64MB"
+"""What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
 
 
 def insert_rows(
@@ -52,6 +55,26 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
                 copy.write_row(row)
     except connection.dialect.loaded_dbapi.Error as error:
         raise DatabaseError("COPY", None, error) from error
+
+
+def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a statement over millions of rows, in lists of ``size``, as they come.
+
+    A server works on it with all its processors, which it would not for a cursor, and in more memory than it gives a
+    transaction of everyday.
+    """
+    if connection.dialect.name == "sqlite":
+        found = connection.execute(chosen.execution_options(yield_per=size))
+        yield from (list(map(tuple, part)) for part in found.partitions())
+        return
+    written = chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
+    kinds = [column.type.compile(connection.dialect).lower() for column in chosen.selected_columns]
+    server: Any = connection.connection.driver_connection
+    with server.cursor() as cursor:
+        cursor.execute(f"SET LOCAL work_mem = '{_WORKING_MEMORY}'")
+        with cursor.copy(f"COPY ({written}) TO STDOUT") as copy:
+            copy.set_types(kinds)
+            yield from chunks(copy.rows(), size)
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:

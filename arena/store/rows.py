@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
@@ -16,6 +16,9 @@ from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 Result = Judgment | JudgeFailure
+
+IDENTICAL: Final = "identical-answers"
+"""The judgment of every game between two equal answers: a tie, without a call."""
 
 _UNKNOWN_USAGE = Usage()
 

@@ -1,0 +1,54 @@
+"""A tournament's games out of the database as a row each, by the million: grouped there, and without a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
+
+from arena.store.bulk import stream
+from arena.store.rows import IDENTICAL, JudgmentRow, WantedRow, table, tournament_number
+from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+OUTCOMES: Final = ('"A"', '"TIE"', '"B"')
+"""Verdicts as judgments keep them. In a row 0, 1 and 2 stand for them, and what follows for the lack of one."""
+FAILED, WAITING, NOT_WANTED = 3, 4, 5
+_CHUNK: Final = 20_000
+
+
+def grouped_games(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
+    """All games wanted, in chunks and in no order. Only the first sample of each verdict is read.
+
+    Yields:
+        Lists of judge, query_id, item, other, the verdict where ``item`` was shown first, the one where ``other`` was,
+        each as a number (see ``OUTCOMES``), and whether both answers are the same text.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    with store._read() as connection:
+        yield from stream(connection, _grouped(tournament_number(connection, tournament)), _CHUNK)
+
+
+def _grouped(number: int) -> Select[Any]:
+    here, judged = table(WantedRow), table(JudgmentRow)
+    game = (here.c.judge, here.c.query_id, here.c.item, here.c.other)
+    identical = case((and_(here.c.judgment_id == IDENTICAL, judged.c.outcome.is_not(None)), 1), else_=0)
+    return (
+        select(*game, _said("ab"), _said("ba"), func.max(identical))
+        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
+        .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value, here.c.sample == 0)
+        .group_by(*game)
+    )
+
+
+def _said(order: str) -> ColumnElement[int]:
+    """What is known of one order; an aggregate of one value, since the rows of a game become one."""
+    judged = table(JudgmentRow).c
+    verdict = case({outcome: number for number, outcome in enumerate(OUTCOMES)}, value=judged.outcome)
+    known = func.coalesce(verdict, case((judged.judgment_id.is_(None), WAITING), else_=FAILED))
+    return func.coalesce(func.max(case((table(WantedRow).c.order == order, known))), NOT_WANTED)

@@ -1,0 +1,124 @@
+"""A leaderboard of ten million recorded verdicts: ``python -m benchmarks.volume --verdicts 10000000 --store FILE``.
+
+The store is filled in bulk with what ``ragarena import`` keeps of a table of verdicts, from agents whose strengths are
+known; then the command is run in a process of its own and its time and memory are printed beside the bar. On a
+PostgreSQL server the memory of the server's own processes is not counted. A store that is there is used as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.config import RatingsSection
+from arena.dataset import Dataset
+from arena.store import Store, missing
+from arena.store.bulk import load
+from arena.store.rows import JudgmentRow, WantedRow, table
+from judges.types import Query, Task
+from tests.support.postgres import postgres_server
+
+BAR_S, BAR_MB = 60, 2000
+AGENTS = [f"agent-{number}" for number in range(10)]
+JUDGES = ["second", "strong"]
+STEP = 40.0
+"""Points between neighbours among the agents, the first the weakest."""
+OF_A_QUERY = len(JUDGES) * len(AGENTS) * (len(AGENTS) - 1)
+_OUTCOMES = ['"A"', '"B"', '"TIE"']
+NAME = "volume"
+
+
+def fill(location: str, verdicts: int) -> None:
+    """Every judge on every pair in both orders, for as many queries as that takes."""
+    queries = -(-verdicts // OF_A_QUERY)
+    store = Store.create(location)
+    settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}
+    store.begin(NAME, settings, Dataset({f"q{number}": Query(f"q{number}", "?") for number in range(queries)}), [])
+    rng = np.random.default_rng(0)
+    idents = rng.permutation(queries * OF_A_QUERY)
+    outcomes = np.concatenate([_outcomes(rng) for _ in range(queries)])
+    with store._write(alone=True) as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA cache_size = -400000")
+        connection.exec_driver_sql("DROP INDEX ix_wanted_judgment_id")
+        load(connection, table(WantedRow), _wants(queries, idents))
+        connection.exec_driver_sql("CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id)")
+        load(connection, table(JudgmentRow), _judgments(idents, outcomes))
+        if connection.dialect.name != "sqlite":
+            connection.exec_driver_sql("ANALYZE")
+    store.close()
+
+
+def _outcomes(rng: np.random.Generator) -> NDArray[np.int8]:
+    """What the judges say on one query: a fifth ties, the rest by strength, which differs from query to query."""
+    strength = STEP * np.arange(len(AGENTS)) + rng.normal(0, 100, len(AGENTS))
+    first, second = np.array([two for a, b in combinations(range(len(AGENTS)), 2) for two in ((a, b), (b, a))]).T
+    wins = 1 / (1 + 10 ** ((strength[second] - strength[first]) / 400))
+    drawn = rng.random((len(JUDGES), wins.size))
+    return np.where(drawn < 0.2, 2, np.where((drawn - 0.2) / 0.8 < wins, 0, 1)).astype(np.int8).ravel()
+
+
+def _wants(queries: int, idents: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
+    """In the order of their key, which is the order in which a database puts them fastest."""
+    games = [(a, b, order) for a, b in combinations(AGENTS, 2) for order in ("ab", "ba")]
+    for place, judge in enumerate(JUDGES):
+        for number in range(queries):
+            start = number * OF_A_QUERY + place * len(games)
+            for position, (a, b, order) in enumerate(games, start):
+                ident = f"{idents[position]:032x}"
+                yield 1, Task.PAIRWISE.value, judge, f"q{number}", a, b, order, 0, position, ident
+
+
+def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterator[tuple[object, ...]]:
+    """In the order of their ids, which is none of their wants."""
+    for ident, outcome in enumerate(outcomes[np.argsort(idents)].tolist()):
+        nothing = (None, None, None, 0, 0.0, None)
+        yield f"{ident:032x}", Task.PAIRWISE.value, "imported", "m", _OUTCOMES[outcome], None, "", "", "[]", *nothing
+
+
+def main() -> None:
+    """Print how long filling took, the leaderboard's time and memory, and whether it is right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--verdicts", type=int, default=1_000_000)
+    parser.add_argument("--store", help="a file or the address of an empty database; a file for the while when absent")
+    parser.add_argument("--postgres", action="store_true", help="on a server that is started for the while")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, postgres_server() if given.postgres else nullcontext() as server:
+        location = given.store or (server.database() if server else str(Path(folder) / "volume.db"))
+        if missing(location):
+            started = time.perf_counter()
+            fill(location, given.verdicts)
+            print(f"filled in {time.perf_counter() - started:.0f} s")
+        report(location)
+
+
+def report(location: str) -> None:
+    """Run the command and say what it took."""
+    command = [sys.executable, "-c", "from arena.cli.main import main; main()", "leaderboard", location]
+    started = time.perf_counter()
+    ended = subprocess.run([*command, "--quick", "--format", "json"], check=True, capture_output=True, text=True)
+    seconds = time.perf_counter() - started
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s, memory_mb = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    agents = sorted(json.loads(ended.stdout)["agents"], key=lambda row: row["agent"])
+    games = sum(row["games"] for row in agents) // 2
+    in_order = all(weaker["bt"] < stronger["bt"] for weaker, stronger in pairwise(agents))
+    half = max(row["bt_high"] - row["bt_low"] for row in agents) / 2
+    print(f"{games} games: {seconds:.1f} s, {cpu_s:.1f} s of CPU, {memory_mb:.0f} MB (bar {BAR_S} s, {BAR_MB} MB)")
+    print(f"in the order of the strengths drawn: {in_order}; intervals of up to {half:.1f} points either way")
+
+
+if __name__ == "__main__":
+    main()

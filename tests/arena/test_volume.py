@@ -1,0 +1,113 @@
+"""The quick leaderboard says what the whole one says, and counts in the database."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+from arena.config import RatingsSection
+from arena.dataset import Dataset
+from arena.leaderboard import leaderboard
+from arena.store import IDENTICAL, Store, Wanted
+from arena.volume import quick_leaderboard
+from judges.errors import InputError
+from judges.types import Answer, JudgeFailure, Judgment, Query, Task
+from tests.conftest import CLI
+
+AGENTS = ("b", "a", "d", "c")
+QUERIES = [f"q{number}" for number in range(12)]
+
+
+def settings(min_coverage: float, **judge: object) -> dict[str, object]:
+    ratings = RatingsSection(min_coverage=min_coverage).model_dump(mode="json")
+    ratings |= {"bootstrap": {"samples": 10, "by": "query"}}
+    ratings["elo"]["tournaments"] = 5
+    return {"ratings": ratings, "judges": {"one": {"provider": "openai", **judge}}}
+
+
+def played(location: str, min_coverage: float = 0.3, **judge: object) -> Store:
+    """Two judges, of which one skips orders; failures, wants without a result, ties without a call, an agent unread."""
+    rng = random.Random(3)
+    store = Store.create(location)
+    wants = [
+        Wanted(Task.PAIRWISE, judge_, query, *pair, order)
+        for judge_ in ("one", "two")
+        for query in QUERIES
+        for pair in combinations(AGENTS, 2)
+        for order in (("ab", "ba") if judge_ == "one" else ("ba",))
+    ]
+    answers = {(query, agent): Answer(query, agent, "so") for query in QUERIES for agent in AGENTS}
+    data = Dataset({query: Query(query, "?") for query in QUERIES}, answers=answers)
+    store.begin("t", settings(min_coverage, **judge), data, wants)
+    results = [Judgment(IDENTICAL, "TIE", "", "", "")]
+    links = []
+    for number, want in enumerate(wants):
+        kind = "identical" if want.query_id == "q3" else rng.choice(["judged"] * 7 + ["failed", "open"])
+        if kind == "judged":
+            results.append(Judgment(f"id-{number}", rng.choice(["A", "A", "B", "TIE"]), "", "", "m"))
+        elif kind == "failed":
+            results.append(JudgeFailure(f"id-{number}", "contract", "no"))
+        if kind != "open":
+            links.append((want, IDENTICAL if kind == "identical" else f"id-{number}"))
+    store.save([(Task.PAIRWISE, "p@1", result) for result in results])
+    store.assign("t", links)
+    return store
+
+
+def test_ratings_and_coverage_are_those_of_the_whole_leaderboard(store_location: str) -> None:
+    store = played(store_location)
+    whole, quick = leaderboard(store, "t"), quick_leaderboard(store, "t")
+    assert whole.ratings is not None
+    assert quick.ratings is not None
+    kept = ("agent", "rank", "games", "wins", "ties", "losses")
+    for one, other in zip(quick.ratings.agents, whole.ratings.agents, strict=True):
+        assert [getattr(one, name) for name in kept] == [getattr(other, name) for name in kept]
+        assert one.bt == pytest.approx(other.bt, abs=1e-6)
+        assert one.bt_low is not None
+        assert one.bt_high is not None
+        assert one.bt_low < one.bt < one.bt_high
+    assert quick.ratings.tally == whole.ratings.tally
+    assert quick.coverage == whole.coverage
+    # Ten bootstrap samples are too few: both compare agents by the sandwich covariance.
+    assert [pair.se for pair in quick.ratings.pairs] == pytest.approx(
+        [pair.se for pair in whole.ratings.pairs], rel=0.1
+    )
+    store.close()
+
+
+def test_too_little_judged_is_too_little_here_too(store_location: str) -> None:
+    store = played(store_location, min_coverage=0.95)
+    whole, quick = leaderboard(store, "t"), quick_leaderboard(store, "t")
+    assert quick.shortfall == whole.shortfall is not None
+    assert quick.ratings is None
+    assert quick_leaderboard(store, "t", below_coverage=True).ratings is not None
+    store.close()
+
+
+def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = Store.create(str(tmp_path_factory.mktemp("s") / "s.db"))
+    store.begin("t", settings(0.5), Dataset({"q": Query("q", "?")}), [])
+    quick = quick_leaderboard(store, "t")
+    assert (quick.ratings, quick.coverage) == (None, {})
+    assert leaderboard(store, "t").coverage == {}
+    store.close()
+
+
+def test_judges_that_are_asked_several_times_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
+    store = played(str(tmp_path_factory.mktemp("s") / "s.db"), samples=3)
+    with pytest.raises(InputError, match="'t': judge 'one' is asked several times; leave --quick out"):
+        quick_leaderboard(store, "t")
+    store.close()
+
+
+def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactory) -> None:
+    location = str(tmp_path_factory.mktemp("s") / "s.db")
+    played(location).close()
+    told = cli("leaderboard", location, "--quick")
+    assert told.status == 0
+    assert told.out.startswith("rank")
+    assert "pairwise: " in told.out
+    refused = cli("leaderboard", location, "--quick", "--matrix")
+    assert (refused.status, refused.err) == (2, "error: --matrix: a matrix needs every verdict; leave --quick out\n")
