@@ -13,6 +13,8 @@ import pytest
 from hypothesis import settings
 from typer.testing import CliRunner
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: a second thread waits busily for the first
+
 from arena.cli.main import app, main
 from tests.support.postgres import PostgresServer, postgres_server
 

@@ -4,7 +4,8 @@ In README.md and docs/*.md
 
 - ```` ```console ```` blocks are run, each page in a folder of its own. A line that begins with ``$ `` is a
   command, the lines below it must occur in its output in that order, ``...`` stands for anything left out, and a last
-  line ``# exit status 3`` names a status other than 0;
+  line ``# exit status 3`` names a status other than 0. A page's first command runs in a shell, and so does whatever
+  needs one; a plain ``ragarena ...`` after it runs in this process, which saves its start;
 - a block with a file name behind its language (```` ```yaml tournament.yaml ````) is written to that file beforehand;
 - ```` ```python ```` blocks are run; ```` ```yaml ```` blocks with ``data:`` and ``store:`` are whole configurations;
 - ```` ```sh ```` blocks are for setting up (git, make) and for what does not end by itself; they are not run.
@@ -14,17 +15,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
 
+from arena.cli.main import main
 from arena.config import Config, load_config
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 from judges.sections import Section
@@ -36,6 +42,8 @@ SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "sqlite3 ", "ra
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLAIN = re.compile(r"ragarena [^|<>;&$`*?~\\]*")
+"""A command that asks nothing of a shell but to be split at blanks."""
 _STATUS = re.compile(r"# exit status (\d+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -93,23 +101,46 @@ def recorded_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path, recorded_verdicts: Path) -> None:
     shutil.copy(recorded_verdicts, tmp_path)
+    run = in_a_shell
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         if block.language == "console":
             for entry in shown(block.text):
-                done = subprocess.run(
-                    ["bash", "-o", "pipefail", "-c", entry.command],
-                    cwd=tmp_path,
-                    env=offline_environment(tmp_path),
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    encoding="utf-8",
-                    timeout=60,
-                    check=False,
-                )
-                assert done.returncode == entry.status, f"$ {entry.command}\n{done.stdout}"
-                assert_occur_in_order(entry, done.stdout)
+                status, output = (run if _PLAIN.fullmatch(entry.command) else in_a_shell)(entry.command, tmp_path)
+                assert status == entry.status, f"$ {entry.command}\n{output}"
+                assert_occur_in_order(entry, output)
+                run = in_this_process
+
+
+def in_a_shell(command: str, folder: Path) -> tuple[int, str]:
+    """The status of a command and all that it writes."""
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        env=offline_environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def in_this_process(command: str, folder: Path) -> tuple[int, str]:
+    """As in a shell, for a plain ``ragarena ...``."""
+    output = StringIO()
+    with (
+        chdir(folder),
+        patch.dict(os.environ, offline_environment(folder), clear=True),
+        patch.object(sys, "argv", shlex.split(command)),
+        redirect_stdout(output),
+        redirect_stderr(output),
+        pytest.raises(SystemExit) as ending,
+    ):
+        main()
+    return int(ending.value.code or 0), output.getvalue()
 
 
 def assert_occur_in_order(entry: Shown, output: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.store import Store
+from tests.conftest import CLI, Ended
 from tests.support.children import command, ended, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import write_data
@@ -103,27 +104,38 @@ def elsewhere() -> Iterator[LLMServer]:
         yield other
 
 
-def test_planted_keys_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: LLMServer) -> None:
+def test_planted_keys_are_nowhere(
+    tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch, elsewhere: LLMServer
+) -> None:
     found = Everything()
     write_data(tmp_path, [f"q{number}" for number in range(8)])
     config = tmp_path / "keys.yaml"
+    monkeypatch.chdir(tmp_path)
+    for variable, key in KEYS.items():
+        monkeypatch.setenv(variable, key)
 
-    def ran(status: int, *arguments: object, before: str = "") -> str:
-        run = ended(start(command(*arguments, before=before), tmp_path, KEYS))
+    def said(status: int, run: Ended, *arguments: object) -> str:
         found(" ".join(map(str, arguments)), run.out, run.err)
         assert run.status == status, run
         return run.out + run.err
+
+    def ran(status: int, *arguments: object) -> str:
+        return said(status, cli(*arguments), *arguments)
+
+    def ran_alone(status: int, *arguments: object, before: str = "") -> str:
+        """In a process of its own, with all that an interpreter says when it ends."""
+        return said(status, ended(start(command(*arguments, before=before), tmp_path, KEYS)), *arguments)
 
     with LLMServer(Telltale(elsewhere.anthropic_url)) as server:
         config.write_text(FILE.format(openai=server.openai_url, anthropic=server.anthropic_url))
         ran(0, "plan", config)
         ran(0, "doctor", config)
-        summary = ran(3, "run", config)
+        summary = ran_alone(3, "run", config)
         causes = ran(0, "failures", config, "--json")
         ran(3, "run", config, "--retry-failed", "--json")
         sent = b"".join(call.head for call in server.calls)
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"
-        assert "Traceback" in ran(1, "run", config, "--retry-failed", before=crash)
+        assert "Traceback" in ran_alone(1, "run", config, "--retry-failed", before=crash)
     assert all(key.encode() in sent for key in KEYS.values()), "each key was used"
     assert "judge 'shut' stopped" in summary
     ran(0, "failures", config)
@@ -135,7 +147,7 @@ def test_planted_keys_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ran(0, "export", config, tmp_path / f"out-{what}.csv", "--what", what)
 
     found("elsewhere", *(call.head.decode("latin-1") for call in elsewhere.calls))
-    page(tmp_path / "keys.db", monkeypatch, found)
+    page(tmp_path / "keys.db", monkeypatch, found)  # its environment has the keys
     with closing(Store.open(str(tmp_path / "keys.db"))) as store:
         found("settings", repr(store.settings("keys")))
         store.extend("keys", [])  # leaves a write-ahead log beside the store while it is open
@@ -147,9 +159,7 @@ def test_planted_keys_are_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def page(store: Path, monkeypatch: pytest.MonkeyPatch, found: Everything) -> None:
-    """Every element of the web page, in a process that has the keys in its environment."""
-    for variable, key in KEYS.items():
-        monkeypatch.setenv(variable, key)
+    """Every element of the web page."""
     monkeypatch.setenv(LOCATION_VARIABLE, str(store))
     drawn = AppTest.from_file(str(PAGE))
     drawn.run(timeout=60)

@@ -41,7 +41,7 @@ def start(
     )
 
 
-def ended(process: subprocess.Popen[str], timeout_s: float = 60) -> Ended:
+def ended(process: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
     """Wait for the end."""
     out, err = process.communicate(timeout=timeout_s)
     return Ended(process.returncode, out, err)
