@@ -62,12 +62,16 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
     and the tie parameter leave no direction in which the likelihood can grow without end.
     """
-    found = np.zeros((len(counts.ties), form.size), np.bool_)
-    for number, row in enumerate(found):
+    # Which outcomes there are decides it, not how many, and samples of the same games share what they lack.
+    seen = np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1)
+    _, first, alike = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    found = np.zeros((first.size, form.size), np.bool_)
+    for number, row in zip(first, found, strict=True):
         sample = counts.sample(np.array([number]))
         row[: form.agents] = _unsettled_agents(sample)
         row[form.agents :] = row.any() or not (_position_settled(form, sample) and _bounded(form, sample))
-    return found
+    shared: NDArray[np.bool_] = found[alike.ravel()]
+    return shared
 
 
 def position_identified(counts: PairCounts) -> bool:
