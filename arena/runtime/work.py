@@ -46,7 +46,7 @@ class Work:
         self.lookup = lookup
         self.ledger = Ledger(progress, settled)
         self._feeds = {
-            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(ended, name), left_out)
+            name: Feed(lookup, self.ledger, judge.spec.at_once, partial(ended, name), left_out)
             for name, judge in lookup.judges.items()
         }
 
