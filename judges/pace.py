@@ -167,7 +167,7 @@ class Pace:
         if seconds is not None and seconds <= self._longest_pause_s:
             self._paused_until = max(self._paused_until, self._clock() + seconds)
 
-    def _wait_s(self, tokens: int, dollars: float) -> float:
+    def _wait_s(self, tokens: int, dollars: float = 0.0) -> float:
         """Seconds until a call may be made; infinite where another one has to end first."""
         if self.in_flight >= int(self.allowed) or self._too_dear(dollars):
             return math.inf
