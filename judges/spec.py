@@ -73,6 +73,10 @@ class JudgeSpec(Section):
     path: RelativePath | None = None
     """``replay``: the file of recorded replies or verdicts. ``transformers``, ``extractive_qa``: a local model
     folder."""
+    labels: Literal["written", "likeliest"] = "written"
+    """``transformers``: ``likeliest`` scores the allowed replies instead of writing one, where a reply is one label."""
+    batch_size: Count | None = None
+    """``transformers``: most prompts in one pass; as many as ``concurrency`` when absent."""
     device: str | None = None
     """``transformers``, ``extractive_qa``: cpu, cuda, cuda:1; chosen automatically when absent."""
 
@@ -102,6 +106,8 @@ class JudgeSpec(Section):
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
         if self.provider in {"transformers", "extractive_qa"} and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
+        if self.provider != "transformers" and (self.labels == "likeliest" or self.batch_size is not None):
+            raise ValueError(f"provider {self.provider!r} has no 'labels: likeliest' and no 'batch_size'")
         if self.mode == "batch":
             if self.provider not in {"openai", "anthropic"}:
                 raise ValueError(f"provider {self.provider!r} has no 'mode: batch'")
