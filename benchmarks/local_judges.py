@@ -1,7 +1,8 @@
 """What makes a local judge fast, each beside its absence in the same run: ``python -m benchmarks.local_judges``.
 
 The model is random and made on the spot, so it writes every reply to its full length: ``--written`` tokens. Prompts are
-games: instructions that all share, a query with documents that its games share, and two answers of their own. Verdicts with and without sharing are held against each other.
+games: instructions that all share, a query with documents that its games share, and two answers of their own. Verdicts
+with and without sharing are held against each other.
 """
 
 from __future__ import annotations
