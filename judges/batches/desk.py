@@ -6,44 +6,16 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from judges.batches.base import Batch, BatchServer, Book, HostedProvider
-from judges.batches.sdk import UndecidedError
+from judges.batches.lines import Followed, Line, patient, portions
+from judges.batches.sdk import UndecidedError, refused_as_a_whole
 from judges.errors import JudgeStoppedError, ProviderError, StillWaitingError, TransientError
 from judges.identity import judgment_id, request_id
 from judges.types import Completion, Prompt
 
 _QUIET_S = 1.0
 """A batch is handed in once nothing more has been asked for so long."""
-_LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""A batch is looked at after a tenth of the time that it has taken so far, within these bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A request that somebody waits for."""
-
-    custom_id: str
-    judgment_id: str
-    content: bytes
-    reply: asyncio.Future[Completion]
-
-    def fail(self, error: Exception) -> None:
-        """There is no reply; who has given up does not hear it."""
-        if not self.reply.done():
-            self.reply.set_exception(error)
-
-
-@dataclass(slots=True)
-class _Followed:
-    """A batch with the requests of it that are waited for; ``ours`` until it is known to be submitted or not."""
-
-    batch: Batch
-    to_submit: bool
-    lines: dict[str, _Line] = field(default_factory=dict)
-    since: float = field(default_factory=time.monotonic)
-    due: float = 0.0
 
 
 class BatchDesk:
@@ -77,12 +49,13 @@ class BatchDesk:
         self.identity = provider.identity
         self._provider, self._server, self._book, self._halt = provider, server, book, halt
         self._patience_s, self._wait = patience_s, wait
-        self._asked: dict[str, _Line] = {}
-        self._followed: dict[str, _Followed] = {}
+        self._asked: dict[str, Line] = {}
+        self._followed: dict[str, Followed] = {}
         self._worker: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._left = False
         self._trouble_since: float | None = None
+        self._resting_until = 0.0
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once, in the next batch.
@@ -98,7 +71,7 @@ class BatchDesk:
         ident = judgment_id(prompt, self.identity)
         custom_id = request_id(ident, prompt)
         content = self._server.line(custom_id, self._provider.request(prompt))
-        line = _Line(custom_id, ident, content, asyncio.get_running_loop().create_future())
+        line = Line(custom_id, ident, content, asyncio.get_running_loop().create_future())
         self._asked[custom_id] = line
         self._changed.set()
         if self._worker is None or self._worker.done():
@@ -134,7 +107,7 @@ class BatchDesk:
         for line in self._all_lines():
             line.fail(error)
 
-    def _all_lines(self) -> Iterator[_Line]:
+    def _all_lines(self) -> Iterator[Line]:
         yield from self._asked.values()
         for followed in self._followed.values():
             yield from followed.lines.values()
@@ -149,35 +122,24 @@ class BatchDesk:
 
     async def _place(self) -> None:
         """Find the batch of each request, and make batches of those that have none."""
-        for lines in self._portions():
+        for lines in portions(list(self._asked.values()), self._server):
             batch = Batch(uuid.uuid4().hex, time.time(), len(lines))
             idents = {line.custom_id: line.judgment_id for line in lines}
             placed = await asyncio.to_thread(self._book.place, batch, idents)
             for line in lines:
                 there = placed[line.custom_id]
-                followed = self._followed.setdefault(there.marker, _Followed(there, there.marker == batch.marker))
+                followed = self._followed.setdefault(there.marker, Followed(there, there.marker == batch.marker))
                 followed.lines[line.custom_id] = line
                 del self._asked[line.custom_id]
 
-    def _portions(self) -> Iterator[list[_Line]]:
-        """What is asked, in lists that one batch may hold."""
-        portion: list[_Line] = []
-        size = 0
-        for line in list(self._asked.values()):
-            longer = size + len(line.content) + 1
-            if portion and (longer > self._server.most_bytes or len(portion) == self._server.most_requests):
-                yield portion
-                portion, longer = [], len(line.content) + 1
-            portion.append(line)
-            size = longer
-        if portion:
-            yield portion
-
-    def _due(self) -> list[_Followed]:
+    def _due(self) -> list[Followed]:
         now = time.monotonic()
-        return [each for each in self._followed.values() if each.due <= now]
+        return [each for each in self._followed.values() if self._due_at(each) <= now]
 
-    async def _advance(self, followed: _Followed) -> bool:
+    def _due_at(self, followed: Followed) -> float:
+        return max(followed.due, self._resting_until)
+
+    async def _advance(self, followed: Followed) -> bool:
         """Do what comes next for a batch; whether that was more than to look."""
         try:
             moved = await self._step(followed)
@@ -190,62 +152,61 @@ class BatchDesk:
         except ProviderError as error:
             await self._cannot(followed, error)
             moved = True
-        else:
-            self._trouble_since = None
-        taken = time.monotonic() - followed.since
-        followed.due = 0.0 if moved else time.monotonic() + min(_MOST_S, max(_LEAST_S, _SHARE * taken))
+        followed.due = 0.0 if moved else time.monotonic() + patient(followed.since)
         return moved
 
-    async def _step(self, followed: _Followed) -> bool:
+    async def _step(self, followed: Followed) -> bool:
         batch = followed.batch
         if batch.remote_id is None:
             remote_id = await self._submitted(followed)
             if remote_id is None:
                 await self._ask_anew(followed)
             else:
+                self._trouble_since = None
                 followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
                 await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
             return True
         ended = await self._server.look(batch.remote_id)
+        self._trouble_since = None
         if isinstance(ended, ProviderError):
             await self._refused(followed, ended)
         elif ended:
             await self._deliver(followed, batch.remote_id)
         return bool(ended)
 
-    async def _submitted(self, followed: _Followed) -> str | None:
+    async def _submitted(self, followed: Followed) -> str | None:
         """The server's name for a batch, handed in if that was not tried before; ``None`` if it has not come there."""
         if followed.to_submit:
             return await self._server.submit(followed.batch.marker, [each.content for each in followed.lines.values()])
         custom_ids = await asyncio.to_thread(self._book.custom_ids, followed.batch.marker)
         return await self._server.find(followed.batch, custom_ids)
 
-    async def _ask_anew(self, followed: _Followed) -> None:
+    async def _ask_anew(self, followed: Followed) -> None:
         """The server never had the batch: its requests go into another one."""
         await self._forget(followed)
         self._asked.update(followed.lines)
 
-    async def _refused(self, followed: _Followed, error: ProviderError) -> None:
+    async def _refused(self, followed: Followed, error: ProviderError) -> None:
         """The server will not do any of it."""
         await self._forget(followed)
         for line in followed.lines.values():
             line.fail(error)
 
-    async def _cannot(self, followed: _Followed, error: ProviderError) -> None:
+    async def _cannot(self, followed: Followed, error: ProviderError) -> None:
         """The server takes no batch, or does not tell of one that it took: that one stays in the book."""
         if followed.to_submit and followed.batch.remote_id is None:
-            await self._refused(followed, error)
+            await self._refused(followed, refused_as_a_whole(error))
         else:
             self._halt(JudgeStoppedError(error.cause, str(error)))
             self._left = True
 
-    async def _forget(self, followed: _Followed) -> None:
+    async def _forget(self, followed: Followed) -> None:
         del self._followed[followed.batch.marker]
         await asyncio.to_thread(self._book.drop, followed.batch.marker)
 
-    async def _deliver(self, followed: _Followed, remote_id: str) -> None:
+    async def _deliver(self, followed: Followed, remote_id: str) -> None:
         """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
-        failed: list[tuple[_Line, ProviderError]] = []
+        failed: list[tuple[Line, ProviderError]] = []
         async for custom_id, outcome in self._server.outcomes(remote_id):
             line = followed.lines.get(custom_id)
             if line is None or line.reply.done():
@@ -267,7 +228,8 @@ class BatchDesk:
         """The server is out of reach: its batches go on without us, so this is no failure of what is in them."""
         now = time.monotonic()
         self._trouble_since = self._trouble_since or now
-        if now - self._trouble_since > self._patience_s:
+        self._resting_until = now + max(patient(self._trouble_since), error.retry_after_s or 0.0)
+        if self._resting_until - self._trouble_since > self._patience_s:
             self._halt(JudgeStoppedError(error.cause, f"{error}; batches that were handed in go on"))
             self._left = True
 
@@ -276,7 +238,7 @@ class BatchDesk:
         if self._left or self._asked or not self._followed:
             return
         self._changed.clear()
-        seconds = min(each.due for each in self._followed.values()) - time.monotonic()
+        seconds = min(self._due_at(each) for each in self._followed.values()) - time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._changed.wait()

@@ -17,7 +17,7 @@ import pytest
 from arena.config import Config
 from arena.store import Store
 from arena.store.batches import StoredBook, open_batches
-from judges.batches import desk
+from judges.batches import desk, lines
 from judges.batches.base import Batch
 from judges.batches.openai import OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
@@ -42,7 +42,7 @@ def server() -> Iterator[LLMServer]:
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a test end at once."""
     monkeypatch.setattr(desk, "_QUIET_S", 0.05)
-    monkeypatch.setattr(desk, "_LEAST_S", 0.02)
+    monkeypatch.setattr(lines, "_LEAST_S", 0.02)
 
 
 def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:
@@ -281,6 +281,19 @@ def test_a_batch_that_the_key_does_not_reach_is_kept(tmp_path: Path, server: LLM
     server.batches.held, server.batches.made = False, hidden
     assert run(config).complete
     assert paid_once(server)
+
+
+def test_a_server_out_of_reach_ends_the_run_and_not_its_batches(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        server.batches.held = True
+        run(batched(tmp_path, server), wait=False)
+    gone = run(batched(tmp_path, server, max_retry_s=0.2))
+    assert gone.stopped[0].endswith("batches that were handed in go on")
+    assert under_way(batched(tmp_path, server)) == [8]
+    with LLMServer(port=server.port) as back:
+        back.batches.made, back.batches.files = server.batches.made, server.batches.files
+        assert run(batched(tmp_path, back)).complete
+        assert paid_once(back)
 
 
 def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None:
