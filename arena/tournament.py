@@ -13,6 +13,7 @@ from typing import Any
 from arena.agents.corpus import tables_of
 from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
+from arena.batches import ask_in_batches, waiting_lines
 from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
@@ -81,6 +82,7 @@ def run(
     only: Sequence[Task] | None = None,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
+    wait: bool = True,
 ) -> RunSummary:
     """Judge what is missing and keep it in the store.
 
@@ -94,6 +96,8 @@ def run(
         only: the stages to do; all when ``None``. Earlier results of the others stay in use.
         retry_failed: also ask again where the last reply was outside its contract.
         trace: is told of every call.
+        wait: whether to stay until batches have ended, where judges ask in batches; else to leave once they are handed
+            in, and to take no more than what has come.
 
     Raises:
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
@@ -113,6 +117,7 @@ def run(
     judges = open_judges(config, stop, trace)
     store = Store.create(config.store)
     try:
+        ask_in_batches(judges, store, stop, wait=wait)
         free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
         store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
         if prompting.exam is not None:
@@ -128,7 +133,7 @@ def run(
             stop.tell(stopped.set)
             summary = run_to_end(_judge(runner, wants, lookup, stop))
             recorder.came_to(summary, stopped=stopped.is_set())
-        return replace(summary, run_id=recorder.run_id)
+        return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store))
     finally:
         store.close()
 

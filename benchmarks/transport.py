@@ -45,7 +45,7 @@ def typed(kind: Any) -> Way:
     """The SDK's typed method."""
 
     def prepare(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
-        client, body = sdk(spec, http_client(spec, kind, stack)), OpenAIProvider(spec)._request(PROMPT)
+        client, body = sdk(spec, http_client(spec, kind, stack)), OpenAIProvider(spec).request(PROMPT)
         return lambda: client.chat.completions.create(**body)
 
     return prepare
@@ -58,7 +58,7 @@ def raw(kind: Any) -> Way:
         client, provider = sdk(spec, http_client(spec, kind, stack)), OpenAIProvider(spec)
 
         async def call() -> object:
-            content = json.dumps(provider._request(PROMPT)).encode()
+            content = json.dumps(provider.request(PROMPT)).encode()
             options: Any = {"headers": {"Content-Type": "application/json"}}
             path = "/chat/completions"
             response = await client.post(path, content=content, options=options, cast_to=httpx2.Response)
@@ -78,7 +78,7 @@ def client(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
     )
 
     async def call() -> object:
-        content = json.dumps(used._request(PROMPT)).encode()
+        content = json.dumps(used.request(PROMPT)).encode()
         return json.loads((await http.send(httpx2.Request("POST", url, headers=headers, content=content))).content)
 
     return call
@@ -99,7 +99,7 @@ def plain(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
     headers = {"Authorization": "Bearer k", "Content-Type": "application/json"}
 
     async def call() -> object:
-        content = json.dumps(used._request(PROMPT)).encode()
+        content = json.dumps(used.request(PROMPT)).encode()
         async with session.post(f"{spec.base_url}/chat/completions", data=content, headers=headers) as response:
             return json.loads(await response.read())
 

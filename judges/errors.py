@@ -87,6 +87,10 @@ class JudgeStoppedError(ProviderError):
     """No request to this judge can succeed (bad key, unknown model): stop asking it."""
 
 
+class StillWaitingError(RagarenaError):
+    """The request is in a batch, or was to go into one, and nobody waits for it any more. No fault of the judgment."""
+
+
 CAUSES = {
     "connection": "the server could not be reached or dropped the connection",
     "timeout": "the server did not answer in time",

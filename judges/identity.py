@@ -34,6 +34,17 @@ def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None]
     return hashlib.sha256(encoded.encode("ascii")).hexdigest()[:32]
 
 
+def request_id(judgment: str, prompt: Prompt) -> str:
+    """The id of one request for a judgment: it may take several, each with all that was said before.
+
+    Fits what batch APIs allow: at most 64 letters, digits and hyphens.
+    """
+    if not prompt.turns:
+        return judgment
+    said = json.dumps([[turn.role, turn.text] for turn in prompt.turns], separators=(",", ":"))
+    return f"{judgment}-{hashlib.sha256(said.encode('ascii')).hexdigest()[:16]}"
+
+
 def _listed_contract(contract: ReplyContract) -> list[object]:
     """Fields that a contract does not have are left out, so that ids made before there were such fields stand."""
     listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]

@@ -15,10 +15,18 @@ from tenacity import (
     retry_if_exception,
     stop_after_attempt,
     stop_before_delay,
+    wait_none,
     wait_random_exponential,
 )
 
-from judges.errors import ConfigError, JudgeStoppedError, ProviderError, ReplyError, TransientError
+from judges.errors import (
+    ConfigError,
+    JudgeStoppedError,
+    ProviderError,
+    ReplyError,
+    StillWaitingError,
+    TransientError,
+)
 from judges.pace import Pace
 from judges.parse import ParsedReply, parse_reply
 from judges.pricing import cost_usd, price_of
@@ -131,12 +139,17 @@ class Judge:
         self.halted = asyncio.Event()
         self._trace = trace
         self._usual_output = float(spec.max_tokens)
-        self._pace = Pace(spec.concurrency, spec.requests_per_minute, spec.tokens_per_minute, spec.max_retry_s)
+        # What waits in batches together could cost many times the budget, before the first price is known.
+        left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
+        self._pace = Pace(
+            spec.at_once, spec.requests_per_minute, spec.tokens_per_minute, spec.max_retry_s, left_usd=left_usd
+        )
         if stop is not None:
-            stop.tell(self._halt)
+            stop.tell(self.halt)
 
-    def _halt(self) -> None:
+    def halt(self, error: JudgeStoppedError | None = None) -> None:
         """Send nothing more: whoever waits for a turn, or for something to ask, looks again."""
+        self.stopped = self.stopped or error
         self.halted.set()
         self._pace.wake()
 
@@ -145,26 +158,28 @@ class Judge:
         """Whether ``max_cost_usd`` is used up. Calls in flight when it is may still add to it."""
         return self.spec.max_cost_usd is not None and self.spent_usd >= self.spec.max_cost_usd
 
+    def _left_usd(self) -> float:
+        return (self.spec.max_cost_usd or 0.0) - self.spent_usd
+
     async def judge(self, request: Request) -> Result | None:
         """Ask until there is a reply within the contract, or a failure that another attempt would not mend.
 
         Returns:
-            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before.
+            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; or if
+            it is in a batch that was not waited for, and will be found there again.
         """
         account = _Account(request)
         try:
             return await self._converse(account)
+        except StillWaitingError:
+            return None
         except JudgeStoppedError as error:
-            self._stop_for(error)
+            self.halt(error)
             return _failure(self, account, error.cause, str(error))
         except ProviderError as error:
             return _failure(self, account, error.cause, str(error))
         except _GivenUpError:
             return self._given_up(account)
-
-    def _stop_for(self, error: JudgeStoppedError) -> None:
-        self.stopped = self.stopped or error
-        self._halt()
 
     def _given_up(self, account: _Account) -> Result | None:
         """What becomes of a judgment that is not asked any more: nothing, or a failure if calls were made for it."""
@@ -220,8 +235,8 @@ class Judge:
         account.error = error
         outcomes = AsyncRetrying(
             retry=retry_if_exception(lambda raised: isinstance(raised, TransientError)),
-            stop=stop_after_attempt(self.spec.max_attempts) | stop_before_delay(self.spec.max_retry_s),
-            wait=_wait,
+            stop=stop_after_attempt(self.spec.max_attempts) | stop_before_delay(self.spec.retry_s),
+            wait=wait_none() if self.spec.in_batches else _wait,  # what goes into one batch comes at one time
             sleep=self._sleep,
             reraise=True,
         )
@@ -242,7 +257,7 @@ class Judge:
 
     async def _attempt(self, prompt: Prompt, account: _Account) -> Completion:
         tokens = self._expected_tokens(prompt)
-        ticket = await self._pace.enter(tokens, self.halted.is_set)
+        ticket = await self._pace.enter(tokens, self.halted.is_set, self._expected_usd(tokens))
         if ticket is None:
             raise _GivenUpError
         account.calls += 1
@@ -250,7 +265,7 @@ class Judge:
         sent, used = time.perf_counter(), None
         account.started = sent if account.started is None else account.started
         try:
-            async with asyncio.timeout(self.spec.timeout_s):
+            async with asyncio.timeout(self.spec.reply_s):
                 completion = await self.provider.complete(prompt)
         except TimeoutError:
             error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
@@ -292,13 +307,18 @@ class Judge:
         characters = len(prompt.system) + len(prompt.user) + sum(len(turn.text) for turn in prompt.turns)
         return characters // _CHARACTERS_PER_TOKEN + int(self._usual_output)
 
+    def _expected_usd(self, tokens: int) -> float:
+        """What so many tokens are expected to cost, as many of them written as usual."""
+        written = int(self._usual_output)
+        return cost_usd(Usage(tokens - written, None, written), self.price) or 0.0
+
     def _pay(self, dollars: float | None) -> None:
         self.spent_usd += dollars or 0.0
         if dollars is None and self.spec.max_cost_usd is not None:
             message = "the server does not say how many tokens it used, so max_cost_usd cannot be kept; leave it out"
-            self._stop_for(JudgeStoppedError("budget", message))
+            self.halt(JudgeStoppedError("budget", message))
         if self.budget_spent:
-            self._halt()
+            self.halt()
 
     def _note(
         self,

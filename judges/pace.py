@@ -67,6 +67,7 @@ class Ticket:
 
     entered: float
     tokens: _Spent | None
+    dollars: float = 0.0
 
 
 class Pace:
@@ -77,6 +78,8 @@ class Pace:
         requests_per_minute: most calls in any sixty seconds; no limit when ``None``.
         tokens_per_minute: most tokens, sent and received, in any sixty seconds; no limit when ``None``.
         longest_pause_s: a server's word on its limits is heeded up to this; beyond it, its next answer decides.
+        left_usd: what may still be spent; calls under way are expected to fit into it, all but a single one. No limit
+            when ``None``.
         clock: seconds, only ever rising.
     """
 
@@ -86,6 +89,8 @@ class Pace:
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
         longest_pause_s: float = math.inf,
+        *,
+        left_usd: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.allowed = float(concurrency)
@@ -94,24 +99,27 @@ class Pace:
         self._requests = None if requests_per_minute is None else MinuteWindow(requests_per_minute)
         self._tokens = None if tokens_per_minute is None else MinuteWindow(tokens_per_minute)
         self._longest_pause_s = longest_pause_s
+        self._left_usd = left_usd
+        self._committed_usd = 0.0
         self._clock = clock
         self._paused_until = self._halved_at = -math.inf
         self._head_of_line = asyncio.Lock()
         self._changed = asyncio.Event()
 
-    async def enter(self, tokens: int, given_up: Callable[[], bool]) -> Ticket | None:
+    async def enter(self, tokens: int, given_up: Callable[[], bool], dollars: float = 0.0) -> Ticket | None:
         """Wait for the turn to make a call.
 
         Args:
             tokens: an estimate of what it will take.
             given_up: whether the call is not wanted any more; asked after each ``wake``.
+            dollars: an estimate of what it will cost.
 
         Returns:
             A ticket to hand to ``leave``, or ``None`` if the call was given up.
         """
-        if self._head_of_line.locked() or self._wait_s(tokens) > 0:
+        if self._head_of_line.locked() or self._wait_s(tokens, dollars) > 0:
             async with self._head_of_line:
-                while (wait_s := self._wait_s(tokens)) > 0 and not given_up():
+                while (wait_s := self._wait_s(tokens, dollars)) > 0 and not given_up():
                     self._changed.clear()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(wait_s if math.isfinite(wait_s) else None):
@@ -122,11 +130,13 @@ class Pace:
         self.in_flight += 1
         if self._requests is not None:
             self._requests.spend(now, 1)
-        return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens))
+        self._committed_usd += dollars
+        return Ticket(now, None if self._tokens is None else self._tokens.spend(now, tokens), dollars)
 
     def leave(self, ticket: Ticket, tokens: int | None = None) -> None:
         """A call has ended; ``tokens`` is what it took, where that is known."""
         self.in_flight -= 1
+        self._committed_usd -= ticket.dollars
         if self._tokens is not None and ticket.tokens is not None and tokens is not None:
             self._tokens.correct(ticket.tokens, tokens)
         self.wake()
@@ -157,9 +167,9 @@ class Pace:
         if seconds is not None and seconds <= self._longest_pause_s:
             self._paused_until = max(self._paused_until, self._clock() + seconds)
 
-    def _wait_s(self, tokens: int) -> float:
+    def _wait_s(self, tokens: int, dollars: float = 0.0) -> float:
         """Seconds until a call may be made; infinite where another one has to end first."""
-        if self.in_flight >= int(self.allowed):
+        if self.in_flight >= int(self.allowed) or self._too_dear(dollars):
             return math.inf
         now = self._clock()
         wait_s = self._paused_until - now
@@ -168,3 +178,9 @@ class Pace:
         if self._tokens is not None:
             wait_s = max(wait_s, self._tokens.wait_s(now, tokens))
         return max(0.0, wait_s)
+
+    def _too_dear(self, dollars: float) -> bool:
+        """Whether a call would not fit into what is left beside those under way."""
+        if self._left_usd is None or not self.in_flight:
+            return False
+        return self._committed_usd + dollars > self._left_usd()

@@ -22,6 +22,7 @@ _DATE = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 def price_of(spec: JudgeSpec) -> Price | None:
     """The declared price, else the packaged list's; free where nothing is called; ``None`` where not known.
 
+    The list's prices are lower for a judge that asks in batches; a declared price is taken as what is paid.
     A server behind ``base_url`` has its own prices, so the list does not speak for it.
     """
     if spec.price is not None:
@@ -32,7 +33,15 @@ def price_of(spec: JudgeSpec) -> Price | None:
         return None
     # Only a date is left out: gpt-4o-audio-preview or a successor such as claude-opus-4-9 has a price of its own.
     listed = _list()["models"].get(_DATE.sub("", spec.model))
-    return None if listed is None else Price.model_validate(listed)
+    if listed is None:
+        return None
+    share = batch_share() if spec.in_batches else 1.0
+    return Price.model_validate({kind: share * dollars for kind, dollars in listed.items()})
+
+
+def batch_share() -> float:
+    """What a token costs in a batch, in prices of one asked directly."""
+    return float(_list()["batch"])
 
 
 def list_checked() -> str:

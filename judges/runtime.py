@@ -73,7 +73,7 @@ async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Judge], 
 
 
 async def _work_off(judge: Judge, source: Source, sink: Sink) -> None:
-    free = asyncio.Semaphore(judge.spec.concurrency)
+    free = asyncio.Semaphore(judge.spec.at_once)
 
     async def work(request: Request) -> None:
         try:

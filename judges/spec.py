@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -57,6 +58,10 @@ class JudgeSpec(Section):
     """How often each thing is judged; the repetitions become one outcome by ``combine``."""
     combine: Literal["majority", "median", "mean"] = "majority"
     concurrency: Count = 16
+    mode: Literal["direct", "batch"] = "direct"
+    """``openai``, ``anthropic``: ``batch`` hands requests in together, for half the price and within a day."""
+    batch_requests: Count = 50_000
+    """``mode: batch``: most requests that wait in batches at once, in place of ``concurrency``."""
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None
     timeout_s: Positive = 120.0
@@ -68,8 +73,32 @@ class JudgeSpec(Section):
     path: RelativePath | None = None
     """``replay``: the file of recorded replies or verdicts. ``transformers``, ``extractive_qa``: a local model
     folder."""
+    labels: Literal["written", "likeliest"] = "written"
+    """``transformers``: ``likeliest`` scores the allowed replies instead of writing one, where a reply is one label."""
+    batch_size: Count | None = None
+    """``transformers``: most prompts in one pass; as many as ``concurrency`` when absent."""
     device: str | None = None
     """``transformers``, ``extractive_qa``: cpu, cuda, cuda:1; chosen automatically when absent."""
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether requests go into batches."""
+        return self.mode == "batch"
+
+    @property
+    def at_once(self) -> int:
+        """Most judgments that are under way at once."""
+        return self.batch_requests if self.in_batches else self.concurrency
+
+    @property
+    def reply_s(self) -> float | None:
+        """Longest wait for one reply; a batch has the server's own."""
+        return None if self.in_batches else self.timeout_s
+
+    @property
+    def retry_s(self) -> float:
+        """Longest time spent on attempts at one reply; of batches only their number counts."""
+        return math.inf if self.in_batches else self.max_retry_s
 
     @model_validator(mode="after")
     def _complete(self) -> JudgeSpec:
@@ -77,6 +106,13 @@ class JudgeSpec(Section):
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
         if self.provider in {"transformers", "extractive_qa"} and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
+        if self.provider != "transformers" and (self.labels == "likeliest" or self.batch_size is not None):
+            raise ValueError(f"provider {self.provider!r} has no 'labels: likeliest' and no 'batch_size'")
+        if self.mode == "batch":
+            if self.provider not in {"openai", "anthropic"}:
+                raise ValueError(f"provider {self.provider!r} has no 'mode: batch'")
+            if self.requests_per_minute or self.tokens_per_minute:
+                raise ValueError("'mode: batch' has no limits per minute; bound it with 'batch_requests'")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
         if secret := next(filter(_SECRET.search, _names(self.extra_body)), None):

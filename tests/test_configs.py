@@ -15,7 +15,7 @@ from tests.support.llm_server import LLMServer
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
-HOSTED = ["anthropic.yaml", "compatible-server.yaml", "openai.yaml", "two-judges.yaml"]
+HOSTED = ["anthropic.yaml", "batch.yaml", "compatible-server.yaml", "openai.yaml", "two-judges.yaml"]
 
 
 @pytest.fixture(autouse=True)

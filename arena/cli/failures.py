@@ -39,6 +39,7 @@ def failures(
     Of a store that holds several tournaments, all of them. 'ragarena run' asks most causes again by itself, the others
     with --retry-failed.
     """
+    from arena.batches import waiting_lines
     from arena.cli.console import print_json
     from arena.cli.sources import location_and_name, open_tournament
     from arena.store import Store
@@ -58,11 +59,13 @@ def failures(
         for entry in [*_failed_agents(store, name), *_failed(store, name)]
         if (not cause or entry["cause"] in cause) and (not judge or entry["judge"] in judge)
     ]
+    under_way = waiting_lines(store)
     store.close()
     if as_json:
         print_json(found)
     else:
         _print(found, several=len(names) > 1)
+        _print_lines(under_way)
 
 
 def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -144,6 +147,13 @@ def _print(found: Sequence[Entry], *, several: bool) -> None:
         if entry["reply"]:
             output.print(f"    reply: {entry['reply'][:_SHOWN]!r}")
     output.print(f"{len(found)} failed")
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    from arena.cli.console import output, printable
+
+    for line in lines:
+        output.print(printable(line))
 
 
 def _print_counts(found: Sequence[Entry]) -> None:

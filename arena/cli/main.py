@@ -11,6 +11,7 @@ from arena.cli import (
     agents,
     agents_run,
     bank,
+    batches,
     board,
     calibrate,
     data,
@@ -43,6 +44,7 @@ app = typer.Typer(
 for group in (
     tournament,
     failures,
+    batches,
     board,
     queries,
     report,

@@ -113,6 +113,9 @@ def run(
     config: ConfigPath,
     stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
     retry_failed: RetryFailed = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="stay until the batches of judges in 'mode: batch' have ended")
+    ] = True,
     log_json: LogJson = None,
     executor: Annotated[
         Executor | None, typer.Option("--executor", help="where calls are made, in place of the configuration's word")
@@ -124,8 +127,8 @@ def run(
 ) -> None:
     """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
 
-    Ctrl-C finishes what is in flight; a second one stops at once. Run again to go on. Exit status 3: something is
-    missing or failed, and the output says what.
+    Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
+    Exit status 3: something is missing or failed, and the output says what.
     """
     from arena.cli.trace import traced_to
     from arena.config import load_config
@@ -134,7 +137,7 @@ def run(
     stages = tuple(stage or ())
     _require_stages(loaded, stages)
     with traced_to(log_json) as trace:
-        _run(loaded, stages, retry_failed=retry_failed, trace=trace, as_json=as_json)
+        _run(loaded, stages, retry_failed=retry_failed, wait=wait, trace=trace, as_json=as_json)
 
 
 def _executed_by(config: Config, executor: Executor | None, address: str | None) -> Config:
@@ -151,7 +154,13 @@ def _executed_by(config: Config, executor: Executor | None, address: str | None)
 
 
 def _run(
-    config: Config, stages: Sequence[Stage], *, retry_failed: bool, trace: Trace | None = None, as_json: bool = False
+    config: Config,
+    stages: Sequence[Stage],
+    *,
+    retry_failed: bool,
+    wait: bool = True,
+    trace: Trace | None = None,
+    as_json: bool = False,
 ) -> None:
     from arena import tournament
     from arena.cli.agents_run import ask_agents
@@ -176,6 +185,7 @@ def _run(
                 only=only,
                 retry_failed=retry_failed,
                 trace=trace,
+                wait=wait,
             )
         print_summary(summary)
         _print_board(config, summary.run_id, as_json=as_json)
@@ -207,9 +217,11 @@ def print_summary(summary: RunSummary) -> None:
             line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
             line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
             errors.print(printable(line))
-    for line in summary.stopped:
+    for line in [*summary.stopped, *summary.waiting]:
         errors.print(printable(line))
-    if not summary.complete:
+    if summary.waiting:
+        errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
+    elif not summary.complete:
         errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on")
 
 

@@ -53,6 +53,16 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _batches_are_for_judging(self) -> Config:
+        synth = self.synth.judges() if self.synth is not None else []
+        for name in [*synth, *judges_of_agents(self.agents.values())]:
+            if self.judges[name].in_batches:
+                raise ValueError(
+                    f"judge {name!r} asks in batches, and agents and 'synth' ask directly; declare another"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _queries_come_from_somewhere(self) -> Config:
         if not self.query_files:
             raise ValueError("data: say where the queries are with 'queries', or have them made with a section 'synth'")

@@ -37,8 +37,8 @@ def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] |
 
 
 def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
-    """Whether a judge's calls are made by Ray's workers; recorded replies are read from a file, here."""
-    return executor.kind == "ray" and spec.provider != "replay"
+    """Whether a judge's calls are made by Ray's workers; replies that are recorded or come in batches are read here."""
+    return executor.kind == "ray" and spec.provider != "replay" and not spec.in_batches
 
 
 def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:

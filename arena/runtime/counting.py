@@ -8,9 +8,10 @@ from typing import Protocol, TypeAlias
 
 from arena.runtime.feed import Prompter, to_be_asked
 from arena.store import IDENTICAL, Result, Store, Wanted
+from arena.store.batches import waiting
 from judges.errors import InputError
 from judges.identity import judgment_id
-from judges.pricing import FREE, list_checked, price_of
+from judges.pricing import FREE, batch_share, list_checked, price_of
 from judges.providers import Provider, open_provider
 from judges.spec import JudgeSpec
 from judges.types import Prompt, Task
@@ -31,12 +32,13 @@ class PlannedCalls:
     Attributes:
         wanted: judgments the tournament needs.
         known: of these, already in the store or the same as another one of the plan.
+        waiting: in a batch that is under way, and paid for.
         identical: games of equal answers, ties without a call.
         calls: what a run would send, if every reply is right at once.
         input_tokens: estimate from the rendered prompts, ``CHARACTERS_PER_TOKEN``.
         output_tokens: estimate from the prompt's typical reply.
         cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
-        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model.
+        seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model, and in batches.
     """
 
     task: Task
@@ -49,6 +51,7 @@ class PlannedCalls:
     output_tokens: int = 0
     cost_usd: float | None = 0.0
     seconds: float | None = 0.0
+    waiting: int = 0
 
 
 class Estimated(Prompter, Protocol):
@@ -88,6 +91,8 @@ class CallCounter:
     def count(self, wants: Iterable[Wanted]) -> list[Counted]:
         """Count these wants; also gives what is known of them."""
         found = self.looked_up(wants)
+        idents = [ident for _, ident, _, _ in found if ident is not None]
+        paid = set() if self._store is None else waiting(self._store, idents)
         for want, ident, prompt, result in found:
             row = self._rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
             row.wanted += 1
@@ -95,6 +100,9 @@ class CallCounter:
                 row.identical += 1
             elif prompt is None or ident in self._planned or not to_be_asked(result):
                 row.known += 1
+            elif ident in paid:
+                row.waiting += 1
+                self._planned.add(ident)
             else:
                 row.calls += 1
                 row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
@@ -128,7 +136,12 @@ class CallCounter:
 
     def _price(self, row: PlannedCalls) -> None:
         spec = self._judges[row.judge]
-        if spec.provider in {"openai", "anthropic"}:
+        if row.waiting:
+            self._note(f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches, paid for")
+        if spec.in_batches:
+            row.seconds = None
+            self._note(f"judge {row.judge!r} asks in batches: up to a day each, and what replies lead to takes another")
+        elif spec.provider in {"openai", "anthropic"}:
             row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
         elif spec.provider == "transformers":
             row.seconds = None
@@ -139,6 +152,8 @@ class CallCounter:
             return
         if spec.price is None and price != FREE:
             self._note(f"prices are list prices as of {list_checked()}; declare 'price' where they have changed")
+            if spec.in_batches:
+                self._note(f"in batches a token costs {batch_share():g} of its list price")
         row.cost_usd = (row.input_tokens * price.input + row.output_tokens * price.output) / 1e6
 
     def _note(self, note: str) -> None:

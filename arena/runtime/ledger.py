@@ -86,12 +86,19 @@ class JudgeSummary:
 
 @dataclass(slots=True)
 class RunSummary:
-    """What a run did: ``stopped`` has a line for each judge that could not go on, ``run_id`` is its id in the store."""
+    """What a run did.
+
+    Attributes:
+        stopped: a line for each judge that could not go on.
+        run_id: its id in the store.
+        waiting: a line for each judge with batches under way.
+    """
 
     stages: dict[Task, StageSummary] = field(default_factory=dict)
     judges: dict[str, JudgeSummary] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
     run_id: str = ""
+    waiting: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:

@@ -16,6 +16,8 @@ from judges.runtime import judge_all
 from judges.types import Judgment, Task
 
 _LOOKED_UP_AT_ONCE = 256
+_AHEAD = 1024
+"""Requests that are ready before a judge takes them: what waits in batches is far more than has to be."""
 
 _Judged: TypeAlias = tuple[Task, str, Result]
 """A result as the store keeps it, with its task and its prompt's name and version."""
@@ -46,7 +48,7 @@ class Work:
         self.lookup = lookup
         self.ledger = Ledger(progress, settled)
         self._feeds = {
-            name: Feed(lookup, self.ledger, judge.spec.concurrency, partial(ended, name), left_out)
+            name: Feed(lookup, self.ledger, min(judge.spec.at_once, _AHEAD), partial(ended, name), left_out)
             for name, judge in lookup.judges.items()
         }
 

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
+from arena.store import batches, figures, games, runners, runs
 from arena.store import data as datasets
-from arena.store import figures, games, runners, runs
 from arena.store import judgments as kept
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
@@ -224,7 +224,9 @@ class Store:
         if results:
             with self._write() as connection:
                 kept.save(connection, results)
-                runners.release(connection, sorted(result.judgment_id for _, _, result in results))
+                saved = sorted(result.judgment_id for _, _, result in results)
+                batches.settle(connection, saved)
+                runners.release(connection, saved)
 
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""

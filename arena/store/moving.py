@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Table, func, select, text
+from sqlalchemy import Column, Connection, Table, func, inspect, select, text
 from sqlmodel import SQLModel
 
 from arena.store import Store, shown
@@ -114,7 +114,9 @@ def _content(connection: Connection, of: Table) -> Content:
 
 
 def _rows(connection: Connection, of: Table) -> Iterator[tuple[Any, ...]]:
-    """All rows, as they come from the database bit by bit."""
+    """All rows, as they come from the database bit by bit; none where a store is older than the table."""
+    if not inspect(connection).has_table(of.name):
+        return iter(())
     found = connection.execute(select(of).execution_options(yield_per=_FETCHED))
     return (tuple(row) for row in found)
 

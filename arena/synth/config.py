@@ -29,6 +29,8 @@ class SynthConfig(Section):
                 raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
             if self.judges[name].samples > 1:
                 raise ValueError(f"judge {name!r} has 'samples', and lists of queries cannot be averaged")
+            if self.judges[name].in_batches:
+                raise ValueError(f"judge {name!r} asks in batches, and 'synth' asks directly; declare another")
         return self
 
     @property

@@ -72,14 +72,22 @@ class AnthropicProvider:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once."""
-        answer = await self._endpoint.post(self._request(prompt))
+        return self.read(await self._endpoint.post(self.request(prompt)))
+
+    def read(self, answer: HttpAnswer) -> Completion:
+        """The reply that an answer holds.
+
+        Raises:
+            TransientError: it holds none.
+        """
         try:
             return _completion(answer, self._spec.model)
         except (LookupError, TypeError, AttributeError):
             failure = self._endpoint.no_reply(answer.body)
         raise failure
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def request(self, prompt: Prompt) -> dict[str, Any]:
+        """The body that asks for a reply."""
         spec = self._spec
         messages = [{"role": "user", "content": prompt.user}]
         messages += [{"role": turn.role, "content": turn.text} for turn in prompt.turns]

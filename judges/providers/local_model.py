@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from judges.errors import InputError, JudgeStoppedError, RejectedError
+from judges.errors import JudgeStoppedError, RejectedError
+from judges.providers.arranging import arranged, shared_prefix
 from judges.providers.texts import one_line
 from judges.types import Finish
 
 Conversation = Sequence[Mapping[str, str]]
 """Messages with ``role`` and ``content``."""
 
-_SAMPLES, _SAMPLE_BYTES = 64, 65536
+_WORTH_SHARING = 16
+"""Tokens from which on a beginning that several prompts share is worked through once for all of them."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,23 @@ class Generation:
     finish: Finish
     input_tokens: int
     output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """One batch of prompts.
+
+    Attributes:
+        tokens: of all rows, padded on the left behind what they share (at the end for text-to-text models).
+        mask: 1 for tokens, 0 for padding.
+        shared: how many tokens at the beginning are the same in all rows.
+        cache: what the model remembers of these, for each row; ``None`` where that is not worth it.
+    """
+
+    tokens: Any
+    mask: Any
+    shared: int
+    cache: Any
 
 
 class LocalModel:
@@ -60,138 +80,148 @@ class LocalModel:
             family = (
                 transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
             )
-            self._tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-            self._model = family.from_pretrained(source, dtype="auto").to(device).eval()
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            self.model = family.from_pretrained(source, dtype="auto").to(device).eval()
         except (OSError, ValueError, RuntimeError) as error:
             raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
         if decoding.seed is not None:
             torch.manual_seed(decoding.seed)
-        self._is_encoder_decoder = bool(config.is_encoder_decoder)
+        self.is_encoder_decoder = bool(config.is_encoder_decoder)
         self._context = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._max_new_tokens = decoding.max_new_tokens
-        self._tokenizer.padding_side = "right" if self._is_encoder_decoder else "left"
-        if self._tokenizer.pad_token is None:
-            self._tokenizer.pad_token = self._tokenizer.eos_token or self._tokenizer.unk_token
-        self._generation = _generation_config(self._model.generation_config, decoding, self._tokenizer.pad_token_id)
+        if self.tokenizer.pad_token is None:
+            self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
+        self._pad = self.tokenizer.pad_token_id
+        self._generation = _generation_config(self.model.generation_config, decoding, self._pad)
+        ends = self._generation.eos_token_id
+        self.ends: Sequence[int] = [ends] if isinstance(ends, int) else list(ends or ())
+        self.last_only = self.accepted(logits_to_keep=1)
         self._template_has_system = self._accepts_system_messages()
 
-    def generate(self, conversations: Sequence[Conversation]) -> list[Generation | RejectedError]:
-        """Reply to each conversation, all in one batch; to one that does not fit the model with an error."""
-        texts = [self._rendered(conversation) for conversation in conversations]
-        lengths = [len(ids) for ids in self._tokenized(texts)["input_ids"]]
-        fitting = [index for index, length in enumerate(lengths) if self._fits(length)]
-        replies: list[Generation | RejectedError] = [self._too_long(length) for length in lengths]
-        written = self._generated([texts[index] for index in fitting], [lengths[index] for index in fitting])
-        for index, reply in zip(fitting, written, strict=True):
-            replies[index] = reply
-        return replies
+    def generate(self, conversations: Sequence[Conversation], size: int) -> list[Generation | RejectedError]:
+        """Reply to each conversation, at most ``size`` in one batch; to one that does not fit with an error."""
+        prompts = [self.tokens(conversation) for conversation in conversations]
+        room = 0 if self.is_encoder_decoder else self._max_new_tokens
+        return self.worked_off(prompts, size, room, self._batch)
 
-    def _generated(self, texts: Sequence[str], lengths: Sequence[int]) -> list[Generation | RejectedError]:
+    def worked_off(
+        self, prompts: Sequence[list[int]], size: int, room: int, work: Callable[[list[list[int]]], list[Result]]
+    ) -> list[Result | RejectedError]:
+        """Work on prompts in batches that cost little, and in smaller ones where memory does not suffice.
+
+        Args:
+            prompts: tokens; those that do not fit the model get an error.
+            size: of the largest batch.
+            room: tokens that a reply needs behind its prompt.
+            work: takes a batch and gives a result for each prompt.
+        """
+        results: list[Result | RejectedError] = [self._too_long(len(prompt), room) for prompt in prompts]
+        fitting = [at for at, prompt in enumerate(prompts) if self._fits(len(prompt) + room)]
+        for batch in arranged([prompts[at] for at in fitting], size):
+            places = [fitting[at] for at in batch]
+            found: list[Result | RejectedError] = _within_memory([prompts[at] for at in places], work)
+            for at, result in zip(places, found, strict=True):
+                results[at] = result
+        return results
+
+    def _batch(self, prompts: list[list[int]]) -> list[Generation]:
         import torch
 
-        if not texts:
-            return []
-        try:
-            return self._batch(texts, lengths)
-        except torch.OutOfMemoryError:
-            if len(texts) == 1:
-                return [RejectedError("server_error", f"out of memory with a prompt of {lengths[0]} tokens")]
-        half = len(texts) // 2
-        return self._generated(texts[:half], lengths[:half]) + self._generated(texts[half:], lengths[half:])
-
-    def _batch(self, texts: Sequence[str], lengths: Sequence[int]) -> list[Generation | RejectedError]:
-        import torch
-
-        inputs = self._tokenized(texts, padding=True, return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
-            sequences = self._model.generate(
-                input_ids=inputs["input_ids"],
-                attention_mask=inputs["attention_mask"],
-                generation_config=self._generation,
+            laid = self.laid_out(prompts)
+            known = {} if laid.cache is None else {"past_key_values": laid.cache}
+            sequences = self.model.generate(
+                input_ids=laid.tokens, attention_mask=laid.mask, generation_config=self._generation, **known
             )
-        prefix = 1 if self._is_encoder_decoder else inputs["input_ids"].shape[1]
+        prefix = 1 if self.is_encoder_decoder else laid.tokens.shape[1]
         written = sequences[:, prefix:].tolist()
-        return [self._read(tokens, length) for tokens, length in zip(written, lengths, strict=True)]
+        return [self._read(tokens, len(prompt)) for tokens, prompt in zip(written, prompts, strict=True)]
+
+    def laid_out(self, prompts: list[list[int]]) -> LaidOut:
+        """One batch as tensors. What a causal model's prompts begin with alike is worked through once, for all rows."""
+        import torch
+
+        shared = 0 if self.is_encoder_decoder or len(prompts) == 1 else shared_prefix(prompts)
+        shared = shared if shared >= _WORTH_SHARING else 0
+        width = max(map(len, prompts)) - shared
+        rows, masks = [], []
+        for prompt in prompts:
+            own, padding = prompt[shared:], [self._pad] * (width + shared - len(prompt))
+            seen, unseen = [1] * len(own), [0] * len(padding)
+            left = not self.is_encoder_decoder
+            rows.append([*prompt[:shared], *(padding + own if left else own + padding)])
+            masks.append([1] * shared + (unseen + seen if left else seen + unseen))
+        tokens = torch.tensor(rows, device=self.model.device)
+        cache = None
+        if shared:
+            cache = self.model(input_ids=tokens[:1, :shared], use_cache=True, **self.last_only).past_key_values
+            cache.batch_repeat_interleave(len(prompts))
+        return LaidOut(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
 
     def _read(self, tokens: list[int], input_tokens: int) -> Generation:
         """One row of a batch up to its end token; behind it is padding."""
-        ends = self._generation.eos_token_id
-        ends = {ends} if isinstance(ends, int) else set(ends or ())
-        end = next((index for index, token in enumerate(tokens) if token in ends), None)
+        end = next((index for index, token in enumerate(tokens) if token in self.ends), None)
         kept = tokens if end is None else tokens[:end]
-        text = self._tokenizer.decode(kept, skip_special_tokens=True)
+        text = self.tokenizer.decode(kept, skip_special_tokens=True)
         finish = Finish.LENGTH if end is None else Finish.STOP
         return Generation(text, finish, input_tokens, len(kept) + (end is not None))
 
-    def _rendered(self, conversation: Conversation) -> str:
-        if self._tokenizer.chat_template is None:
+    def tokens(self, conversation: Conversation) -> list[int]:
+        """A conversation up to where the reply begins."""
+        # A chat template writes the special tokens itself.
+        plain = self.tokenizer.chat_template is None
+        found: list[int] = self.tokenizer(self.rendered(conversation), add_special_tokens=plain)["input_ids"]
+        return found
+
+    def rendered(self, conversation: Conversation) -> str:
+        """The same as text."""
+        if self.tokenizer.chat_template is None:
             return "\n\n".join(message["content"] for message in conversation)
         messages = list(conversation) if self._template_has_system else _system_folded(conversation)
-        text: str = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return text
 
-    def _tokenized(self, texts: Sequence[str], **options: Any) -> Any:
-        # A chat template writes the special tokens itself.
-        plain = self._tokenizer.chat_template is None
-        return self._tokenizer(list(texts), add_special_tokens=plain, **options)
+    def accepted(self, **options: Any) -> dict[str, Any]:
+        """Those of these options that the model's forward pass has."""
+        known = inspect.signature(self.model.forward).parameters
+        return {name: value for name, value in options.items() if name in known}
 
     def _accepts_system_messages(self) -> bool:
         """Some templates, Gemma's for one, raise an error on a system message."""
         import jinja2
 
-        if self._tokenizer.chat_template is None:
+        if self.tokenizer.chat_template is None:
             return True
         messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
         try:
-            self._tokenizer.apply_chat_template(messages, tokenize=False)
+            self.tokenizer.apply_chat_template(messages, tokenize=False)
         except jinja2.TemplateError:
             return False
         return True
 
     def _fits(self, length: int) -> bool:
-        reply = 0 if self._is_encoder_decoder else self._max_new_tokens
-        return self._context is None or length + reply <= self._context
+        return self._context is None or length <= self._context
 
-    def _too_long(self, length: int) -> RejectedError:
+    def _too_long(self, length: int, room: int) -> RejectedError:
         return RejectedError(
             "bad_request",
-            f"a prompt of {length} tokens and a reply of up to {self._max_new_tokens} do not fit the model's "
+            f"a prompt of {length} tokens and a reply of up to {room} do not fit the model's "
             f"{self._context}; lower max_tokens or show fewer documents",
         )
 
 
-def device_or_error(wanted: str | None) -> str:
-    """The device to use: the one wanted, else an accelerator if there is one, else the CPU.
-
-    Raises:
-        InputError: the device is not there.
-    """
+def _within_memory(
+    prompts: list[list[int]], work: Callable[[list[list[int]]], list[Result]]
+) -> list[Result | RejectedError]:
     import torch
 
-    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if wanted is None:
-        return accelerator.type if accelerator else "cpu"
     try:
-        torch.empty(0, device=wanted)
-    except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {wanted!r} cannot be used: {one_line(str(error))}") from error
-    return wanted
-
-
-def fingerprint(folder: Path) -> str:
-    """Tells the models of two folders apart without reading gigabytes: a hash over all files, large ones in samples."""
-    total = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if not path.is_file():
-            continue
-        size = path.stat().st_size
-        total.update(f"{path.name}\0{size}\0".encode())
-        with path.open("rb") as raw:
-            step = max(size // _SAMPLES, _SAMPLE_BYTES)
-            for start in range(0, size, step):
-                raw.seek(start)
-                total.update(raw.read(_SAMPLE_BYTES))
-    return total.hexdigest()[:16]
+        return [*work(prompts)]
+    except torch.OutOfMemoryError:
+        if len(prompts) == 1:
+            return [RejectedError("server_error", f"out of memory with a prompt of {len(prompts[0])} tokens")]
+    half = len(prompts) // 2  # outside: the exception holds on to what filled memory
+    return [*_within_memory(prompts[:half], work), *_within_memory(prompts[half:], work)]
 
 
 def _generation_config(own: Any, decoding: Decoding, pad_token_id: int | None) -> Any:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from judges.errors import RejectedError
 from judges.providers.batching import Batcher
-from judges.providers.local_model import Conversation, Decoding, LocalModel
+from judges.providers.likeliest import allowed_replies, explained
+from judges.providers.local_model import Conversation, Decoding, Generation, LocalModel
+from judges.providers.local_scores import Scores, scored
 from judges.providers.local_source import local_source
 from judges.providers.texts import storable
 from judges.spec import JudgeSpec
-from judges.types import Completion, Prompt, Usage
+from judges.types import Completion, Prompt, ReplyContract, Usage
 
 
 class TransformersProvider:
-    """Runs a model from a local folder (``path``) or by name (``model``); up to ``concurrency`` prompts in one batch.
+    """Runs a model from a local folder (``path``) or by name (``model``).
 
-    Greedy unless a temperature is declared; a seed then fixes the run as a whole, not the single reply, since what is
-    sampled together depends on what was waiting. The model is loaded with the first prompt.
+    Up to ``concurrency`` prompts are put into batches of at most ``batch_size`` that begin alike or are alike in
+    length. With ``labels: likeliest`` nothing is written where the reply is one label: the allowed replies are scored,
+    and the likeliest is the reply, with its probability in place of an explanation.
+
+    Else replies are written: greedily unless a temperature is declared; a seed then fixes the run as a whole, not the
+    single reply, since what is sampled together depends on what was waiting. The model is loaded with the first prompt.
     """
 
     judges_names = False
@@ -31,7 +38,9 @@ class TransformersProvider:
         self._local = local_source(spec)
         self._decoding = Decoding(spec.max_tokens, spec.temperature, spec.seed)
         self._model: LocalModel | None = None
-        self._batcher = Batcher(self._replies, spec.concurrency)
+        self._scores_labels = spec.labels == "likeliest"
+        self._size = spec.batch_size or spec.concurrency
+        self._batcher: Batcher[Prompt, Completion] = Batcher(self._replies, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "transformers",
             "model": self._local.name,
@@ -39,6 +48,7 @@ class TransformersProvider:
             "temperature": spec.temperature,
             "seed": spec.seed,
             "max_tokens": spec.max_tokens,
+            **({} if spec.labels == "written" else {"labels": spec.labels}),
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -48,19 +58,37 @@ class TransformersProvider:
             RejectedError: the prompt does not fit the model, or memory.
             JudgeStoppedError: the model cannot be loaded.
         """
-        return await self._batcher.submit(_conversation(prompt))
+        return await self._batcher.submit(prompt)
 
-    def _replies(self, conversations: Sequence[Conversation]) -> list[Completion | Exception]:
+    def _replies(self, prompts: Sequence[Prompt]) -> list[Completion | Exception]:
         if self._model is None:
             self._model = LocalModel(self._local.source, self._local.device, self._decoding)
-        replies: list[Completion | Exception] = []
-        for reply in self._model.generate(conversations):
-            if isinstance(reply, Exception):
-                replies.append(reply)
-                continue
-            usage = Usage(reply.input_tokens, None, reply.output_tokens)
-            replies.append(Completion(storable(reply.text), self._local.name, reply.finish, usage))
-        return replies
+        allowed = [allowed_replies(prompt.contract) if self._scores_labels else [] for prompt in prompts]
+        to_score = [at for at, replies in enumerate(allowed) if replies]
+        to_write = [at for at, replies in enumerate(allowed) if not replies]
+        written = self._model.generate([_conversation(prompts[at]) for at in to_write], self._size)
+        found = dict(zip(to_write, map(self._written, written), strict=True))
+        conversations = [_conversation(prompts[at]) for at in to_score]
+        scores = scored(self._model, conversations, [allowed[at] for at in to_score], self._size)
+        for at, each in zip(to_score, scores, strict=True):
+            found[at] = self._likeliest(prompts[at].contract, allowed[at], each)
+        return [found[at] for at in range(len(prompts))]
+
+    def _written(self, reply: Generation | RejectedError) -> Completion | Exception:
+        if isinstance(reply, Exception):
+            return reply
+        usage = Usage(reply.input_tokens, None, reply.output_tokens)
+        return Completion(storable(reply.text), self._local.name, reply.finish, usage)
+
+    def _likeliest(
+        self, contract: ReplyContract, replies: Sequence[str], scores: Scores | RejectedError
+    ) -> Completion | Exception:
+        if isinstance(scores, Exception):
+            return scores
+        probability = scores.probabilities[scores.best]
+        text = explained(contract, replies[scores.best], probability, len(replies))
+        usage = Usage(scores.input_tokens, None, scores.output_tokens)
+        return Completion(text, self._local.name, usage=usage, probability=probability)
 
     async def close(self) -> None:
         """Release the model's memory."""

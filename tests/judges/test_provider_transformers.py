@@ -155,11 +155,11 @@ async def test_where_memory_does_not_suffice_a_batch_is_worked_off_in_parts(
     plenty = await asked(declared(path), *prompts)
     real, sizes = LocalModel._batch, []
 
-    def scarce(self: LocalModel, texts: Sequence[str], lengths: Sequence[int]) -> Any:
-        sizes.append(len(texts))
-        if len(texts) > 1:
+    def scarce(self: LocalModel, prompts: list[list[int]]) -> Any:
+        sizes.append(len(prompts))
+        if len(prompts) > 1:
             raise torch.OutOfMemoryError
-        return real(self, texts, lengths)
+        return real(self, prompts)
 
     monkeypatch.setattr(LocalModel, "_batch", scarce)
     assert await asked(declared(path, device="cpu"), *prompts) == plenty
@@ -173,10 +173,10 @@ async def test_a_prompt_for_which_memory_never_suffices_fails_alone(
 
     real = LocalModel._batch
 
-    def scarce(self: LocalModel, texts: Sequence[str], lengths: Sequence[int]) -> Any:
-        if max(lengths) > 60:
+    def scarce(self: LocalModel, prompts: list[list[int]]) -> Any:
+        if max(map(len, prompts)) > 60:
             raise torch.OutOfMemoryError
-        return real(self, texts, lengths)
+        return real(self, prompts)
 
     monkeypatch.setattr(LocalModel, "_batch", scarce)
     provider = open_provider(declared(chat_model))

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from tests.support.llm_batches import Batches
 from tests.support.scripted_judges import steady_text, steady_vectors
 
 Ending = Literal["stop", "length", "refusal", "content_filter", "tool_call"]
@@ -120,6 +121,7 @@ class LLMServer:
         self.calls: list[Call] = []
         self.connections_made = 0
         self.port = port
+        self.batches = Batches()
 
     def __enter__(self) -> LLMServer:
         started = threading.Event()
@@ -194,12 +196,27 @@ class _Connection(asyncio.Protocol):
         if call.path == "/log":
             self.transport.write(_response(200, {}, json.dumps(self.server.log()).encode()))
             return
+        batched = self.server.batches.answer(call.path, call.head, call.content, self.executed)
+        if batched is not None:
+            status, content = batched
+            if status:
+                self.transport.write(_response(status, {}, content))
+            else:
+                self.transport.abort()
+            return
         self.server.calls.append(call)
         reply = self.server.script(call)
         if reply.delay_s:
             asyncio.get_running_loop().call_later(reply.delay_s, self.send, call, reply)
         else:
             self.send(call, reply)
+
+    def executed(self, path: str, body: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+        """One request of a batch."""
+        call = Call(path, b"", json.dumps(body).encode(), time.monotonic())
+        self.server.calls.append(call)
+        reply = self.server.script(call)
+        return reply.status, _body(call, reply)
 
     def send(self, call: Call, reply: Reply) -> None:
         if reply.fault == "stall" or self.transport.is_closing():

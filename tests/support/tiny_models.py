@@ -39,6 +39,23 @@ def save_tiny_model(
     return folder
 
 
+def save_random_chat_model(folder: Path, *, width: int, layers: int, context: int) -> Path:
+    """Save an untaught causal model of a size that takes time."""
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    tokenizer = _character_tokenizer(CHAT_TEMPLATE)
+    shape = {"hidden_size": width, "intermediate_size": 3 * width, "num_hidden_layers": layers}
+    special = {"vocab_size": len(tokenizer), "eos_token_id": 1, "pad_token_id": 0, "bos_token_id": 1}
+    config = transformers.LlamaConfig(
+        **shape, **special, num_attention_heads=width // 64, max_position_embeddings=context
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
 def _character_tokenizer(chat_template: str | None) -> Any:
     from tokenizers import Tokenizer, decoders, models
     from transformers import PreTrainedTokenizerFast

@@ -1,0 +1,100 @@
+"""Judges that ask in batches, and what a store knows of the batches under way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from arena.store import Store
+from arena.store.batches import OpenBatch, StoredBook, open_batches
+from judges.batches.base import BatchServer, HostedProvider
+from judges.batches.desk import BatchDesk
+from judges.errors import InputError
+from judges.judge import Judge, Stop
+from judges.spec import JudgeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What one judge's batches hold whose judgments are not in the store yet.
+
+    Attributes:
+        batches: how many.
+        requests: of these, without a judgment.
+        since: when the oldest was made, in seconds since 1970.
+    """
+
+    judge: str
+    batches: int
+    requests: int
+    since: float
+
+
+def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wait: bool) -> None:
+    """Let the judges that are declared so ask in batches that this store remembers.
+
+    Raises:
+        InputError: a judge that is now to ask directly has batches under way, and would be paid twice.
+    """
+    _refuse_twice(judges, store)
+    for judge in judges.values():
+        if not judge.spec.in_batches:
+            continue
+        provider = cast(HostedProvider, judge.provider)
+        book = StoredBook(store, judge.name, judge.spec.provider, judge.spec.model)
+        server = open_server(judge.spec, provider)
+        desk = BatchDesk(provider, server, book, judge.halt, patience_s=judge.spec.max_retry_s, wait=wait)
+        stop.tell(desk.leave)
+        judge.provider = desk
+
+
+def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
+    """The batch API that a judge's declaration names."""
+    if spec.provider == "anthropic":
+        from judges.batches.anthropic import AnthropicBatches
+
+        return AnthropicBatches(spec, provider)
+    from judges.batches.openai import OpenAIBatches
+
+    return OpenAIBatches(spec, provider)
+
+
+def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
+    for each in waiting(open_batches(store)):
+        judge = judges.get(each.judge)
+        if judge is not None and not judge.spec.in_batches:
+            raise InputError(
+                f"judges.{each.judge}: {each.requests} requests of it wait in batches that are paid for; keep "
+                "'mode: batch' until they are fetched, or give them up with 'ragarena batches CONFIG --forget'"
+            )
+
+
+def waiting(batches: Iterable[OpenBatch]) -> list[Waiting]:
+    """The same batches by judge."""
+    by_judge: defaultdict[str, list[OpenBatch]] = defaultdict(list)
+    for each in batches:
+        by_judge[each.judge].append(each)
+    return [
+        Waiting(judge, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own))
+        for judge, own in by_judge.items()
+    ]
+
+
+def waiting_lines(store: Store) -> list[str]:
+    """For people, one line for each judge with batches under way."""
+    return [
+        f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"
+        for each in waiting(open_batches(store))
+    ]
+
+
+def moment(seconds: float) -> str:
+    """A time in seconds since 1970, to the minute."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _batches(number: int) -> str:
+    return f"{number} batch{'' if number == 1 else 'es'}"

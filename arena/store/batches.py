@@ -1,0 +1,191 @@
+"""Batches that servers work off for this store, and which request is in which, so that none is paid for twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, bindparam, func, inspect, text
+from sqlmodel import Field, SQLModel, delete, insert, select, update
+
+from arena.store.chunks import CHUNK, chunks
+from arena.store.rows import table
+from judges.batches.base import Batch
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+
+class BatchRow(SQLModel, table=True):
+    """A batch that was handed in, or was about to be where ``remote_id`` is null; ``made_at`` in seconds since 1970."""
+
+    __tablename__ = "batch"
+    marker: str = Field(primary_key=True)
+    made_at: float
+    requests: int
+    remote_id: str | None
+    judge: str
+    provider: str
+    model: str
+
+
+class BatchLineRow(SQLModel, table=True):
+    """A request in a batch whose judgment is not in the store yet."""
+
+    __tablename__ = "batch_line"
+    custom_id: str = Field(primary_key=True)
+    judgment_id: str = Field(index=True)
+    marker: str = Field(index=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch with requests whose judgments are not in the store yet.
+
+    Attributes:
+        batch: as it was handed in.
+        open: how many of its requests these are.
+    """
+
+    batch: Batch
+    judge: str
+    provider: str
+    model: str
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBook:
+    """The batches of one judge: the ``Book`` of ``judges.batches``."""
+
+    store: Store
+    judge: str
+    provider: str
+    model: str
+
+    def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
+        """Remember a batch with those of its requests that are in no other one; returns the batch of each."""
+        row = {"judge": self.judge, "provider": self.provider, "model": self.model, **_values(batch)}
+        with self.store._write() as connection:
+            connection.execute(insert(BatchRow), row)
+            rows = [
+                {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
+                for custom_id, ident in sorted(lines.items())
+            ]
+            connection.execute(text(_INSERT), rows)
+            placed = _placed(connection, list(lines))
+            own = sum(marker == batch.marker for marker in placed.values())
+            _count(connection, batch.marker, own)
+            found = {row.marker: _batch(row) for row in connection.execute(select(BatchRow))}
+            _forget_empty(connection)
+        return {custom_id: found[marker] for custom_id, marker in placed.items()}
+
+    def custom_ids(self, marker: str) -> set[str]:
+        """The requests of a batch."""
+        here = table(BatchLineRow).c
+        with self.store._read() as connection:
+            return set(connection.execute(select(here.custom_id).where(here.marker == marker)).scalars())
+
+    def submitted(self, marker: str, remote_id: str) -> None:
+        """The server has taken a batch."""
+        here = table(BatchRow)
+        with self.store._write() as connection:
+            connection.execute(update(here).where(here.c.marker == marker).values(remote_id=remote_id))
+
+    def free(self, custom_ids: Sequence[str]) -> None:
+        """These requests may go into another batch."""
+        with self.store._write() as connection:
+            for chunk in chunks(custom_ids, CHUNK):
+                connection.execute(delete(BatchLineRow).where(table(BatchLineRow).c.custom_id.in_(chunk)))
+            _forget_empty(connection)
+
+    def drop(self, marker: str) -> None:
+        """The server does not have this batch."""
+        drop(self.store, marker)
+
+
+def open_batches(store: Store) -> list[OpenBatch]:
+    """The batches whose replies are not all in the store, oldest first."""
+    batches, lines = table(BatchRow), table(BatchLineRow)
+    with store._read() as connection:
+        if not inspect(connection).has_table(batches.name):  # a store that no run has touched since there are batches
+            return []
+        statement = (
+            select(batches, func.count(lines.c.custom_id))
+            .join(lines, lines.c.marker == batches.c.marker)
+            .group_by(*batches.c)
+            .order_by(batches.c.made_at)
+        )
+        return [
+            OpenBatch(_batch(row), row.judge, row.provider, row.model, row[-1]) for row in connection.execute(statement)
+        ]
+
+
+def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
+    """Those of these judgments that have a request in a batch."""
+    here = table(BatchLineRow)
+    found: set[str] = set()
+    with store._read() as connection:
+        if inspect(connection).has_table(here.name):
+            for chunk in chunks(judgment_ids, CHUNK):
+                found.update(
+                    connection.execute(select(here.c.judgment_id).where(here.c.judgment_id.in_(chunk))).scalars()
+                )
+    return found
+
+
+def drop(store: Store, marker: str) -> None:
+    """Forget a batch, whatever the server does with it."""
+    with store._write() as connection:
+        connection.execute(delete(BatchLineRow).where(table(BatchLineRow).c.marker == marker))
+        connection.execute(delete(BatchRow).where(table(BatchRow).c.marker == marker))
+
+
+def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
+    """These judgments have their results: nobody looks for their requests any more."""
+    lines = table(BatchLineRow)
+    gone = delete(BatchLineRow).where(lines.c.judgment_id.in_(bindparam("done", expanding=True)))
+    if sum(connection.execute(gone, {"done": chunk}).rowcount for chunk in chunks(judgment_ids, CHUNK)):
+        _forget_empty(connection)
+
+
+_INSERT = (
+    "INSERT INTO batch_line (custom_id, judgment_id, marker) VALUES (:custom_id, :judgment_id, :marker) "
+    "ON CONFLICT DO NOTHING"
+)
+
+
+def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
+    """The marker of the batch that each request is in."""
+    here = table(BatchLineRow).c
+    placed: dict[str, str] = {}
+    for chunk in chunks(custom_ids, CHUNK):
+        rows = connection.execute(select(here.custom_id, here.marker).where(here.custom_id.in_(chunk)))
+        placed.update((row.custom_id, row.marker) for row in rows)
+    return placed
+
+
+def _count(connection: Connection, marker: str, requests: int) -> None:
+    """A batch holds only what was in no other one."""
+    here = table(BatchRow)
+    connection.execute(update(here).where(here.c.marker == marker).values(requests=requests))
+
+
+def _forget_empty(connection: Connection) -> None:
+    """Batches without a request are done with."""
+    batches, lines = table(BatchRow), table(BatchLineRow)
+    connection.execute(delete(BatchRow).where(batches.c.marker.not_in(select(lines.c.marker))))
+
+
+def _values(batch: Batch) -> dict[str, Any]:
+    return {
+        "marker": batch.marker,
+        "made_at": batch.made_at,
+        "requests": batch.requests,
+        "remote_id": batch.remote_id,
+    }
+
+
+def _batch(row: Any) -> Batch:
+    return Batch(row.marker, row.made_at, row.requests, row.remote_id)

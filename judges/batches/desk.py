@@ -1,0 +1,246 @@
+"""A provider that gathers what is asked, hands it in as batches and follows them, in this process or the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+from judges.batches.base import Batch, BatchServer, Book, HostedProvider
+from judges.batches.lines import Followed, Line, patient, portions
+from judges.batches.sdk import UndecidedError, refused_as_a_whole
+from judges.errors import JudgeStoppedError, ProviderError, StillWaitingError, TransientError
+from judges.identity import judgment_id, request_id
+from judges.types import Completion, Prompt
+
+_QUIET_S = 1.0
+"""A batch is handed in once nothing more has been asked for so long."""
+
+
+class BatchDesk:
+    """Takes one prompt at a time like any provider, and replies when its batch has ended.
+
+    A batch is in the book before the server hears of it. What the book has is not handed in again, whoever put it
+    there: a run that begins again waits for the batches of the last one. A request that comes back without a reply
+    leaves the book and raises an error, and whoever asks again gets it into the next batch.
+
+    Args:
+        provider: makes requests and reads replies; its identity is the desk's, so a judgment is the same either way.
+        server: the vendor's batch API.
+        book: kept in the store.
+        halt: told when the judge should ask nothing more, with the reason if it is an error.
+        patience_s: how long the server may be out of reach.
+        wait: whether to stay until the batches have ended; else to leave once everything is handed in.
+    """
+
+    judges_names = False
+
+    def __init__(
+        self,
+        provider: HostedProvider,
+        server: BatchServer,
+        book: Book,
+        halt: Callable[[JudgeStoppedError | None], None],
+        *,
+        patience_s: float,
+        wait: bool = True,
+    ) -> None:
+        self.identity = provider.identity
+        self._provider, self._server, self._book, self._halt = provider, server, book, halt
+        self._patience_s, self._wait = patience_s, wait
+        self._asked: dict[str, Line] = {}
+        self._followed: dict[str, Followed] = {}
+        self._worker: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._left = False
+        self._trouble_since: float | None = None
+        self._resting_until = 0.0
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Ask once, in the next batch.
+
+        Raises:
+            TransientError: the request expired, or the server failed at it.
+            RejectedError: the server refused it.
+            JudgeStoppedError: the server refuses every batch.
+            StillWaitingError: the desk was left before the reply came.
+        """
+        if self._left:
+            raise StillWaitingError
+        ident = judgment_id(prompt, self.identity)
+        custom_id = request_id(ident, prompt)
+        content = self._server.line(custom_id, self._provider.request(prompt))
+        line = Line(custom_id, ident, content, asyncio.get_running_loop().create_future())
+        self._asked[custom_id] = line
+        self._changed.set()
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await line.reply
+
+    def leave(self) -> None:
+        """Wait for nothing more. What is being handed in just now still is, so that the book has its name."""
+        self._left = True
+        self._changed.set()
+
+    async def close(self) -> None:
+        """Leave, and close the connections."""
+        self.leave()
+        if self._worker is not None:
+            await self._worker
+        await self._server.close()
+        await self._provider.close()
+
+    async def _work(self) -> None:
+        try:
+            while (self._asked or self._followed) and not self._left:
+                await self._gathered()
+                await self._place()
+                moved = [await self._advance(each) for each in self._due()]
+                if not (self._asked or self._wait or any(moved)):
+                    self._halt(None)
+                    self._left = True
+                await self._pause()
+            error: Exception = StillWaitingError()
+        except Exception as problem:  # the book's: whoever asks has to know
+            error = problem
+        for line in self._all_lines():
+            line.fail(error)
+
+    def _all_lines(self) -> Iterator[Line]:
+        yield from self._asked.values()
+        for followed in self._followed.values():
+            yield from followed.lines.values()
+
+    async def _gathered(self) -> None:
+        """Wait until nothing more is asked for a while."""
+        before = -1
+        while len(self._asked) != before and len(self._asked) < self._server.most_requests and not self._left:
+            before = len(self._asked)
+            if before:
+                await asyncio.sleep(_QUIET_S)
+
+    async def _place(self) -> None:
+        """Find the batch of each request, and make batches of those that have none."""
+        for lines in portions(list(self._asked.values()), self._server):
+            batch = Batch(uuid.uuid4().hex, time.time(), len(lines))
+            idents = {line.custom_id: line.judgment_id for line in lines}
+            placed = await asyncio.to_thread(self._book.place, batch, idents)
+            for line in lines:
+                there = placed[line.custom_id]
+                followed = self._followed.setdefault(there.marker, Followed(there, there.marker == batch.marker))
+                followed.lines[line.custom_id] = line
+                del self._asked[line.custom_id]
+
+    def _due(self) -> list[Followed]:
+        now = time.monotonic()
+        return [each for each in self._followed.values() if self._due_at(each) <= now]
+
+    def _due_at(self, followed: Followed) -> float:
+        return max(followed.due, self._resting_until)
+
+    async def _advance(self, followed: Followed) -> bool:
+        """Do what comes next for a batch; whether that was more than to look."""
+        try:
+            moved = await self._step(followed)
+        except UndecidedError:
+            moved = False
+        except TransientError as error:
+            self._in_trouble(error)
+            followed.to_submit = False  # the server may have it
+            moved = False
+        except ProviderError as error:
+            await self._cannot(followed, error)
+            moved = True
+        followed.due = 0.0 if moved else time.monotonic() + patient(followed.since)
+        return moved
+
+    async def _step(self, followed: Followed) -> bool:
+        batch = followed.batch
+        if batch.remote_id is None:
+            remote_id = await self._submitted(followed)
+            if remote_id is None:
+                await self._ask_anew(followed)
+            else:
+                self._trouble_since = None
+                followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
+                await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
+            return True
+        ended = await self._server.look(batch.remote_id)
+        self._trouble_since = None
+        if isinstance(ended, ProviderError):
+            await self._refused(followed, ended)
+        elif ended:
+            await self._deliver(followed, batch.remote_id)
+        return bool(ended)
+
+    async def _submitted(self, followed: Followed) -> str | None:
+        """The server's name for a batch, handed in if that was not tried before; ``None`` if it has not come there."""
+        if followed.to_submit:
+            return await self._server.submit(followed.batch.marker, [each.content for each in followed.lines.values()])
+        custom_ids = await asyncio.to_thread(self._book.custom_ids, followed.batch.marker)
+        return await self._server.find(followed.batch, custom_ids)
+
+    async def _ask_anew(self, followed: Followed) -> None:
+        """The server never had the batch: its requests go into another one."""
+        await self._forget(followed)
+        self._asked.update(followed.lines)
+
+    async def _refused(self, followed: Followed, error: ProviderError) -> None:
+        """The server will not do any of it."""
+        await self._forget(followed)
+        for line in followed.lines.values():
+            line.fail(error)
+
+    async def _cannot(self, followed: Followed, error: ProviderError) -> None:
+        """The server takes no batch, or does not tell of one that it took: that one stays in the book."""
+        if followed.to_submit and followed.batch.remote_id is None:
+            await self._refused(followed, refused_as_a_whole(error))
+        else:
+            self._halt(JudgeStoppedError(error.cause, str(error)))
+            self._left = True
+
+    async def _forget(self, followed: Followed) -> None:
+        del self._followed[followed.batch.marker]
+        await asyncio.to_thread(self._book.drop, followed.batch.marker)
+
+    async def _deliver(self, followed: Followed, remote_id: str) -> None:
+        """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
+        failed: list[tuple[Line, ProviderError]] = []
+        async for custom_id, outcome in self._server.outcomes(remote_id):
+            line = followed.lines.get(custom_id)
+            if line is None or line.reply.done():
+                continue
+            if isinstance(outcome, Completion):
+                line.reply.set_result(outcome)
+            else:
+                failed.append((line, outcome))
+        told = {line.custom_id for line, _ in failed}
+        lost = TransientError("server_error", "the batch ended without a reply to this request")
+        unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in told)
+        failed += [(line, lost) for line in unanswered]
+        await asyncio.to_thread(self._book.free, [line.custom_id for line, _ in failed])
+        del self._followed[followed.batch.marker]
+        for line, error in failed:
+            line.fail(error)
+
+    def _in_trouble(self, error: TransientError) -> None:
+        """The server is out of reach: its batches go on without us, so this is no failure of what is in them."""
+        now = time.monotonic()
+        self._trouble_since = self._trouble_since or now
+        self._resting_until = now + max(patient(self._trouble_since), error.retry_after_s or 0.0)
+        if self._resting_until - self._trouble_since > self._patience_s:
+            self._halt(JudgeStoppedError(error.cause, f"{error}; batches that were handed in go on"))
+            self._left = True
+
+    async def _pause(self) -> None:
+        """Until a batch is to be looked at again, or somebody asks or leaves."""
+        if self._left or self._asked or not self._followed:
+            return
+        self._changed.clear()
+        seconds = min(self._due_at(each) for each in self._followed.values()) - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._changed.wait()
+        except TimeoutError:
+            pass

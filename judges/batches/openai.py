@@ -1,0 +1,110 @@
+"""OpenAI's batches: a file of requests goes up, a batch is made of it, files of replies and of errors come down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import Any
+
+from judges.batches.base import Batch, HostedProvider, Outcome
+from judges.batches.sdk import Session, refused_as_a_whole, reply_of
+from judges.errors import ProviderError, TransientError
+from judges.providers.endpoint import api_key
+from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
+from judges.spec import JudgeSpec
+
+_MARK = "ragarena"
+"""The key of a batch's metadata that holds its marker."""
+_ENDED = frozenset({"completed", "expired", "cancelled"})
+_SKEW_S = 86_400.0
+"""A batch that is older than ours by so much is not ours, whatever the clocks say."""
+_TOO_MUCH_WAITS = "token_limit_exceeded"
+"""OpenAI bounds the tokens that wait in batches: what is beyond goes once others have ended."""
+
+
+class OpenAIBatches:
+    """The batch API of OpenAI, and of servers that have the same one (Azure OpenAI)."""
+
+    most_requests = 50_000
+    most_bytes = 200 * 10**6
+
+    def __init__(self, spec: JudgeSpec, provider: HostedProvider) -> None:
+        import openai
+
+        key = api_key(spec, KEY_VARIABLE)
+        # Nothing is sent twice: a batch whose answer was lost is looked for first. No redirect takes the key elsewhere.
+        self._sdk = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=spec.base_url or OPENAI_URL,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+        self._provider = provider
+        self._session = Session(spec.model, key, openai.APIStatusError, openai.OpenAIError)
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """One request as JSON on one line."""
+        request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
+        return json.dumps(request, separators=(",", ":")).encode("ascii")
+
+    async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
+        """Upload the requests and make a batch of them."""
+        content = b"\n".join(lines)
+        file = await self._session.call(
+            lambda: self._sdk.files.create(file=(f"{_MARK}-{marker}.jsonl", content), purpose="batch")
+        )
+        batch = await self._session.call(
+            lambda: self._sdk.batches.create(
+                input_file_id=file.id,
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
+                metadata={_MARK: marker},
+            )
+        )
+        return batch.id
+
+    async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:  # noqa: ARG002 - the marker is enough
+        """The batch that carries the marker."""
+
+        async def search() -> str | None:
+            async for found in self._sdk.batches.list(limit=100):  # the newest first
+                if found.created_at < batch.made_at - _SKEW_S:
+                    return None
+                if (found.metadata or {}).get(_MARK) == batch.marker:
+                    return found.id
+            return None
+
+        return await self._session.call(search)
+
+    async def look(self, remote_id: str) -> bool | ProviderError:
+        """Whether a batch has ended; an error if validation refused it."""
+        batch = await self._session.call(lambda: self._sdk.batches.retrieve(remote_id))
+        if batch.status != "failed":
+            return batch.status in _ENDED
+        said = batch.errors.data[0] if batch.errors and batch.errors.data else None
+        error = {"code": said and said.code, "message": said and said.message}
+        return refused_as_a_whole(
+            self._session.refused(429 if error["code"] == _TOO_MUCH_WAITS else 400, {"error": error})
+        )
+
+    async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+        """What both files say."""
+        batch = await self._session.call(lambda: self._sdk.batches.retrieve(remote_id))
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            async for said in self._session.lines(self._sdk.files.with_streaming_response.content(file_id)):
+                yield str(said.get("custom_id")), self._outcome(said)
+
+    def _outcome(self, said: Mapping[str, Any]) -> Any:
+        response = said.get("response")
+        if not isinstance(response, Mapping):  # expired or cancelled before it was its turn
+            error = said.get("error")
+            told = error.get("message") if isinstance(error, Mapping) else None
+            return TransientError("timeout", self._session.message(f"batch: {told or 'no reply to this request'}"))
+        status = response.get("status_code")
+        if status == 200:
+            return reply_of(self._provider, response.get("body"))
+        return self._session.refused(status if isinstance(status, int) else 500, response.get("body"))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()

@@ -1,0 +1,159 @@
+"""Which of a few replies a local model finds likeliest: one pass over the prompt, and a short one over the replies.
+
+A reply's probability is the product of its tokens', up to the token that ends it (as in Brown et al. 2020, section 2.4,
+without a correction for length); the replies' probabilities are then made to sum to 1. What all replies begin with
+counts with the prompt: it changes nothing between them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from judges.errors import RejectedError
+from judges.providers.arranging import shared_prefix
+from judges.providers.local_model import Conversation, LocalModel
+
+_TAIL = 16
+"""Characters of a prompt's end that decide how the beginning of its reply is divided into tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How likely each reply is among those allowed, and lengths in tokens."""
+
+    probabilities: tuple[float, ...]
+    input_tokens: int
+    output_tokens: int
+
+    @property
+    def best(self) -> int:
+        """The likeliest, the first of equals."""
+        return max(range(len(self.probabilities)), key=self.probabilities.__getitem__)
+
+
+def scored(
+    model: LocalModel, conversations: Sequence[Conversation], replies: Sequence[Sequence[str]], size: int
+) -> list[Scores | RejectedError]:
+    """Score the replies to each conversation, at most ``size`` of these in one batch."""
+    groups: defaultdict[tuple[tuple[int, ...], ...], list[int]] = defaultdict(list)
+    for at, (conversation, allowed) in enumerate(zip(conversations, replies, strict=True)):
+        groups[_reply_tokens(model, model.rendered(conversation), allowed)].append(at)
+    results: dict[int, Scores | RejectedError] = {}
+    for tokens, places in groups.items():
+        prompts = [model.tokens(conversations[at]) for at in places]
+        scorer = _Scorer(model, [list(reply) for reply in tokens])
+        found = model.worked_off(prompts, size, max(map(len, tokens)), scorer.batch)
+        results.update(zip(places, found, strict=True))
+    return [results[at] for at in range(len(conversations))]
+
+
+def _reply_tokens(model: LocalModel, prompt: str, replies: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Each reply as it would be written behind this prompt, with the token that ends it."""
+    tail = prompt[-_TAIL:]
+    before = _tokens(model, tail)
+    found = []
+    for reply in replies:
+        joined = _tokens(model, tail + reply)
+        own = joined[len(before) :] if joined[: len(before)] == before else _tokens(model, reply)
+        found.append((*own, *model.ends[:1]))
+    return tuple(found)
+
+
+def _tokens(model: LocalModel, text: str) -> list[int]:
+    found: list[int] = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+    return found
+
+
+class _Scorer:
+    """Scores the same replies behind many prompts."""
+
+    def __init__(self, model: LocalModel, replies: list[list[int]]) -> None:
+        self._model, self._replies = model, replies
+        self._common = 0 if model.is_encoder_decoder else shared_prefix(replies)
+
+    def batch(self, prompts: list[list[int]]) -> list[Scores]:
+        import torch
+
+        with torch.inference_mode():
+            score = self._of_text_to_text if self._model.is_encoder_decoder else self._of_causal
+            shares = torch.softmax(score(prompts), dim=1).tolist()
+        return [
+            Scores(tuple(row), len(prompt), len(self._replies[row.index(max(row))]))
+            for row, prompt in zip(shares, prompts, strict=True)
+        ]
+
+    def _of_causal(self, prompts: list[list[int]]) -> Any:
+        """Log-probabilities, a row for each prompt and a column for each reply."""
+        import torch
+
+        model = self._model
+        common = self._replies[0][: self._common]
+        laid = model.laid_out([prompt + common for prompt in prompts])
+        positions = (laid.mask.cumsum(1) - 1).clamp(min=0)
+        options = model.accepted(position_ids=positions[:, laid.shared :])
+        out = model.model(
+            input_ids=laid.tokens[:, laid.shared :],
+            attention_mask=laid.mask,
+            past_key_values=laid.cache,
+            use_cache=True,
+            **model.last_only,
+            **options,
+        )
+        rest = [reply[self._common :] for reply in self._replies]
+        first = torch.log_softmax(out.logits[:, -1].float(), dim=1)
+        scores = first[:, [tokens[0] for tokens in rest]]
+        if max(map(len, rest)) == 1:
+            return scores
+        tokens, mask = _padded(rest, model.model.device)
+        again, each = len(prompts), len(rest)
+        out.past_key_values.batch_repeat_interleave(each)
+        seen = laid.mask.repeat_interleave(each, 0)
+        ahead = torch.arange(tokens.shape[1] - 1, device=tokens.device)
+        later = model.model(
+            input_ids=tokens[:, :-1].repeat(again, 1),
+            attention_mask=torch.cat([seen, mask[:, :-1].repeat(again, 1)], dim=1),
+            past_key_values=out.past_key_values,
+            use_cache=True,
+            **model.accepted(position_ids=seen.sum(1, keepdim=True) + ahead),
+        )
+        return scores + _summed(later.logits, tokens[:, 1:], mask[:, 1:], again)
+
+    def _of_text_to_text(self, prompts: list[list[int]]) -> Any:
+        """The same with the prompt read once by the encoder, and every reply by the decoder."""
+        import torch
+        from transformers.modeling_outputs import BaseModelOutput
+
+        model = self._model.model
+        laid = self._model.laid_out(prompts)
+        read = model.get_encoder()(input_ids=laid.tokens, attention_mask=laid.mask).last_hidden_state
+        tokens, mask = _padded(self._replies, model.device)
+        start = torch.full_like(tokens[:, :1], model.config.decoder_start_token_id)
+        again, each = len(prompts), len(self._replies)
+        out = model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=read.repeat_interleave(each, 0)),
+            attention_mask=laid.mask.repeat_interleave(each, 0),
+            decoder_input_ids=torch.cat([start, tokens[:, :-1]], dim=1).repeat(again, 1),
+        )
+        return _summed(out.logits, tokens, mask, again)
+
+
+def _padded(rows: list[list[int]], device: Any) -> tuple[Any, Any]:
+    """Rows of one length, filled up at the end, and where they hold something."""
+    import torch
+
+    width = max(map(len, rows))
+    tokens = [row + [0] * (width - len(row)) for row in rows]
+    mask = [[1] * len(row) + [0] * (width - len(row)) for row in rows]
+    return torch.tensor(tokens, device=device), torch.tensor(mask, device=device)
+
+
+def _summed(logits: Any, tokens: Any, mask: Any, again: int) -> Any:
+    """Sums of the tokens' log-probabilities, where ``logits`` has all replies for each of ``again`` prompts."""
+    import torch
+
+    wanted = tokens.repeat(again, 1).unsqueeze(2)
+    found = torch.log_softmax(logits.float(), dim=2).gather(2, wanted).squeeze(2)
+    return (found * mask.repeat(again, 1)).sum(1).view(again, -1)

@@ -1,0 +1,328 @@
+"""Judges that ask in batches: the same judgments for half the price, and each paid once whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from arena.config import Config
+from arena.store import Store
+from arena.store.batches import StoredBook, open_batches
+from judges.batches import desk, lines
+from judges.batches.base import Batch
+from judges.batches.openai import OpenAIBatches
+from judges.types import JudgeFailure, Judgment, Task
+from tests.conftest import CLI
+from tests.support.children import command, start
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.tournaments import configured, outcomes, results, run, write_data
+
+ALL = 26
+"""Judgments of the usual data: eight labels, and then twelve games and six grades."""
+VENDORS = ("openai", "anthropic")
+PRICE = {"input": 2, "output": 8, "cached_input": 1}
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a test end at once."""
+    monkeypatch.setattr(desk, "_QUIET_S", 0.05)
+    monkeypatch.setattr(lines, "_LEAST_S", 0.02)
+
+
+def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:
+    """The usual tournament, judged in batches."""
+    url = server.openai_url if vendor == "openai" else server.anthropic_url
+    write_data(folder)
+    declared = {"provider": vendor, "mode": "batch", "price": PRICE, **judge}
+    return configured(folder, url, judge=declared, ratings={"bootstrap": {"samples": 50}, "elo": {"tournaments": 5}})
+
+
+def labels_only(folder: Path, server: LLMServer, **judge: Any) -> Config:
+    """The same with documents alone."""
+    return batched(folder, server, **judge).model_copy(update={"pairwise": None, "criteria": None})
+
+
+def as_yaml(folder: Path, server: LLMServer, vendor: str = "openai") -> Path:
+    """The same as a file."""
+    path = folder / "small.yaml"
+    path.write_text(batched(folder, server, vendor).model_dump_json(exclude_defaults=True), encoding="utf-8")
+    return path
+
+
+def paid_once(server: LLMServer, number: int = ALL) -> bool:
+    paid = Counter(server.batches.paid)
+    return len(paid) == number and set(paid.values()) == {1}
+
+
+def under_way(config: Config) -> list[int]:
+    """How many requests each batch holds whose judgments are not in the store."""
+    store = Store.open(config.store)
+    found = [each.open for each in open_batches(store)]
+    store.close()
+    return found
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_batches_bring_the_judgments_of_direct_calls_at_the_declared_price(
+    tmp_path: Path, server: LLMServer, vendor: str
+) -> None:
+    config = batched(tmp_path, server, vendor)
+    summary = run(config)
+    assert summary.complete
+    assert summary.waiting == under_way(config) == []
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 18], "documents, then what shows them"
+    assert paid_once(server)
+    assert {call.path for call in server.calls} <= {"/v1/chat/completions", "/v1/messages"}
+
+    direct = batched(tmp_path, server, vendor, mode="direct")
+    again = run(direct)
+    assert {stage.calls for stage in again.stages.values()} == {0}, "a judgment is the same however it was asked"
+    alone = direct.model_copy(update={"store": str(tmp_path / "alone.db")})
+    run(alone)
+    assert outcomes(alone) == outcomes(config)
+    costs = [sum(stage.cost_usd for stage in run_.stages.values()) for run_ in (summary, run(alone))]
+    assert costs[0] > 0 == costs[1]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_run_killed_between_upload_and_download_resumes_and_pays_once(
+    tmp_path: Path, server: LLMServer, vendor: str
+) -> None:
+    server.batches.held = True
+    config = batched(tmp_path, server, vendor)
+    child = start(command("run", as_yaml(tmp_path, server, vendor)), tmp_path)
+    wait_for(lambda: has_looked(server))
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert under_way(config) == [8]
+    server.batches.held = False
+    assert run(config).complete
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
+    assert paid_once(server)
+
+
+def has_looked(server: LLMServer) -> bool:
+    return any(made.looked for made in server.batches.made.values())
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within thirty seconds")
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_batch_whose_making_was_not_answered_is_found_again(tmp_path: Path, server: LLMServer, vendor: str) -> None:
+    server.batches.answer_lost = 1
+    assert run(batched(tmp_path, server, vendor)).complete
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
+    assert paid_once(server)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_batch_that_never_came_there_is_handed_in_again(tmp_path: Path, server: LLMServer, vendor: str) -> None:
+    server.batches.deaf = 1
+    assert run(batched(tmp_path, server, vendor)).complete
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_what_expires_goes_into_the_next_batch_and_what_is_refused_is_a_failure(
+    tmp_path: Path, server: LLMServer, vendor: str
+) -> None:
+    def refuses_one(call: Call) -> Reply:
+        return Reply("no", status=400) if b"Agent x says that q1" in call.content else steady_judge(call)
+
+    server.script = refuses_one
+    server.batches.expires = lambda batch, place: batch == 0 and place % 2 == 0
+    config = batched(tmp_path, server, vendor)
+    summary = run(config)
+    assert [len(made.requests) for made in server.batches.made.values()][:2] == [8, 4]
+    assert paid_once(server)
+    assert summary.stages[Task.RELEVANCE].judged == 8
+    assert summary.stages[Task.RELEVANCE].calls == 12
+    failed = [result for result in results(config).values() if isinstance(result, JudgeFailure)]
+    assert len(failed) == summary.stages[Task.PAIRWISE].failed + summary.stages[Task.CRITERIA].failed == 4 + 1
+    assert {failure.cause for failure in failed} == {"bad_request"}
+    assert under_way(config) == []
+
+
+def test_a_refused_reply_is_asked_again_in_a_batch_and_found_there_after_a_kill(
+    tmp_path: Path, server: LLMServer
+) -> None:
+    """The second request holds the first reply, so both are paid once although the first is read twice."""
+    server.script = lambda call: Reply("hm") if len(call.body["messages"]) == 2 else steady_judge(call)
+    server.batches.looks = 2
+    config = labels_only(tmp_path, server)
+    while not (summary := run(config, wait=False)).complete:  # each of these runs leaves what it has asked for
+        assert summary.stages[Task.RELEVANCE].failed == 0
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 8]
+    assert paid_once(server, 16)
+    judged = [result for result in results(config).values() if isinstance(result, Judgment)]
+    assert {(result.calls, result.rejected) for result in judged} == {(2, ("hm",))}
+
+
+def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
+    server.batches.held = True
+    path = as_yaml(tmp_path, server)
+    left = cli("run", path, "--no-wait")
+    assert left.status == 3
+    assert "judge 'judge' waits for 8 replies in 1 batch since" in left.err
+    assert "run again to fetch their replies" in left.err
+    assert "judge 'judge' waits for 8 replies" in cli("failures", path).out
+    (shown,) = json.loads(cli("batches", path, "--json").out)
+    assert (shown["id"], shown["state"], shown["open"]) == ("batch_1", "handed in", 8)
+
+    stages = {row["task"]: row for row in json.loads(cli("plan", path, "--json").out)["stages"]}
+    assert (stages["relevance"]["waiting"], stages["relevance"]["calls"]) == (8, 0)
+    direct = tmp_path / "direct.yaml"
+    direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
+    refused = cli("run", direct)
+    assert refused.status == 2
+    assert "judges.judge: 8 requests of it wait in batches that are paid for" in refused.err
+
+    server.batches.held = False
+    assert cli("run", path).status == 0
+    assert paid_once(server)
+    assert cli("batches", path).out == "0 under way\n"
+
+
+def test_ctrl_c_leaves_a_batch_to_the_server(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
+    server.batches.held = True
+    path = as_yaml(tmp_path, server)
+    person = Thread(target=lambda: (wait_for(lambda: has_looked(server)), os.kill(os.getpid(), signal.SIGINT)))
+    person.start()
+    left = cli("run", path)
+    person.join()
+    assert left.status == 3
+    assert "relevance: 0 judged, 0 known, 0 failed, 8 left of 8" in left.err
+    assert "the server goes on with the batches" in left.err
+    server.batches.held = False
+    assert cli("run", path).status == 0
+    assert paid_once(server)
+
+
+def test_a_forgotten_batch_is_asked_anew(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
+    server.batches.held = True
+    path = as_yaml(tmp_path, server)
+    cli("run", path, "--no-wait")
+    wrong = cli("batches", path, "--forget", "batch_2")
+    assert wrong.status == 2
+    assert wrong.err == "error: --forget batch_2: there is no such batch; did you mean 'batch_1'?\n"
+    assert cli("batches", path, "--forget", "batch_1").out == "0 under way\n"
+    server.batches.held = False
+    assert cli("run", path).status == 0
+    assert [len(made.requests) for made in server.batches.made.values()] == [8, 8, 18]
+
+
+def test_what_does_not_fit_one_batch_goes_into_several(
+    tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAIBatches, "most_requests", 3)
+    config = labels_only(tmp_path, server)
+    assert run(config).complete
+    assert [len(made.requests) for made in server.batches.made.values()] == [3, 3, 2]
+    assert paid_once(server, 8)
+
+
+def test_a_budget_bounds_what_waits_together(tmp_path: Path, server: LLMServer) -> None:
+    """Before the first reply a request counts as long as it may become, so a batch holds what the money is sure for."""
+    config = labels_only(tmp_path, server, max_cost_usd=0.03, max_tokens=1000)
+    assert run(config).complete
+    first, *rest = [len(made.requests) for made in server.batches.made.values()]
+    assert first == 3, "a thousand tokens at 8 dollars per million, and the prompt"
+    assert first + sum(rest) == 8
+
+
+def test_a_batch_that_is_refused_as_a_whole_stops_the_judge(tmp_path: Path, server: LLMServer) -> None:
+    server.batches.refuses = lambda batch: {"code": "model_not_found", "message": "no such model"}
+    config = batched(tmp_path, server)
+    summary = run(config)
+    assert summary.stopped == ["judge 'judge' stopped: gpt-x: HTTP 400: no such model (check 'model' and 'base_url')"]
+    assert {getattr(result, "cause", None) for result in results(config, Task.RELEVANCE).values()} == {"unknown_model"}
+    server.batches.refuses = lambda batch: None
+    assert run(config).complete
+
+
+def test_too_many_waiting_tokens_make_smaller_batches(tmp_path: Path, server: LLMServer) -> None:
+    too_much = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
+    server.batches.refuses = lambda batch: too_much if batch == 0 else None
+    config = labels_only(tmp_path, server)
+    assert run(config).complete
+    assert [len(made.requests) for made in server.batches.made.values()][:2] == [8, 4]
+
+
+def test_a_batch_that_the_key_does_not_reach_is_kept(tmp_path: Path, server: LLMServer) -> None:
+    server.batches.held = True
+    config = batched(tmp_path, server)
+    run(config, wait=False)
+    hidden, server.batches.made = server.batches.made, {}
+    summary = run(config)
+    assert "no such batch" in summary.stopped[0]
+    assert under_way(config) == [8]
+    server.batches.held, server.batches.made = False, hidden
+    assert run(config).complete
+    assert paid_once(server)
+
+
+def test_a_server_out_of_reach_ends_the_run_and_not_its_batches(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        server.batches.held = True
+        run(batched(tmp_path, server), wait=False)
+    gone = run(batched(tmp_path, server, max_retry_s=0.2))
+    assert gone.stopped[0].endswith("batches that were handed in go on")
+    assert under_way(batched(tmp_path, server)) == [8]
+    with LLMServer(port=server.port) as back:
+        back.batches.made, back.batches.files = server.batches.made, server.batches.files
+        assert run(batched(tmp_path, back)).complete
+        assert paid_once(back)
+
+
+def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None:
+    store = Store.create(store_location)
+    book = StoredBook(store, "judge", "openai", "gpt-x")
+    early, late = Batch("m1", 1.0, 2), Batch("m2", 2.0, 2)
+    assert book.place(early, {"a": "ja", "b": "jb"}) == {"a": early, "b": early}
+    book.submitted("m1", "batch_1")
+    placed = book.place(late, {"b": "jb", "c": "jc"})
+    assert placed == {"b": Batch("m1", 1.0, 2, "batch_1"), "c": Batch("m2", 2.0, 1)}
+    assert book.custom_ids("m2") == {"c"}
+    failure = JudgeFailure("ja", "contract", "no")
+    store.save([(Task.PAIRWISE, "p@1", failure)])
+    book.free(["b"])
+    assert [(each.batch.marker, each.open) for each in open_batches(store)] == [("m2", 1)]
+    book.drop("m2")
+    assert open_batches(store) == []
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        ({"provider": "lexical", "model": "", "base_url": None}, "provider 'lexical' has no 'mode: batch'"),
+        ({"requests_per_minute": 5}, "'mode: batch' has no limits per minute"),
+    ],
+)
+def test_declarations_that_make_no_sense_are_refused(
+    tmp_path: Path, server: LLMServer, judge: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        batched(tmp_path, server, **judge)
