@@ -58,7 +58,7 @@ class StageRunner:
             StoreError: the store cannot be read or written.
         """
         by_task: defaultdict[Task, list[Wanted]] = defaultdict(list)
-        for want in wants:
+        for want in self._from_elsewhere_on(list(wants)):
             by_task[want.task].append(want)
         self._labelling = Labelling(self._prompting, self._how, by_task[Task.RELEVANCE])
         if Task.RELEVANCE not in self._asked:
@@ -76,6 +76,14 @@ class StageRunner:
         await self._work.run(self._drive())
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
         await self._find_rest([want for task in not_asked for want in by_task[task]])
+
+    def _from_elsewhere_on(self, wants: list[Wanted]) -> list[Wanted]:
+        """The wants from some place on, where others are at work: side by side all would want the same at once."""
+        lookup = self._work.lookup
+        if not wants or not lookup.store.others(lookup.runner):
+            return wants
+        start = int(lookup.runner.runner_id, 16) % len(wants)
+        return wants[start:] + wants[:start]
 
     async def _find_rest(self, not_asked: Sequence[Wanted]) -> None:
         """Link what is known of the stages that were not asked for, and of what the last results have led to."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, text
+from sqlalchemy import ColumnElement, Connection, func, text
 from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.store.bulk import among, insert_rows
@@ -53,6 +53,12 @@ def beat(connection: Connection, runner: Runner) -> None:
     dead = [row.runner_id for row in others if not alive(row.host, row.pid, row.beat, runner, time)]
     _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
     _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
+
+
+def others(connection: Connection, runner: Runner) -> int:
+    """How many other runners are there; some may have died since they said so."""
+    chosen = select(func.count()).select_from(table(RunnerRow)).where(table(RunnerRow).c.runner_id != runner.runner_id)
+    return int(connection.execute(chosen).scalar_one())
 
 
 def leave(connection: Connection, runner: Runner) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from operator import attrgetter
 from typing import Final
 
 from sqlalchemy import Connection, TextClause, func, text
@@ -60,7 +62,10 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     """Put these wants in place of those that are there."""
     here = table(WantedRow)
     mine = here.c.tournament_id == number
+    wants = list(wants)
     if keep_judgments:
+        if _are(connection, number, wants):
+            return
         connection.execute(update(here).where(mine).values(position=-1 - here.c.position))
     else:
         connection.execute(delete(here).where(mine))
@@ -68,6 +73,14 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
     if connection.dialect.name != "sqlite":  # else a server takes the table for small, and reads all of it to assign
         connection.execute(text("ANALYZE wanted"))
+
+
+def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
+    """Whether these are the wants that are there, so that a further runner need not write them all again."""
+    here = table(WantedRow).c
+    chosen = select(*(here[key] for key in _KEYS)).where(here.tournament_id == number).order_by(here.position)
+    there = connection.execute(chosen.execution_options(yield_per=CHUNK))
+    return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> None:

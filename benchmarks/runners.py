@@ -1,0 +1,171 @@
+"""Several runner processes on one PostgreSQL store, some of them killed: ``python -m benchmarks.runners``.
+
+Eight processes judge 100,000 games against a loopback server that keeps a log; three get SIGKILL on the way. By that
+log everything is judged, and nothing twice but for calls that a killed process had in flight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena.store import Store, missing
+from benchmarks.loopback import server
+from tests.support.postgres import postgres_server
+
+AGENTS = [f"agent-{number}" for number in range(10)]
+OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
+RUN = """
+import sys
+from pathlib import Path
+from arena.config import load_config
+from arena.tournament import run
+from benchmarks.runtime import Silent
+assert run(load_config(Path(sys.argv[1])), Silent()).complete
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many processes judge how many queries, how many of them are killed, and how fast the server lets them."""
+
+    runners: int
+    kills: int
+    queries: int
+    concurrency: int
+    delay_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What several runners did.
+
+    Attributes:
+        wanted: judgments.
+        asked: requests by the server's log.
+        twice: those of them that repeat an earlier one.
+        most_in_flight: calls that the killed runners can have had in flight.
+        seconds: from the start of the first to the end of the last.
+        cpu_s: of all runners together.
+    """
+
+    wanted: int
+    asked: int
+    twice: int
+    most_in_flight: int
+    seconds: float
+    cpu_s: float
+
+
+def write_tournament(folder: Path, base_url: str, store: str, plan: Plan) -> Path:
+    """Every pair of ten agents on each query, in both orders; all texts differ."""
+    asked, answers = ["qid,query"], ["qid,agent,answer"]
+    for number in range(plan.queries):
+        asked.append(f"q{number},what is asked in number {number}")
+        answers += [f"q{number},{agent},{agent} says of {number} what it knows" for agent in AGENTS]
+    (folder / "queries.csv").write_text("\n".join(asked) + "\n")
+    (folder / "answers.csv").write_text("\n".join(answers) + "\n")
+    judge = {"provider": "openai", "model": "m", "base_url": base_url, "concurrency": plan.concurrency}
+    config = {
+        "name": "shared",
+        "store": store,
+        "data": {"queries": "queries.csv", "answers": "answers.csv"},
+        "judges": {"judge": judge | {"price": {"input": 0, "output": 0}}},
+        "pairwise": {"judges": "judge", "documents": {"include": False}},
+    }
+    path = folder / "tournament.yaml"
+    path.write_text(json.dumps(config))  # which is YAML too
+    return path
+
+
+def judged(location: str) -> int:
+    """How many judgments a store holds by now that took a call."""
+    if missing(location):
+        return 0
+    store = Store.open(location)
+    with store._read() as connection:
+        found = int(connection.exec_driver_sql("SELECT count(*) FROM judgment WHERE calls > 0").scalar_one())
+    store.close()
+    return found
+
+
+def share(folder: Path, location: str, plan: Plan) -> Shared:
+    """Run them all, kill some at equal distances on the way, and read the server's log at the end."""
+    wanted = plan.queries * OF_A_QUERY
+    with server(plan.delay_ms) as base_url:
+        config = write_tournament(folder, base_url, location, plan)
+        environment = os.environ | {"OPENAI_API_KEY": "none"}
+        command = [sys.executable, "-c", RUN, str(config)]
+        started = time.perf_counter()
+        running = [subprocess.Popen(command, env=environment) for _ in range(plan.runners)]
+        try:
+            for number in range(plan.kills):
+                _wait_for(location, (number + 1) * wanted // (plan.kills + 1), running)
+                victim = running.pop(0)
+                victim.send_signal(signal.SIGKILL)
+                victim.wait()
+            if sum(process.wait() != 0 for process in running):
+                raise RuntimeError("a runner did not end well")
+        finally:
+            for process in running:
+                process.kill()
+        seconds = time.perf_counter() - started
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with urllib.request.urlopen(base_url.removesuffix("/v1") + "/log", timeout=600) as answer:
+            times = Counter(call["sha256"] for call in json.load(answer)["calls"])
+    if len(times) != wanted or judged(location) != wanted:
+        raise RuntimeError(f"{len(times)} different requests and {judged(location)} judgments of {wanted}")
+    return Shared(
+        wanted,
+        times.total(),
+        times.total() - wanted,
+        plan.kills * plan.concurrency,
+        seconds,
+        used.ru_utime + used.ru_stime,
+    )
+
+
+def _wait_for(location: str, done: int, running: Sequence[subprocess.Popen[bytes]]) -> None:
+    while judged(location) < done:
+        if any(process.poll() for process in running):
+            raise RuntimeError("a runner did not end well")
+        time.sleep(0.5)
+
+
+def main() -> None:
+    """Print what was asked how often, and how long it took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runners", type=int, default=8)
+    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--judgments", type=int, default=100_000)
+    parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--delay-ms", type=float, default=20)
+    given = parser.parse_args()
+    queries = -(-given.judgments // OF_A_QUERY)
+    with tempfile.TemporaryDirectory() as folder, postgres_server() as postgres:
+        plan = Plan(given.runners, given.kills, queries, given.concurrency, given.delay_ms)
+        did = share(Path(folder), postgres.database(), plan)
+    met = "met" if did.twice <= did.most_in_flight else "missed"
+    print(
+        f"{given.runners} runners, {given.kills} killed: {did.wanted} judgments, {did.asked} requests, {did.twice} of "
+        f"them repeated, of at most {did.most_in_flight} in flight at the kills ({met})"
+    )
+    print(
+        f"{did.seconds:.0f} s, {did.wanted / did.seconds:.0f} judgments a second, {did.cpu_s:.0f} s of the runners' CPU"
+    )
+
+
+if __name__ == "__main__":
+    main()
