@@ -33,6 +33,8 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "runner.magicEnabled": False,
     "logger.hideWelcomeMessage": True,
     "logger.level": "error",
+    "theme.light.primaryColor": "#b02a3b",
+    "theme.dark.primaryColor": "#c23b4b",
 }
 """Streamlit quiet and offline. Other host names and requests that come from other pages are refused, so no foreign page
 can read along or edit, whatever the user's own Streamlit settings say; the details of an unforeseen error, which may

@@ -26,6 +26,11 @@ _STYLE: Final = """
 .marked { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .marked mark { background: rgb(230 159 0 / 0.28); color: inherit; border-bottom: 2px solid #b87700; }
 [data-testid="stMetricValue"] { font-size: 1.6rem; }
+[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] * { color: inherit; }
+[data-testid="stCaptionContainer"] { opacity: 0.8; }
+button kbd { color: inherit !important; opacity: 1 !important; }
+button kbd { border: 1px solid; border-radius: 4px; padding: 0 0.4em; }
+button[role="radio"][aria-checked="true"] { color: inherit !important; }
 </style>
 """
 

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -91,6 +91,25 @@ def visit(page: Page, url: str) -> None:
     page.goto(url)
     settle(page)
     assert page.locator("[data-testid=stException]").count() == 0
+
+
+def show_at(page: Page, width: int) -> None:
+    """Make the window so wide, and wait until the page fits it.
+
+    Raises:
+        AssertionError: it never does.
+    """
+    page.set_viewport_size({"width": width, "height": 844})
+    until(page, lambda: page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width)
+
+
+def until(page: Page, holds: Callable[[], bool]) -> None:
+    """Wait at most ten seconds for a condition; Playwright's own way to do so needs a page that lets it run scripts."""
+    for _ in range(100):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    assert holds()
 
 
 @contextmanager

@@ -1,0 +1,56 @@
+"""Every page of the demo for people who read it otherwise: axe's rules, light and dark, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from tests.support.browser import served, settle, show_at, until
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = re.findall(r'^    \("(\w+)", "', (ROOT / "ui" / "app.py").read_text(encoding="utf-8"), re.MULTILINE)
+GRAVE = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def address(played_demo: Path) -> Iterator[str]:
+    with served(next(played_demo.glob("*.db")), played_demo / "tournament.yaml") as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser) -> Page:
+    """A page under the server's own policy for scripts, and what it says when that is broken."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.set_default_timeout(20_000)
+    return page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: Page, address: str, name: str) -> None:
+    refused: list[str] = []
+    opened.on("console", lambda message: refused.append(message.text) if "Security Policy" in message.text else None)
+    opened.emulate_media(color_scheme="light")
+    opened.goto(f"{address}/{'' if name == 'Overview' else name.lower()}?annotator=ann")
+    settle(opened)
+    show_at(opened, 1280)
+    light, barriers = background(opened), grave(opened)
+    opened.emulate_media(color_scheme="dark")
+    until(opened, lambda: background(opened) != light)
+    assert barriers + grave(opened) == []
+    show_at(opened, 390)
+    assert refused == []
+
+
+def background(page: Page) -> str:
+    return str(page.locator("[data-testid=stApp]").evaluate("app => getComputedStyle(app).backgroundColor"))
+
+
+def grave(page: Page) -> list[str]:
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [f"{one['id']}: {node['html']}" for one in found if one["impact"] in GRAVE for node in one["nodes"]]
