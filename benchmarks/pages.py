@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -180,13 +181,16 @@ def opened(page: Page, address: str) -> float:
 @contextmanager
 def one_chart(script: Path) -> Iterator[str]:
     """The address of a Streamlit server on a script."""
-    options = ["--server.port=8599", "--server.headless=true", "--browser.gatherUsageStats=false"]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = [f"--server.port={port}", "--server.headless=true", "--browser.gatherUsageStats=false"]
     command = [sys.executable, "-m", "streamlit", "run", str(script), *options, "--server.fileWatcherType=none"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             next(line for line in server.stdout if "http://" in line)
-            yield "http://127.0.0.1:8599"
+            yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
 

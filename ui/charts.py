@@ -192,12 +192,14 @@ def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) ->
         alt.Tooltip("lost:Q", title="Lost"),
         alt.Tooltip("p:Q", title="p, corrected", format=".2g"),
     ]
-    colour = alt.Color("percent:Q", scale=alt.Scale(scheme="blueorange", domain=[0, 100], reverse=True), legend=None)
+    # Colours beyond those of 0 and 100 would be too dark for dark figures, and no white would do halfway there.
+    colours = alt.Scale(scheme="blueorange", domain=[-20, 120], reverse=True)
+    colour = alt.Color("percent:Q", scale=colours, legend=None)
     if len(order) > _LABELLED:
         # A browser takes seconds over thousands of cells that each describe themselves; the table has all figures.
         cells = base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip[:4])
         return alt.layer(cells).properties(height=alt.Step(18))
-    ink = alt.condition(abs(alt.datum.percent - 50) > 41, alt.value("#ffffff"), alt.value("#1a1a1a"))
+    ink = alt.value("#1a1a1a")
     shares = (
         base.transform_calculate(label=f"format(datum.percent, '.0f') + (datum.p < {ALPHA} ? ' % *' : ' %')")
         .mark_text(fontSize=14, dy=-6)

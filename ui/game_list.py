@@ -82,7 +82,7 @@ def games_frame(
             "Opponent": [key.agent_b for key in keys],
             "Result": [_result(key, scores[row]) for key, row in zip(keys, rows, strict=True)],
             "Orders": [_orders(games, row) for row in rows],
-            "Query": asked if whole else [text.clipped(query, 120) for query in asked],
+            "Query": [text.encodable(query) if whole else text.clipped(query, 120) for query in asked],
             "Query ID": [key.query_id for key in keys],
             "Judge": [key.judge for key in keys],
         }

@@ -28,6 +28,7 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "server.showEmailPrompt": False,
     "browser.gatherUsageStats": False,
     "client.toolbarMode": "minimal",
+    "client.disableDataExport": True,
     "client.showErrorDetails": "type",
     "client.showErrorLinks": False,
     "runner.magicEnabled": False,

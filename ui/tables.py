@@ -34,11 +34,12 @@ def show_table(
     pinned: str = "",
     unknown: str = "none",
     style: Callable[[pd.DataFrame], Any] | None = None,
+    whole: Callable[[], pd.DataFrame] | None = None,
     **options: Any,
 ) -> None:
     """Draw a table with its filter and its download.
 
-    Where a reader can choose rows, these must stay where they are: there is no filter, and the page has its own.
+    Where a reader can choose rows, these must stay where they are: such a table has no filter.
 
     Args:
         frame: texts in it are shown as they are.
@@ -48,15 +49,15 @@ def show_table(
         pinned: the column of words that stays in sight while others scroll.
         unknown: what stands where there is no figure.
         style: from what is left of the frame to what is drawn, such as its cells in colours.
+        whole: what is saved, where the table shows a part of it.
         options: further ones of ``st.dataframe``.
     """
     key = re.sub(r"\W+", "-", name.lower()).strip("-")
     shown = frame
-    if "on_select" not in options:
-        with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
-            if len(frame) >= _FILTERED:
-                shown = _filtered(frame, key)
-            download(key, lambda: shown)
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+        if len(frame) >= _FILTERED and "on_select" not in options:
+            shown = _filtered(frame, key)
+        _download(key, whole or (lambda: shown))
     held = {pinned: st.column_config.TextColumn(pinned=True)} if pinned else {}
     st.dataframe(
         style(shown) if style else shown,
@@ -87,7 +88,7 @@ def show_chart(
             show_table(numbers, name, columns)
 
 
-def download(name: str, frame: Callable[[], pd.DataFrame]) -> None:
+def _download(name: str, frame: Callable[[], pd.DataFrame]) -> None:
     """A button that saves a table as CSV, made when it is asked for."""
     st.download_button(
         "CSV",
@@ -105,11 +106,11 @@ def download(name: str, frame: Callable[[], pd.DataFrame]) -> None:
 def as_csv(frame: pd.DataFrame) -> bytes:
     """A table as CSV in UTF-8. Texts that a spreadsheet would run as a formula begin with an apostrophe."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, lineterminator="\r\n")  # a lone \r in a cell is quoted with this
     writer.writerow([_inert(str(name)) for name in frame])
     for row in frame.itertuples(index=False, name=None):
         writer.writerow([_inert(cell) for cell in row])
-    return out.getvalue().encode("utf-8", "replace")
+    return out.getvalue().encode()
 
 
 def with_meanings(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, Any]:

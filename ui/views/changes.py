@@ -16,6 +16,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from ui import data, text
 from ui.charts import moves_chart
+from ui.tables import show_table
 
 _NAMED = 8
 """Names in a cell; the others are counted."""
@@ -114,12 +115,10 @@ def _in_words(changes: Changes) -> str:
 
 def _show_moves(changes: Changes) -> None:
     frame = moves_frame(changes)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        placeholder="none",
-        alt="Agents in both",
-        column_config={
+        "Agents in both",
+        columns={
             "Agent": st.column_config.TextColumn(pinned=True),
             "Place before": st.column_config.NumberColumn(help="Among the agents that both states rate."),
             "Ranks before": st.column_config.TextColumn(help="The ranks it might have, among all agents there."),
@@ -145,12 +144,18 @@ def _show_subjects(changes: Changes) -> None:
         if own
     ]
     if rows:
-        st.dataframe(pd.DataFrame(rows), hide_index=True, alt="Agents, judges and queries that differ")
+        show_table(
+            pd.DataFrame(rows),
+            "Agents, judges and queries that differ",
+        )
     if changes.settings:
         settings = [
             {"Setting": own.path, "Before": _value(own.before), "After": _value(own.after)} for own in changes.settings
         ]
-        st.dataframe(pd.DataFrame(settings), hide_index=True, alt="Settings that differ")
+        show_table(
+            pd.DataFrame(settings),
+            "Settings that differ",
+        )
 
 
 def _few(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from arena.coverage import Coverage
 from arena.wording import STAGES
 from judges.errors import CAUSES
 from judges.types import Task
+from ui.tables import show_table
 
 
 def say_what_is_missing(stages: Mapping[Task, Coverage], costs: CostBoard) -> None:
@@ -56,11 +57,10 @@ def show_coverage(stages: Mapping[Task, Coverage], causes: Mapping[str, int]) ->
             "Without a call": [stage.identical for stage in found],
         }
     )
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        alt="Coverage",
-        column_config={
+        "Coverage",
+        columns={
             "Done": st.column_config.ProgressColumn(format="%.1f %%", min_value=0, max_value=100),
             "Left": st.column_config.NumberColumn(help="Not asked yet, or waiting for documents to be labelled."),
             "Without a call": st.column_config.NumberColumn(
@@ -70,4 +70,7 @@ def show_coverage(stages: Mapping[Task, Coverage], causes: Mapping[str, int]) ->
     )
     if causes:
         failures = [{"Failures": count, "Cause": CAUSES.get(cause, cause)} for cause, count in causes.items()]
-        st.dataframe(pd.DataFrame(failures), hide_index=True, alt="Causes of failures")
+        show_table(
+            pd.DataFrame(failures),
+            "Causes of failures",
+        )

@@ -15,7 +15,7 @@ from judges.types import Query
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
 from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame
-from ui.tables import download, show_table
+from ui.tables import show_table
 from ui.views.game import show_game
 
 _PER_PAGE: Final = 50
@@ -90,7 +90,6 @@ def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
         _step("Previous game", games, listed, place - 1, page_key)
         _step("Next game", games, listed, place + 1, page_key)
         st.caption(f"{listed.size:,} games; this is number {place + 1:,}", width="content")
-        download("games", lambda: games_frame(games, scores, listed.tolist(), queries, whole=True))
     page = st.pagination(pages, default=place // _PER_PAGE + 1, key=page_key) if pages > 1 else 1
     shown = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE].tolist()
     key = f"list-{shown[0]}-{shown[-1]}-{len(shown)}"
@@ -100,6 +99,7 @@ def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
     show_table(
         games_frame(games, scores, shown, queries),
         "Games",
+        whole=lambda: games_frame(games, scores, listed.tolist(), queries, whole=True),
         height=min(36 * (len(shown) + 1) + 2, 290),
         on_select=lambda: _choose_line(key, games, shown),
         selection_mode="single-row",

@@ -11,7 +11,7 @@ from arena.calibration.words import least_and_most_alike
 from ui import text
 from ui.calibration_charts import correlation_chart, points_chart
 from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 
 _COEFFICIENTS: Final = ("Kendall's tau-b", "Spearman's rho")
 
@@ -92,5 +92,5 @@ def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
         )
     frame = points_frame(found, across, up)
     with st.container(width=640):
-        st.altair_chart(points_chart(frame, across, up), width="stretch")
-    st.caption("One mark for each agent. Two methods that agree put the marks on a line that rises to the right.")
+        words = "One mark for each agent. Two methods that agree put the marks on a line that rises to the right."
+        show_chart(points_chart(frame, across, up), words, frame, "Two methods")

@@ -14,7 +14,7 @@ from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.charts import support_chart
 from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 from ui.views.nugget_editor import show_editor
 
 
@@ -99,5 +99,6 @@ def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]
     )
     if agents:
         with st.container(width=160 + 96 * len(agents)):
-            st.altair_chart(support_chart(support_frame(bank, labels, agents), agents), width="stretch")
-        st.caption("Which nugget each answer states: ● support, ◐ partial support, ○ no support, ? not known.")
+            stated = support_frame(bank, labels, agents)
+            words = "Which nugget each answer states: ● support, ◐ partial support, ○ no support, ? not known."
+            show_chart(support_chart(stated, agents), words, stated, "Support by nugget")

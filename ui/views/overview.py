@@ -17,6 +17,7 @@ from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
 from ui.charts import ratings_chart
+from ui.tables import show_table
 from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
@@ -94,14 +95,12 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
     st.subheader("Leaderboard", anchor=False)
     frame = leaderboard_frame(ratings.agents)
     number = st.column_config.NumberColumn
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Leaderboard",
         height="content" if len(frame) <= 20 else 740,
-        placeholder="none",
-        alt="Leaderboard",
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
-        column_config={
+        columns={
             "Rank": number(help="One more than the number of agents with a higher Bradley-Terry rating.", width=60),
             "Ranks": st.column_config.TextColumn(
                 f"Ranks ({level})", help=f"The ranks an agent takes in {level} of resampled query sets.", width=95
@@ -154,11 +153,10 @@ def _show_judges(board: Leaderboard) -> None:
                 for row in own.agents
             ]
         )
-        st.dataframe(
+        show_table(
             frame,
-            hide_index=True,
-            alt="Ratings by judge",
-            column_config={"Rating": st.column_config.NumberColumn("Bradley-Terry", format="%.1f")},
+            "Ratings by judge",
+            columns={"Rating": st.column_config.NumberColumn("Bradley-Terry", format="%.1f")},
         )
 
 
@@ -166,12 +164,10 @@ def _show_criteria(board: Leaderboard) -> None:
     st.subheader("Grades by criterion", anchor=False)
     frame = criteria_frame(board)
     grades = [str(name) for name in frame if name not in {"Agent", "Answers graded"}]
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        placeholder="none",
-        alt="Grades by criterion",
-        column_config={
+        "Grades by criterion",
+        columns={
             "Agent": st.column_config.TextColumn(pinned=True),
             **{name: st.column_config.NumberColumn(format="%.2f") for name in grades},
         },
@@ -190,11 +186,10 @@ def _show_exam(exam: ExamBoard) -> None:
             "Graded": [100 * row.graded / row.pairs if row.pairs else None for row in rows],
         }
     )
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
-        alt="Exam",
-        column_config={
+        "Exam",
+        columns={
             "Agent": st.column_config.TextColumn(pinned=True),
             "Graded": st.column_config.NumberColumn(format="%.0f %%"),
         },

@@ -13,6 +13,7 @@ from arena.queries.board import QueryBoard, query_board
 from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
+from ui.tables import show_table
 
 _TEXT = 300
 """Characters of a query in a cell, which opens at a double click."""
@@ -98,17 +99,15 @@ def _show_separation(board: QueryBoard) -> None:
         )
     share = st.column_config.NumberColumn(format="%.0f %%")
     frame = separation_frame(board, lines)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Queries by separation",
         height=min(36 * (len(frame) + 1) + 2, 420),
-        placeholder="none",
-        alt="Queries by separation",
         on_select=lambda: _open_line("separation", [one.query_id for one in lines]),
         selection_mode="single-row",
         key="separation",
         column_order=[str(name) for name in frame if not frame[name].isna().all()],
-        column_config={
+        columns={
             "Query": st.column_config.TextColumn(pinned=True, width=70),
             "Text": st.column_config.TextColumn(width="large"),
             "Separation": st.column_config.NumberColumn(
@@ -156,12 +155,10 @@ def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
     frame = pd.DataFrame([{"Agent": agent, **_record(own)} for agent, own in records.items()])
     for name, scores in board.scores.items():
         frame[name.capitalize()] = [_rounded(scores.get((query_id, agent))) for agent in agents]
-    st.dataframe(
+    show_table(
         frame.sort_values("Share", ascending=False, kind="stable") if agents else frame,
-        hide_index=True,
-        placeholder="none",
-        alt="Agents on the query",
-        column_config={"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
+        "Agents on the query",
+        columns={"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
     )
     st.link_button("Read its games", f"games?{urlencode({_OPENED: named[query_id]})}", icon=":material/sports:")
 
@@ -171,17 +168,15 @@ def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
     agent = st.selectbox("Agent", agents, key="agent", bind="query-params", width=420)
     frame = failures_frame(board, agent)
     key = f"failures-{agents.index(agent)}"
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Where an agent fails",
         height=min(36 * (len(frame) + 1) + 2, 420),
-        placeholder="none",
-        alt="Where an agent fails",
         on_select=lambda: _open_line(key, list(frame["Query"])),
         selection_mode="single-row",
         key=key,
         column_order=[str(name) for name in frame if name != "Answer" or (frame[name] != "yes").any()],
-        column_config={
+        columns={
             "Query": st.column_config.TextColumn(pinned=True, width=70),
             "Text": st.column_config.TextColumn(width="large"),
             "Share": st.column_config.NumberColumn(
@@ -216,12 +211,10 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
         for line in lines
         for agent in agents
     ]
-    st.dataframe(
+    show_table(
         pd.DataFrame(rows),
-        hide_index=True,
-        placeholder="none",
-        alt="By group of queries",
-        column_config={
+        "By group of queries",
+        columns={
             "Share": st.column_config.NumberColumn("Share of points", format="%.0f %%"),
             "95 %": st.column_config.TextColumn(help="Interval of the share, clustered by query."),
             "Separation": st.column_config.NumberColumn(format="%.2f", help="Mean over the queries of the group."),

@@ -20,6 +20,7 @@ from arena.wording import STAGES
 from judges.errors import CAUSES, RagarenaError
 from ui import data, editing, runs, text
 from ui.editing import Session
+from ui.tables import show_table
 from ui.views import changes
 
 _EVERY_S = 2.0
@@ -157,7 +158,10 @@ def show_progress(own: Progress) -> None:
         for cause, count in stage.causes.items()
     ]
     if causes:
-        st.dataframe(pd.DataFrame(causes), hide_index=True, alt="Failures by cause")
+        show_table(
+            pd.DataFrame(causes),
+            "Failures by cause",
+        )
 
 
 def _show_log(session: Session) -> None:
@@ -193,12 +197,11 @@ def _show_planned(planned: Plan) -> None:
         st.metric("Calls", f"{int(frame['Calls'].fillna(0).sum()):,}" if len(frame) else "0", border=True, width=168)
         st.metric("Cost", cost, border=True, width=168)
     if len(frame):
-        st.dataframe(
+        show_table(
             frame,
-            hide_index=True,
-            placeholder="unknown",
-            alt="Plan of the next run",
-            column_config={
+            "Plan of the next run",
+            unknown="unknown",
+            columns={
                 "Known": st.column_config.NumberColumn(help="In the store already, or the same as another one."),
                 "Cost": st.column_config.NumberColumn(format="$%.4f"),
                 "Seconds": st.column_config.NumberColumn(format="%.0f s", help="At two seconds a call."),
@@ -235,13 +238,11 @@ def _try(act: Callable[[], None]) -> None:
 def _show_earlier(found: list[Run]) -> None:
     st.subheader("Runs so far", anchor=False)
     frame = earlier_frame(found)
-    st.dataframe(
+    show_table(
         frame,
-        hide_index=True,
+        "Runs so far",
         height="content" if len(frame) <= 8 else 290,
-        placeholder="none",
-        alt="Runs so far",
-        column_config={
+        columns={
             "Began": st.column_config.DatetimeColumn("Began (UTC)", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
             "Took": st.column_config.NumberColumn(format="%.1f s"),
             "Known": st.column_config.NumberColumn(help="Found in the store, or the same as another one."),
