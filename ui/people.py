@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 
@@ -62,6 +62,34 @@ def buttons(key: str, *, horizontal: bool = True) -> AbstractContextManager[obje
 def skip_button(key: str, on_click: Callable[..., None], *args: object) -> None:
     """The button that says nothing of a thing: what a choice calls, with ``None`` for the choice."""
     st.button("Skip", key=f"skip-{key}", shortcut="s", type="tertiary", on_click=on_click, args=(*args, None))
+
+
+def choice(number: str, key: str, offered: Sequence[Any], earlier: Any, worded: Callable[[Any], str] = str) -> None:
+    """One of a row of labels; what they are for stands above, as inert text.
+
+    Args:
+        number: what a screen reader calls them, in our own words.
+        key: of the widget.
+        offered: the labels.
+        earlier: the one that was chosen before; none where it is not offered.
+        worded: a label in words.
+    """
+    st.radio(
+        number,
+        offered,
+        index=offered.index(earlier) if earlier in offered else None,
+        format_func=worded,
+        horizontal=True,
+        label_visibility="collapsed",
+        key=key,
+    )
+
+
+def form_buttons(key: str, save: Callable[[], None], skip: Callable[[], None]) -> None:
+    """The buttons below a form of several choices."""
+    with buttons(key):
+        st.form_submit_button("Save and go on", type="primary", key=f"save-{key}", shortcut="Ctrl+Enter", on_click=save)
+        st.form_submit_button("Skip", key=f"skip-{key}", on_click=skip, help="You can take it up later.")
 
 
 def settled(source: data.Source) -> data.Source:

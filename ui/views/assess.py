@@ -61,28 +61,9 @@ def _show_sheet(said: Said, desk: people.Desk[Sheet], sheet: Sheet) -> None:
                 keys.append(f"assess-{own}-{number}")
                 with st.container(gap="xsmall"):
                     text.strong(f"{number}. {nugget.text}", keys[-1])
-                    st.radio(
-                        f"Nugget {number}",
-                        offered,
-                        index=offered.index(label) if label in offered else None,
-                        format_func=support_words,
-                        horizontal=True,
-                        label_visibility="collapsed",
-                        key=keys[-1],
-                    )
+                    people.choice(f"Nugget {number}", keys[-1], offered, label, support_words)
         desk.show_problem()
-        with people.buttons(own):
-            st.form_submit_button(
-                "Save and go on",
-                type="primary",
-                key=f"save-{own}",
-                shortcut="Ctrl+Enter",
-                on_click=_save,
-                args=(desk, sheet, keys),
-            )
-            st.form_submit_button(
-                "Skip", key=f"skip-{own}", on_click=_skip, args=(desk, sheet), help="You can take it up later."
-            )
+        people.form_buttons(own, partial(_save, desk, sheet, keys), partial(_skip, desk, sheet))
 
 
 def _save(desk: people.Desk[Sheet], sheet: Sheet, keys: Sequence[str]) -> None:

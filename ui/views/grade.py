@@ -53,35 +53,14 @@ def _show_paper(rubric: Rubric, desk: people.Desk[Paper], paper: Paper) -> None:
     with left:
         text.passage(paper.answer, f"grade-{own}", empty="This answer is empty.", height=_HEIGHT, border=True)
     with right, st.form(f"grade-form-{own}", border=False):
-        keys = {}
+        keys, offered = {}, range(rubric.low, rubric.high + 1)
         for number, (name, description) in enumerate(rubric.criteria.items(), start=1):
             keys[name] = f"grade-{own}-{number}"
             with st.container(gap="xsmall"):
                 text.strong(f"{name}: {description}" if description else name, keys[name])
-                _show_grades(keys[name], number, rubric, (paper.said or {}).get(name))
+                people.choice(f"Criterion {number}", keys[name], offered, (paper.said or {}).get(name))
         desk.show_problem()
-        with people.buttons(own):
-            st.form_submit_button(
-                "Save and go on",
-                type="primary",
-                key=f"save-{own}",
-                shortcut="Ctrl+Enter",
-                on_click=_save,
-                args=(desk, paper, keys),
-            )
-            st.form_submit_button("Skip", key=f"skip-{own}", on_click=_skip, args=(desk, paper))
-
-
-def _show_grades(key: str, number: int, rubric: Rubric, earlier: int | None) -> None:
-    offered = range(rubric.low, rubric.high + 1)
-    st.radio(
-        f"Criterion {number}",
-        offered,
-        index=None if earlier is None or earlier not in offered else offered.index(earlier),
-        horizontal=True,
-        label_visibility="collapsed",
-        key=key,
-    )
+        people.form_buttons(own, partial(_save, desk, paper, keys), partial(_skip, desk, paper))
 
 
 def _save(desk: people.Desk[Paper], paper: Paper, keys: Mapping[str, str]) -> None:
