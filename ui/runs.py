@@ -6,11 +6,13 @@ does is in the store, so that a reload, or pages started anew, see it; what it s
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,21 +21,31 @@ from typing import Final
 import streamlit as st
 
 from arena.store import Store
+from arena.store.progress import Progress, progress
 from arena.store.runs import Run, Runs
 from judges.errors import DataError, InputError
 from ui.editing import Session, check_editor
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
+_SELDOM: Final = 10
+"""So many times as long as a count takes it holds."""
 
 
 @dataclass
 class _Started:
-    """Processes that these pages started, by configuration, for all sessions; and those asked to stop, by number."""
+    """What all sessions share.
+
+    Attributes:
+        processes: that these pages started, by configuration.
+        asked: numbers of those that were asked to stop.
+        counted: when, in how long and with what result somebody last counted how far a tournament is.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     processes: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
+    counted: dict[tuple[str, str], tuple[float, float, Progress | None]] = field(default_factory=dict)
 
 
 @st.cache_resource
@@ -56,10 +68,22 @@ def log_tail(session: Session) -> str:
         return ""
 
 
-def latest(location: str, tournament: str) -> list[Run]:
+def latest(location: str, tournament: str, most: int | None = None) -> list[Run]:
     """The runs of a tournament, the latest first; none where the store does not know it yet."""
     with closing(Store.open(location)) as store:
-        return Runs(store, tournament).all() if tournament in store.tournaments() else []
+        return Runs(store, tournament).all(most) if tournament in store.tournaments() else []
+
+
+def how_far(location: str, tournament: str) -> Progress:
+    """How far a tournament is; counted anew only as often as takes a tenth of a core, however many look."""
+    counted = _started().counted
+    at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
+    if found is None or time.monotonic() - at > _SELDOM * took:
+        begun = time.monotonic()
+        with closing(Store.open(location)) as store:
+            found = progress(store, tournament)
+        counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
+    return found
 
 
 def begins(session: Session) -> bool:
@@ -83,7 +107,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     """
     check_editor()
     with _started().lock:
-        runs = latest(session.config.store, session.config.name)
+        runs = latest(session.config.store, session.config.name, 1)
         if begins(session) or (runs and runs[0].state == "running"):
             raise InputError("a run of this tournament is at work already")
         log = log_file(session)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,8 +12,7 @@ import streamlit as st
 from arena.agents.front import money
 from arena.plan import Plan, plan
 from arena.safe_files import digest
-from arena.store import Store
-from arena.store.progress import Progress, progress
+from arena.store.progress import Progress
 from arena.store.runs import Run
 from arena.wording import STAGES
 from judges.errors import CAUSES, RagarenaError
@@ -117,7 +115,7 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
 
 def _show_running(session: Session | None, name: str) -> None:
     """How far the run is; ends by drawing the whole page once it has ended."""
-    found = runs.latest(data.location(), name)
+    found = runs.latest(data.location(), name, 1)
     run = found[0] if found and found[0].state == "running" else None
     if run is None and (session is None or not runs.begins(session)):
         st.rerun()
@@ -125,8 +123,7 @@ def _show_running(session: Session | None, name: str) -> None:
         st.info("A run begins: it reads the data, and asks the agents that have answers to give.")
     else:
         st.info(f"A run is at work since {datetime.fromtimestamp(run.begun, UTC):%H:%M:%S} UTC.")
-        with closing(Store.open(data.location())) as store:
-            show_progress(progress(store, name))
+        show_progress(runs.how_far(data.location(), name))
     if session is not None:
         _show_stop(session, run)
         _show_log(session)
