@@ -16,7 +16,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from ui import data, text
 from ui.charts import moves_chart
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 
 _NAMED = 8
 """Names in a cell; the others are counted."""
@@ -118,8 +118,7 @@ def _show_moves(changes: Changes) -> None:
     show_table(
         frame,
         "Agents in both",
-        columns={
-            "Agent": st.column_config.TextColumn(pinned=True),
+        {
             "Place before": st.column_config.NumberColumn(help="Among the agents that both states rate."),
             "Ranks before": st.column_config.TextColumn(help="The ranks it might have, among all agents there."),
             "Points": st.column_config.NumberColumn(format="%+.1f", help="Rating points gained."),
@@ -127,11 +126,14 @@ def _show_moves(changes: Changes) -> None:
                 help="Apart: the two intervals share no point, so the change is more than the ratings' own uncertainty."
             ),
         },
+        pinned="Agent",
     )
-    st.altair_chart(moves_chart(changes.moves), width="stretch")
-    st.caption(
+    show_chart(
+        moves_chart(changes.moves),
         "Grey: before; blue: after. A dot is a Bradley-Terry rating, the line its interval. Where both states share "
-        "games, overlapping intervals do not show that nothing changed."
+        "games, overlapping intervals do not show that nothing changed.",
+        frame[["Agent", "Rating before", "Interval before", "Rating after", "Interval after"]],
+        "Ratings in both",
     )
 
 
@@ -144,18 +146,12 @@ def _show_subjects(changes: Changes) -> None:
         if own
     ]
     if rows:
-        show_table(
-            pd.DataFrame(rows),
-            "Agents, judges and queries that differ",
-        )
+        show_table(pd.DataFrame(rows), "Agents, judges and queries that differ")
     if changes.settings:
         settings = [
             {"Setting": own.path, "Before": _value(own.before), "After": _value(own.after)} for own in changes.settings
         ]
-        show_table(
-            pd.DataFrame(settings),
-            "Settings that differ",
-        )
+        show_table(pd.DataFrame(settings), "Settings that differ")
 
 
 def _few(names: Sequence[str]) -> str:

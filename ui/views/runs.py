@@ -155,10 +155,7 @@ def show_progress(own: Progress) -> None:
         for cause, count in stage.causes.items()
     ]
     if causes:
-        show_table(
-            pd.DataFrame(causes),
-            "Failures by cause",
-        )
+        show_table(pd.DataFrame(causes), "Failures by cause")
 
 
 def _show_log(session: Session) -> None:
@@ -197,12 +194,12 @@ def _show_planned(planned: Plan) -> None:
         show_table(
             frame,
             "Plan of the next run",
-            unknown="unknown",
-            columns={
+            {
                 "Known": st.column_config.NumberColumn(help="In the store already, or the same as another one."),
                 "Cost": st.column_config.NumberColumn(format="$%.4f"),
                 "Seconds": st.column_config.NumberColumn(format="%.0f s", help="At two seconds a call."),
             },
+            unknown="unknown",
         )
     for place, note in enumerate(planned.notes):
         text.quiet(f"• {note}", f"note-{place}")
@@ -238,8 +235,7 @@ def _show_earlier(found: list[Run]) -> None:
     show_table(
         frame,
         "Runs so far",
-        height="content" if len(frame) <= 8 else 290,
-        columns={
+        {
             "Began": st.column_config.DatetimeColumn("Began (UTC)", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
             "Took": st.column_config.NumberColumn(format="%.1f s"),
             "Known": st.column_config.NumberColumn(help="Found in the store, or the same as another one."),
@@ -247,4 +243,5 @@ def _show_earlier(found: list[Run]) -> None:
             "Cost": st.column_config.NumberColumn(format="$%.4f", help="As far as prices and tokens are known."),
             "First": st.column_config.TextColumn(help="The best rated agent after the run; see who is tied with it."),
         },
+        height="content" if len(frame) <= 8 else 290,
     )
