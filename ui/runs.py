@@ -70,6 +70,8 @@ def log_tail(session: Session) -> str:
 
 def latest(location: str, tournament: str, most: int | None = None) -> list[Run]:
     """The runs of a tournament, the latest first; none where the store does not know it yet."""
+    for process in list(_started().processes.values()):
+        process.poll()  # else one that was killed would stay in the system's table as if it were there
     with closing(Store.open(location)) as store:
         return Runs(store, tournament).all(most) if tournament in store.tournaments() else []
 

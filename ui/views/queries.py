@@ -151,6 +151,7 @@ def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
         frame[[name for name in frame if name != "Answer" or (frame[name] != "yes").any()]],
         f"Queries of agent {agents.index(agent) + 1}",
         {
+            **{name.capitalize(): st.column_config.NumberColumn(format="%.2f") for name in board.scores},
             "Share": st.column_config.NumberColumn(
                 "Share of points", format="%.0f %%", help="A win counts 1, a tie half."
             ),
