@@ -94,10 +94,15 @@ def begins(session: Session) -> bool:
     return process is not None and process.poll() is None
 
 
-def ended_with(session: Session) -> int | None:
-    """The exit status of the last process that these pages started, once it has ended."""
+def never_began(session: Session, last: Run | None) -> bool:
+    """Whether the last process that these pages started ended before it was a run.
+
+    Args:
+        session: whose process it is.
+        last: the last run that the store knows.
+    """
     process = _started().processes.get(session.path)
-    return None if process is None else process.poll()
+    return process is not None and bool(process.poll()) and (last is None or last.pid != process.pid)
 
 
 def start(session: Session, *, retry_failed: bool = False) -> None:

@@ -80,6 +80,12 @@ def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
     os.kill(runs.latest(slow.store, slow.name)[0].pid, signal.SIGKILL)
     until(lambda: state(slow) == "killed")
     assert "The last run was killed" in shown(page("runs"))
+    slow.data.queries[0].unlink()
+    runs.start(session())
+    until(lambda: not runs.begins(session()))
+    failed = shown(page("runs"))
+    assert "The last run ended before it began to judge" in failed
+    assert "queries.csv" in failed, "its log"
 
 
 def session() -> editing.Session:

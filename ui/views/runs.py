@@ -102,11 +102,11 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
     if (session is not None and runs.begins(session)) or (run is not None and run.state == "running"):
         st.fragment(_show_running, run_every=_EVERY_S)(session, name)
         return
-    if run is not None:
+    if session is not None and runs.never_began(session, run):
+        st.error("The last run ended before it began to judge; the log below says why.")
+    elif run is not None:
         kind, said = _ENDED[run.state]
         {"success": st.success, "warning": st.warning, "info": st.info, "error": st.error}[kind](said)
-    elif session is not None and runs.ended_with(session) not in {None, 0}:
-        st.error("The last run ended before it began to judge; the log below says why.")
     else:
         st.info("No run of this tournament has been recorded yet.")
     if session is not None:
