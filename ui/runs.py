@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,12 @@ import streamlit as st
 from arena.store import Store
 from arena.store.progress import Progress, progress
 from arena.store.runs import Run, Runs
-from judges.errors import DataError, InputError
+from judges.errors import DataError, InputError, RagarenaError
 from ui.editing import Session, check_editor
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
+_PROBLEM: Final = "runs-problem"
 _SELDOM: Final = 10
 """So many times as long as a count takes it holds."""
 
@@ -149,7 +151,12 @@ def stop(session: Session, run: Run | None) -> None:
         process.send_signal(signal.SIGINT)
         _started().asked.add(process.pid)
     elif run is not None and run.state == "running" and run.here:
-        os.kill(run.pid, signal.SIGINT)
+        try:
+            os.kill(run.pid, signal.SIGINT)
+        except PermissionError:
+            raise InputError("the run is somebody else's process: stop it where it was started with Ctrl-C") from None
+        except ProcessLookupError:
+            return  # it has just ended
         _started().asked.add(run.pid)
     elif run is not None and run.state == "running":
         raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
@@ -160,3 +167,17 @@ def stopping(session: Session, run: Run | None) -> bool:
     process = _started().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_started().asked & pids)
+
+
+def attempt(act: Callable[[], None]) -> None:
+    """Do what a button asks for, or let ``problem`` say with the next drawing why not."""
+    try:
+        act()
+    except RagarenaError as error:
+        st.session_state[_PROBLEM] = str(error)
+
+
+def problem() -> str | None:
+    """Why what the viewer's last press asked for was not done; said once."""
+    found: str | None = st.session_state.pop(_PROBLEM, None)
+    return found

@@ -101,6 +101,8 @@ def _state(source: data.Source, chosen: _Choice) -> State:
 
 
 def _in_words(changes: Changes) -> str:
+    if changes.same_subject and not changes.moves:
+        return "Agents, judges, queries and settings are the same; no agent has a rating in both."
     if changes.same_subject:
         moved = sum(own.place_before != own.place_after for own in changes.moves)
         return (
