@@ -22,6 +22,7 @@ from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import Leaderboard, rated_tournaments
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
+from arena.queries.groups import groupings
 from arena.ratings.games import Floats
 from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
@@ -34,8 +35,6 @@ LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
 
 _KEPT = 4
 """Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
-_MOST_GROUPS: Final = 30
-"""Values of a query's metadata, if it is to sort queries into groups."""
 _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
 
@@ -168,12 +167,8 @@ def nuggets(source: Source) -> NuggetResults | None:
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)
 def groups(source: Source) -> tuple[tuple[str, str], ...]:
     """Groups of queries: what their metadata has few values of, as name and value."""
-    values: dict[str, dict[str, None]] = {}
-    for query in queries(source).values():
-        for name, value in query.metadata.items():
-            values.setdefault(name, {})[value] = None
-    few = {name: own for name, own in values.items() if 1 < len(own) <= _MOST_GROUPS}
-    return tuple((name, value) for name, own in few.items() for value in sorted(own))
+    found = groupings(queries(source).values())
+    return tuple((name, value) for name, own in found.items() for value in own)
 
 
 @st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Counting wins …")

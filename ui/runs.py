@@ -6,11 +6,14 @@ does is in the store, so that a reload, or pages started anew, see it; what it s
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,21 +22,32 @@ from typing import Final
 import streamlit as st
 
 from arena.store import Store
+from arena.store.progress import Progress, progress
 from arena.store.runs import Run, Runs
-from judges.errors import DataError, InputError
+from judges.errors import DataError, InputError, RagarenaError
 from ui.editing import Session, check_editor
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
+_PROBLEM: Final = "runs-problem"
+_SELDOM: Final = 10
+"""So many times as long as a count takes it holds."""
 
 
 @dataclass
 class _Started:
-    """Processes that these pages started, by configuration, for all sessions; and those asked to stop, by number."""
+    """What all sessions share.
+
+    Attributes:
+        processes: that these pages started, by configuration.
+        asked: numbers of those that were asked to stop.
+        counted: when, in how long and with what result somebody last counted how far a tournament is.
+    """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     processes: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
+    counted: dict[tuple[str, str], tuple[float, float, Progress | None]] = field(default_factory=dict)
 
 
 @st.cache_resource
@@ -56,10 +70,24 @@ def log_tail(session: Session) -> str:
         return ""
 
 
-def latest(location: str, tournament: str) -> list[Run]:
+def latest(location: str, tournament: str, most: int | None = None) -> list[Run]:
     """The runs of a tournament, the latest first; none where the store does not know it yet."""
+    for process in list(_started().processes.values()):
+        process.poll()  # else one that was killed would stay in the system's table as if it were there
     with closing(Store.open(location)) as store:
-        return Runs(store, tournament).all() if tournament in store.tournaments() else []
+        return Runs(store, tournament).all(most) if tournament in store.tournaments() else []
+
+
+def how_far(location: str, tournament: str) -> Progress:
+    """How far a tournament is; counted anew only as often as takes a tenth of a core, however many look."""
+    counted = _started().counted
+    at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
+    if found is None or time.monotonic() - at > _SELDOM * took:
+        begun = time.monotonic()
+        with closing(Store.open(location)) as store:
+            found = progress(store, tournament)
+        counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
+    return found
 
 
 def begins(session: Session) -> bool:
@@ -68,10 +96,15 @@ def begins(session: Session) -> bool:
     return process is not None and process.poll() is None
 
 
-def ended_with(session: Session) -> int | None:
-    """The exit status of the last process that these pages started, once it has ended."""
+def never_began(session: Session, last: Run | None) -> bool:
+    """Whether the last process that these pages started ended before it was a run.
+
+    Args:
+        session: whose process it is.
+        last: the last run that the store knows.
+    """
     process = _started().processes.get(session.path)
-    return None if process is None else process.poll()
+    return process is not None and bool(process.poll()) and (last is None or last.pid != process.pid)
 
 
 def start(session: Session, *, retry_failed: bool = False) -> None:
@@ -83,7 +116,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
     """
     check_editor()
     with _started().lock:
-        runs = latest(session.config.store, session.config.name)
+        runs = latest(session.config.store, session.config.name, 1)
         if begins(session) or (runs and runs[0].state == "running"):
             raise InputError("a run of this tournament is at work already")
         log = log_file(session)
@@ -118,7 +151,12 @@ def stop(session: Session, run: Run | None) -> None:
         process.send_signal(signal.SIGINT)
         _started().asked.add(process.pid)
     elif run is not None and run.state == "running" and run.here:
-        os.kill(run.pid, signal.SIGINT)
+        try:
+            os.kill(run.pid, signal.SIGINT)
+        except PermissionError:
+            raise InputError("the run is somebody else's process: stop it where it was started with Ctrl-C") from None
+        except ProcessLookupError:
+            return  # it has just ended
         _started().asked.add(run.pid)
     elif run is not None and run.state == "running":
         raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
@@ -129,3 +167,17 @@ def stopping(session: Session, run: Run | None) -> bool:
     process = _started().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_started().asked & pids)
+
+
+def attempt(act: Callable[[], None]) -> None:
+    """Do what a button asks for, or let ``problem`` say with the next drawing why not."""
+    try:
+        act()
+    except RagarenaError as error:
+        st.session_state[_PROBLEM] = str(error)
+
+
+def problem() -> str | None:
+    """Why what the viewer's last press asked for was not done; said once."""
+    found: str | None = st.session_state.pop(_PROBLEM, None)
+    return found

@@ -56,7 +56,7 @@ def show_table(
     shown = frame
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
         if len(frame) >= _FILTERED and "on_select" not in options:
-            shown = _filtered(frame, key)
+            shown = filtered(frame, key)
         _download(key, whole or (lambda: shown))
     held = {pinned: st.column_config.TextColumn(pinned=True)} if pinned else {}
     st.dataframe(
@@ -125,7 +125,7 @@ def with_meanings(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def _filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows in which any cell holds what the reader typed, in capitals or not."""
     wanted = st.text_input(
         "Filter",

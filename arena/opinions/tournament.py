@@ -101,7 +101,7 @@ def compare_with_people(store: Store, tournament: str, settings: Settings) -> tu
     Returns:
         The comparisons, and ``not_compared`` of what people judged apart from the judges.
     """
-    if not (peoples_labels(store, tournament) or Annotations(store, tournament).counts()):
+    if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ""
     said = _said(store, tournament, {})
     return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)

@@ -11,6 +11,7 @@ from arena import samples
 from arena.kept import kept_games
 from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
+from arena.queries.groups import groupings
 from arena.queries.separation import QueryFigures, Record, Standings, standings
 from arena.store import Store
 from judges.types import Judgment, Query, Task
@@ -18,9 +19,6 @@ from retrieval_eval.nuggets.scores import query_scores
 
 GRADE, NUGGETS = "mean grade", "vital nuggets"
 """What answers are scored by besides games: the mean over the criteria, and the share of vital nuggets stated whole."""
-
-_MOST_VALUES = 24
-"""A column with more values than that, or nearly as many as queries, tells queries apart and does not group them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +82,7 @@ class QueryBoard:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the queries' table that put them into groups."""
-        names = dict.fromkeys(name for query in self.queries.values() for name in query.metadata)
-        return tuple(name for name in names if 1 < len(set(self._values(name))) <= min(_MOST_VALUES, self._most()))
+        return tuple(groupings(self.queries.values()))
 
     def failures(self, agent: str) -> list[AgentOnQuery]:
         """Every query, the agent's worst first: without an answer, then by share, then by more games lost."""
@@ -106,8 +103,8 @@ class QueryBoard:
     def by_group(self, column: str) -> list[GroupLine]:
         """The groups of one of ``columns``, by value."""
         rows: defaultdict[str, list[int]] = defaultdict(list)
-        for at, value in enumerate(self._values(column)):
-            rows[value].append(at)
+        for at, query in enumerate(self.queries.values()):
+            rows[query.metadata.get(column, "")].append(at)
         return [
             GroupLine(
                 value,
@@ -117,12 +114,6 @@ class QueryBoard:
             )
             for value, own in sorted(rows.items())
         ]
-
-    def _values(self, column: str) -> list[str]:
-        return [query.metadata.get(column, "") for query in self.queries.values()]
-
-    def _most(self) -> float:
-        return len(self.queries) / 2
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:

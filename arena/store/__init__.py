@@ -281,6 +281,11 @@ class Store:
         with self._read() as connection:
             return datasets.queries(connection, tournament_number(connection, name))
 
+    def is_labelled(self, name: str) -> bool:
+        """Whether a tournament's data hold any person's label."""
+        with self._read() as connection:
+            return datasets.is_labelled(connection, tournament_number(connection, name))
+
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:

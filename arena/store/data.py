@@ -94,3 +94,11 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
     for of_kind, values in rows.items():
         for chunk in chunks(values, CHUNK):
             insert_rows(connection, of_kind, chunk)
+
+
+def is_labelled(connection: Connection, number: int) -> bool:
+    """Whether any person's label came with the data."""
+    here = table(LabelRow)
+    if not connection.dialect.has_table(connection, here.name):
+        return False  # a store of an earlier version
+    return connection.execute(select(here.c.doc_id).where(here.c.tournament_id == number).limit(1)).first() is not None

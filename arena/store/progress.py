@@ -1,4 +1,4 @@
-"""How far a tournament is, counted by the database: quick enough to be asked every second while it runs."""
+"""How far a tournament is, counted by the database while it runs."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def progress(store: Store, tournament: str) -> Progress:
         is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
         kinds = select(wants.c.task, judged.c.cause, func.count(), is_judged).select_from(joined).where(mine)
         rows = connection.execute(kinds.group_by(wants.c.task, judged.c.cause)).all()
-        known = select(wants.c.judgment_id).where(mine).distinct()
+        wanted = select(wants.c.task).where(mine, wants.c.judgment_id == judged.c.judgment_id).exists()
         costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
-        cost, unknown = connection.execute(costs.where(judged.c.judgment_id.in_(known))).one()
+        cost, unknown = connection.execute(costs.select_from(judged).where(wanted)).one()
     return Progress(_stages(rows), float(cost), int(unknown))
 
 

@@ -102,14 +102,14 @@ class Runs:
         with self._store._write(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
-    def all(self) -> list[Run]:
-        """Every run, the latest first."""
+    def all(self, most: int | None = None) -> list[Run]:
+        """Every run, or the ``most`` last ones, the latest first."""
         runs = table(RunRow)
         with self._store._read() as connection:
             if RunRow.__tablename__ not in inspect(connection).get_table_names():  # no run since this table is kept
                 return []
             mine = runs.c.tournament_id == tournament_number(connection, self._tournament)
-            found = connection.execute(select(runs).where(mine).order_by(runs.c.number.desc())).all()
+            found = connection.execute(select(runs).where(mine).order_by(runs.c.number.desc()).limit(most)).all()
             time = now(connection)
         return [_run(row, time) for row in found]
 

@@ -40,6 +40,16 @@ def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here:
     assert "games?query=q03%3A+How+long" in sent(run)
 
 
+def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
+    write_store(here, queries=2, failed=24, criteria=False)
+    assert "No game has a verdict yet" in shown(page("queries"))
+    overview = shown(page("overview"))
+    assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
+    assert "24 failed" in overview
+    assert "Enough is judged" in overview
+    assert "No run of this tournament has been recorded yet" in shown(page("runs"))
+
+
 @pytest.mark.parametrize("queries", [{}, {"q": Query("q", "why?")}])
 def test_without_a_verdict_the_page_says_what_to_do(here: Path, queries: dict[str, Query]) -> None:
     with closing(Store.create(str(here))) as store:

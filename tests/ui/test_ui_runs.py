@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -48,7 +50,9 @@ def state(config: Config) -> str:
     return found[0].state if found else "none"
 
 
-def test_a_run_is_planned_started_seen_by_everybody_and_stopped(slow: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
+    slow: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     Store.create(slow.store).close()
     start_on(monkeypatch, slow, editable=True)
@@ -71,6 +75,17 @@ def test_a_run_is_planned_started_seen_by_everybody_and_stopped(slow: Config, mo
     assert "run again to go on" in shown(ended), "its log"
     assert table(ended, "State")["State"].tolist() == ["stopped"]
     assert oct(runs.log_file(session()).stat().st_mode)[-3:] == "600"
+    runs.start(session())
+    until(lambda: state(slow) == "running")
+    os.kill(runs.latest(slow.store, slow.name)[0].pid, signal.SIGKILL)
+    until(lambda: state(slow) == "killed")
+    assert "The last run was killed" in shown(page("runs"))
+    slow.data.queries[0].unlink()
+    runs.start(session())
+    until(lambda: not runs.begins(session()))
+    failed = shown(page("runs"))
+    assert "The last run ended before it began to judge" in failed
+    assert "queries.csv" in failed, "its log"
 
 
 def session() -> editing.Session:

@@ -16,7 +16,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from ui import data, text
 from ui.charts import moves_chart
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 
 _NAMED = 8
 """Names in a cell; the others are counted."""
@@ -101,6 +101,8 @@ def _state(source: data.Source, chosen: _Choice) -> State:
 
 
 def _in_words(changes: Changes) -> str:
+    if changes.same_subject and not changes.moves:
+        return "Agents, judges, queries and settings are the same; no agent has a rating in both."
     if changes.same_subject:
         moved = sum(own.place_before != own.place_after for own in changes.moves)
         return (
@@ -118,8 +120,7 @@ def _show_moves(changes: Changes) -> None:
     show_table(
         frame,
         "Agents in both",
-        columns={
-            "Agent": st.column_config.TextColumn(pinned=True),
+        {
             "Place before": st.column_config.NumberColumn(help="Among the agents that both states rate."),
             "Ranks before": st.column_config.TextColumn(help="The ranks it might have, among all agents there."),
             "Points": st.column_config.NumberColumn(format="%+.1f", help="Rating points gained."),
@@ -127,11 +128,14 @@ def _show_moves(changes: Changes) -> None:
                 help="Apart: the two intervals share no point, so the change is more than the ratings' own uncertainty."
             ),
         },
+        pinned="Agent",
     )
-    st.altair_chart(moves_chart(changes.moves), width="stretch")
-    st.caption(
+    show_chart(
+        moves_chart(changes.moves),
         "Grey: before; blue: after. A dot is a Bradley-Terry rating, the line its interval. Where both states share "
-        "games, overlapping intervals do not show that nothing changed."
+        "games, overlapping intervals do not show that nothing changed.",
+        frame[["Agent", "Rating before", "Interval before", "Rating after", "Interval after"]],
+        "Ratings in both",
     )
 
 
@@ -144,18 +148,12 @@ def _show_subjects(changes: Changes) -> None:
         if own
     ]
     if rows:
-        show_table(
-            pd.DataFrame(rows),
-            "Agents, judges and queries that differ",
-        )
+        show_table(pd.DataFrame(rows), "Agents, judges and queries that differ")
     if changes.settings:
         settings = [
             {"Setting": own.path, "Before": _value(own.before), "After": _value(own.after)} for own in changes.settings
         ]
-        show_table(
-            pd.DataFrame(settings),
-            "Settings that differ",
-        )
+        show_table(pd.DataFrame(settings), "Settings that differ")
 
 
 def _few(names: Sequence[str]) -> str:

@@ -60,7 +60,7 @@ def show_coverage(stages: Mapping[Task, Coverage], causes: Mapping[str, int]) ->
     show_table(
         frame,
         "Coverage",
-        columns={
+        {
             "Done": st.column_config.ProgressColumn(format="%.1f %%", min_value=0, max_value=100),
             "Left": st.column_config.NumberColumn(help="Not asked yet, or waiting for documents to be labelled."),
             "Without a call": st.column_config.NumberColumn(
@@ -70,7 +70,4 @@ def show_coverage(stages: Mapping[Task, Coverage], causes: Mapping[str, int]) ->
     )
     if causes:
         failures = [{"Failures": count, "Cause": CAUSES.get(cause, cause)} for cause, count in causes.items()]
-        show_table(
-            pd.DataFrame(failures),
-            "Causes of failures",
-        )
+        show_table(pd.DataFrame(failures), "Causes of failures")

@@ -17,7 +17,7 @@ from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
 from ui.charts import ratings_chart
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
@@ -98,46 +98,41 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
     show_table(
         frame,
         "Leaderboard",
-        height="content" if len(frame) <= 20 else 740,
-        column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
-        columns={
+        {
             "Rank": number(help="One more than the number of agents with a higher Bradley-Terry rating.", width=60),
             "Ranks": st.column_config.TextColumn(
                 f"Ranks ({level})", help=f"The ranks an agent takes in {level} of resampled query sets.", width=95
             ),
-            "Agent": st.column_config.TextColumn(help="The system under evaluation.", pinned=True),
-            "Rating": number(
-                "Bradley-Terry",
-                format="%.1f",
-                help="Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
-                "games; 400 more is 10 to 1.",
-            ),
+            "Rating": number("Bradley-Terry", format="%.1f"),
             "Interval": st.column_config.TextColumn(
                 f"{level} interval", help="Of the Bradley-Terry rating, by resampling whole queries. The honest width."
             ),
-            "Group": st.column_config.TextColumn(
-                help="Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
-                width=65,
-            ),
-            "Elo": number(format="%.1f", help="Mean Elo rating over many random orders of the same games."),
+            "Group": st.column_config.TextColumn(width=65),
+            "Elo": number(format="%.1f"),
             "Order noise": number(
                 "Elo order noise",
                 format="%.1f",
                 help="Standard deviation of Elo over the orders of the games. It says how much the order of play "
                 "matters, not how sure the rating is: it is no confidence interval.",
             ),
-            "Games": number(help="Rated games: both orders of a pair on a query count as one.", width=70),
+            "Games": number(width=70),
             **{name: number(width=60) for name in ("Won", "Tied", "Lost")},
             "Read with care": st.column_config.TextColumn(
                 help="Why this rating is less certain than it looks.", width="medium"
             ),
         },
+        pinned="Agent",
+        height="content" if len(frame) <= 20 else 740,
+        column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
-    st.altair_chart(ratings_chart(ratings.agents, ratings.settings.level), width="stretch")
-    st.caption(
+    show_chart(
+        ratings_chart(ratings.agents, ratings.settings.level),
         f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
         "equally good; agents that share a letter, beside their line, cannot be told apart. Blue: those that lead or "
-        "are tied for first."
+        "are tied for first.",
+        frame[["Agent", "Rating", "Interval", "Group"]],
+        "Ratings",
+        {"Rating": number("Bradley-Terry", format="%.1f"), "Interval": f"{level} interval"},
     )
     if board.by_judge:
         _show_judges(board)
@@ -153,25 +148,16 @@ def _show_judges(board: Leaderboard) -> None:
                 for row in own.agents
             ]
         )
-        show_table(
-            frame,
-            "Ratings by judge",
-            columns={"Rating": st.column_config.NumberColumn("Bradley-Terry", format="%.1f")},
-        )
+        rating = st.column_config.NumberColumn("Bradley-Terry", format="%.1f")
+        show_table(frame, "Ratings by judge", {"Rating": rating})
 
 
 def _show_criteria(board: Leaderboard) -> None:
     st.subheader("Grades by criterion", anchor=False)
     frame = criteria_frame(board)
     grades = [str(name) for name in frame if name not in {"Agent", "Answers graded"}]
-    show_table(
-        frame,
-        "Grades by criterion",
-        columns={
-            "Agent": st.column_config.TextColumn(pinned=True),
-            **{name: st.column_config.NumberColumn(format="%.2f") for name in grades},
-        },
-    )
+    formats = {name: st.column_config.NumberColumn(format="%.2f") for name in grades}
+    show_table(frame, "Grades by criterion", formats, pinned="Agent")
     low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
     st.caption(f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better.")
 
@@ -186,14 +172,7 @@ def _show_exam(exam: ExamBoard) -> None:
             "Graded": [100 * row.graded / row.pairs if row.pairs else None for row in rows],
         }
     )
-    show_table(
-        frame,
-        "Exam",
-        columns={
-            "Agent": st.column_config.TextColumn(pinned=True),
-            "Graded": st.column_config.NumberColumn(format="%.0f %%"),
-        },
-    )
+    show_table(frame, "Exam", {"Graded": st.column_config.NumberColumn(format="%.0f %%")}, pinned="Agent")
     what = "passages of an answer" if exam.study.unit == "answers" else "documents of an agent"
     st.caption(
         f"Share of the test bank's items that the first {exam.report.scores.k} {what} cover, mean over "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -13,7 +15,8 @@ from arena.queries.board import QueryBoard, query_board
 from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
-from ui.tables import show_table
+from ui.address import choose, say_what_is_unknown
+from ui.tables import filtered, show_table
 
 _TEXT = 300
 """Characters of a query in a cell, which opens at a double click."""
@@ -99,32 +102,15 @@ def _show_separation(board: QueryBoard) -> None:
         )
     share = st.column_config.NumberColumn(format="%.0f %%")
     frame = separation_frame(board, lines)
-    show_table(
-        frame,
+    figure = st.column_config.NumberColumn(format="%.2f")
+    _show_choosable(
+        frame[[name for name in frame if not frame[name].isna().all()]],
         "Queries by separation",
-        height=min(36 * (len(frame) + 1) + 2, 420),
-        on_select=lambda: _open_line("separation", [one.query_id for one in lines]),
-        selection_mode="single-row",
-        key="separation",
-        column_order=[str(name) for name in frame if not frame[name].isna().all()],
-        columns={
-            "Query": st.column_config.TextColumn(pinned=True, width=70),
-            "Text": st.column_config.TextColumn(width="large"),
-            "Separation": st.column_config.NumberColumn(
-                format="%.2f",
-                help="Spread times agreement: how much more of the points on this query goes to an agent that is one "
-                "standard deviation better on all others. Below 0, the query turns the order round.",
-            ),
-            "Spread": st.column_config.NumberColumn(
-                format="%.2f", help="Standard deviation of the agents' shares of points here; 0 where all are alike."
-            ),
-            "Agreement": st.column_config.NumberColumn(
-                format="%.2f", help="Correlation of the agents' shares here with those on all other queries, -1 to 1."
-            ),
-            "Games": st.column_config.NumberColumn(help="Rated games: both orders of a pair count as one."),
-            "Decided": share | {"help": "Share of the games with a winner."},
-            "Orders differ": share | {"help": "Share of the games judged in both orders whose verdicts differ."},
-            "Judges differ": share | {"help": "Share of the games of several judges on which they do not agree."},
+        {
+            **dict.fromkeys(("Separation", "Spread"), figure),
+            "Agreement": figure
+            | {"help": "Correlation of the agents' shares here with those on all other queries, -1 to 1."},
+            **dict.fromkeys(("Decided", "Orders differ", "Judges differ"), share),
             "Verdicts": st.column_config.TextColumn(help="Verdicts that are there, of those wanted."),
         },
     )
@@ -138,15 +124,8 @@ def _show_separation(board: QueryBoard) -> None:
 def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
     """One query: its text, and how each agent did on it."""
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in board.queries.items()}
-    query_id = st.selectbox(
-        "Query",
-        list(named),
-        index=None,
-        placeholder="choose one, or a line above",
-        format_func=named.__getitem__,
-        key=_OPENED,
-        bind="query-params",
-    )
+    query_id = choose("Query", list(named), _OPENED, named.__getitem__)
+    say_what_is_unknown()
     if query_id is None:
         return
     text.passage(board.queries[query_id].text, "query", empty="An empty query.")
@@ -158,27 +137,21 @@ def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
     show_table(
         frame.sort_values("Share", ascending=False, kind="stable") if agents else frame,
         "Agents on the query",
-        columns={"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
+        {"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
+        pinned="Agent",
     )
-    st.link_button("Read its games", f"games?{urlencode({_OPENED: named[query_id]})}", icon=":material/sports:")
+    st.link_button("Read its games", _games(query=named[query_id]), icon=":material/sports:")
 
 
 def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
     st.subheader("Where an agent fails", anchor=False)
     agent = st.selectbox("Agent", agents, key="agent", bind="query-params", width=420)
     frame = failures_frame(board, agent)
-    key = f"failures-{agents.index(agent)}"
-    show_table(
-        frame,
-        "Where an agent fails",
-        height=min(36 * (len(frame) + 1) + 2, 420),
-        on_select=lambda: _open_line(key, list(frame["Query"])),
-        selection_mode="single-row",
-        key=key,
-        column_order=[str(name) for name in frame if name != "Answer" or (frame[name] != "yes").any()],
-        columns={
-            "Query": st.column_config.TextColumn(pinned=True, width=70),
-            "Text": st.column_config.TextColumn(width="large"),
+    _show_choosable(
+        frame[[name for name in frame if name != "Answer" or (frame[name] != "yes").any()]],
+        f"Queries of agent {agents.index(agent) + 1}",
+        {
+            **{name.capitalize(): st.column_config.NumberColumn(format="%.2f") for name in board.scores},
             "Share": st.column_config.NumberColumn(
                 "Share of points", format="%.0f %%", help="A win counts 1, a tie half."
             ),
@@ -190,6 +163,8 @@ def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
     st.caption(
         "The agent's worst queries first: those without an answer, then those with the smallest share of points."
     )
+    lost = _games(agent=agent, result="the agent loses")
+    st.link_button("Read the games that it lost", lost, icon=":material/sports:")
 
 
 def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
@@ -214,7 +189,7 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
     show_table(
         pd.DataFrame(rows),
         "By group of queries",
-        columns={
+        {
             "Share": st.column_config.NumberColumn("Share of points", format="%.0f %%"),
             "95 %": st.column_config.TextColumn(help="Interval of the share, clustered by query."),
             "Separation": st.column_config.NumberColumn(format="%.2f", help="Mean over the queries of the group."),
@@ -223,10 +198,32 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
     st.caption("With few queries in a group, its shares may be chance: see their intervals.")
 
 
-def _open_line(key: str, query_ids: Sequence[str]) -> None:
-    rows = st.session_state[key]["selection"]["rows"]
+def _show_choosable(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> None:
+    """A table of queries whose lines open their query, with its filter and download."""
+    key = re.sub(r"\W+", "-", name.lower())
+    shown = filtered(frame, key)
+    query_ids = list(shown["Query"])
+    table = f"{key}-{hash(tuple(query_ids))}"  # a line chosen before the filter changed is another one now
+    show_table(
+        shown,
+        name,
+        {"Query": st.column_config.TextColumn(pinned=True, width=70), **columns},
+        height=min(36 * (len(shown) + 1) + 2, 420),
+        on_select=lambda: _open_line(table, query_ids),
+        selection_mode="single-row",
+        key=table,
+    )
+
+
+def _open_line(table: str, query_ids: Sequence[str]) -> None:
+    rows = st.session_state[table]["selection"]["rows"]
     if rows:
         st.session_state[_OPENED] = query_ids[rows[0]]
+
+
+def _games(**fields: str) -> str:
+    """The address of games, as their page's fields spell it."""
+    return f"games?{urlencode(fields)}"
 
 
 def _record(own: Record) -> dict[str, float | int | None]:
