@@ -19,8 +19,9 @@ from playwright.sync_api import Page
 from arena.config import load_config
 from tests.support.browser import chromium, served, settle
 
-PAGES = ("overview", "matrix", "retrieval", "games", "report")
-ADDRESSES = {"overview": "", "grade": "grade?annotator=ann", "assess": "assess?annotator=ann"}
+PAGES = ("overview", "matrix", "retrieval", "games", "vote", "report")
+_PEOPLE = {name: f"{name}?annotator=bob" for name in ("vote", "label", "grade", "assess")}
+ADDRESSES = {"overview": "", **_PEOPLE}
 """Of pages whose address is not their name alone."""
 REPORT = "report"
 REPORT_HEIGHT = 1238

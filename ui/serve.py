@@ -23,6 +23,8 @@ from ui.entrance import LOOPBACK, Entrance, entrance, sign_in_secrets
 _OPTIONS: Final[Mapping[str, object]] = {
     "server.enableCORS": True,
     "server.enableXsrfProtection": True,
+    "server.enableAgentApi": False,
+    "server.trustedUserHeaders": {},
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
     "server.showEmailPrompt": False,
@@ -37,9 +39,10 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "theme.light.primaryColor": "#b02a3b",
     "theme.dark.primaryColor": "#c23b4b",
 }
-"""Streamlit quiet and offline. Other host names and requests that come from other pages are refused, so no foreign page
-can read along or edit, whatever the user's own Streamlit settings say; the details of an unforeseen error, which may
-quote texts from outside, go to the terminal and not to the page."""
+"""Streamlit quiet and offline, whatever the user's own settings say. Other host names and requests that come from other
+pages are refused, so no foreign page can read along or edit, and no header says who somebody is; the details of an
+unforeseen error, which may quote texts from outside, go to the terminal and not to the page. White text can be read on
+the colours."""
 
 
 def serve(location: str, way_in: Entrance, *, port: int, open_browser: bool, config: str | None = None) -> None:

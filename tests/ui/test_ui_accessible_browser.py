@@ -47,6 +47,16 @@ def test_a_page_has_no_grave_barrier_fits_a_phone_and_keeps_the_policy(opened: P
     assert refused == []
 
 
+def test_a_script_that_a_text_could_plant_would_not_run(opened: Page, address: str) -> None:
+    opened.goto(address)
+    settle(opened)
+    planted = (
+        "const s = document.createElement('script'); s.textContent = 'window.__pwned = 1'; document.body.append(s)"
+    )
+    opened.evaluate(f"() => {{ {planted} }}")
+    assert opened.evaluate("typeof window.__pwned") == "undefined"
+
+
 def background(page: Page) -> str:
     return str(page.locator("[data-testid=stApp]").evaluate("app => getComputedStyle(app).backgroundColor"))
 

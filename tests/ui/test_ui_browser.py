@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -239,3 +240,16 @@ def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall("\r\n".join((*lines, "", "")).encode())
         assert connection.recv(100).decode().split()[1] == status
+
+
+def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_no_more_than_ok(address: str) -> None:
+    for path in ("/", "/healthz", "/_stcore/health"):
+        with urlopen(address + path, timeout=10) as answer:
+            policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            body = answer.read()
+        assert "unsafe" not in policy["script-src"]
+        assert policy["default-src"] == "'self'"
+        assert policy["frame-ancestors"] == "'none'"
+        if path == "/healthz":
+            assert body == b"ok\n"

@@ -113,3 +113,7 @@ def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, 
     page.get_by_role("button", name="Save to the file").click()
     page.wait_for_selector("text=ann@example.org, viewer")
     assert len(read_banks(played / "bank.jsonl")[0].nuggets) == 4
+    (played / "roles.yaml").write_text("default: nobody\n", encoding="utf-8")
+    page.reload()
+    page.wait_for_selector("text=Nobody can be let in")
+    assert "roles.yaml" not in page.content()

@@ -15,9 +15,10 @@ from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind, texts_digest
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
+from tests.support.stores import JUDGMENT, save
 from tests.support.tournaments import configured, write_data
 from tests.support.tournaments import run as play
-from ui import data
+from ui import data, people
 from ui.data import LOCATION_VARIABLE
 
 FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
@@ -247,3 +248,19 @@ def test_a_run_s_judges_and_people_have_one_scale(tmp_path: Path, monkeypatch: p
     assert progress(run_page) == "0 of 8 documents labelled"
     words = [text.value for text in run_page.text]
     assert words[-3:] == ["not relevant", "somewhat relevant", "very relevant"]
+
+
+def test_what_others_say_makes_nothing_be_read_anew_and_a_judgment_does(store: Path) -> None:
+    def now() -> tuple[data.Source, data.Source]:
+        version, (name,) = data.tournaments()
+        found = data.Source(str(store), version, name)
+        return found, people.settled(found)
+
+    found, settled = now()
+    press(opened("vote", "bob"), FIRST)
+    later, still = now()
+    assert later.version != found.version, "calibration is to look again"
+    assert still == settled
+    with closing(Store.open(str(store))) as opened_store:
+        save(opened_store, JUDGMENT)
+    assert now()[1] != settled

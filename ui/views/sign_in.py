@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import streamlit as st
 
+from judges.errors import ConfigError
 from ui import roles, text
 from ui.access import Role
 from ui.entrance import providers
@@ -13,6 +16,16 @@ def let_in() -> bool:
     """Draw the way in, or the way out; whether the page may be drawn."""
     if not roles.signing_in():
         return roles.allowed("view")
+    try:
+        return _let_in()
+    except ConfigError as error:
+        # For whoever runs the server: nobody else is told where its files are.
+        sys.stderr.write(f"error: {error}\n")
+        st.error("Nobody can be let in: the roles file cannot be used as it is now.", icon=":material/error:")
+        return False
+
+
+def _let_in() -> bool:
     person = roles.viewer()
     if person is None:
         _show_way_in()
