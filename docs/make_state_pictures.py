@@ -33,7 +33,7 @@ _TALLEST: Final = 1400
 _ACROSS: Final = 2560
 """Width of a sheet before it is made smaller."""
 _SCALE: Final = 0.5
-_COLOURS: Final = 96
+_COLOURS: Final = 224
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ def _show_spurious(found: Study, labels: Labels, level: int, relevant: int) -> N
 
 def _show_query(source: data.Source, found: Study, level: int) -> None:
     st.subheader("Query by query", anchor=False)
-    queries = data.dataset(source).queries
+    queries = data.queries(source)
     named = {
         query_id: f"{query_id}: {text.clipped(queries[query_id].text, 60)}"
         for query_id, grid in found.grids.grids.items()

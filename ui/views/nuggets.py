@@ -35,11 +35,11 @@ def show(source: data.Source) -> None:
         _show_scores(f"Nugget recall of the first {board.depth} documents", board.documents, "ranking")
     if results.banks and not (board.answers.runs or board.documents.runs):
         st.info("Nothing to a query with nuggets is there to be scored.")
-    dataset = data.dataset(source)
-    named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
+    queries = data.queries(source)
+    named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
     st.subheader("Nuggets of a query", anchor=False)
     query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
-    text.lead(dataset.queries[query_id].text, "query")
+    text.lead(queries[query_id].text, "query")
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
         st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")

@@ -35,7 +35,7 @@ def show(source: data.Source) -> None:
     if board.scores:
         _show_scores(board, order)
         _show_queries(source, board, order)
-    elif not board.mean_labels and not data.dataset(source).retrieved:
+    elif not board.mean_labels and not data.queries_with_documents(source):
         st.info("No agent came with documents.")
     else:
         st.info("No agent's documents have a label yet, or all agents were given the same documents: nothing to score.")
@@ -87,7 +87,7 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
     with columns[1]:
         sources: list[Source] = list(board.scores)
         whose = st.selectbox("Labels of", sources, format_func=WHOSE.__getitem__, key="labels", bind="query-params")
-    frame = queries_frame(board.scores[whose], measure, data.dataset(source), order)
+    frame = queries_frame(board.scores[whose], measure, data.queries(source), order)
     agents = [str(name) for name in frame if name not in {"Query", "Text"}]
     frame["Text"] = [text.clipped(query, 120) for query in frame["Text"]]
     show_table(
@@ -100,7 +100,7 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
             **{name: st.column_config.NumberColumn(format="%.3f") for name in agents},
         },
     )
-    st.caption("Click a heading to sort; the table's own menu saves it as CSV. Start where one agent fails alone.")
+    st.caption("Click a heading to sort. Start where one agent fails alone.")
 
 
 def _show_labels(board: RetrievalBoard, order: list[str]) -> None:
