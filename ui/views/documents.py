@@ -12,6 +12,7 @@ from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.retrieval import JudgedDocument, Shown, judged_documents, passing, retrieved_by
+from ui.states import nothing
 
 _DRAWN: Final = 10
 """Documents drawn at first."""
@@ -38,7 +39,7 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     listed = passing(found, shown, label)
     st.caption(f"{len(listed):,} of the {len(found):,} documents that agents retrieved for this query.")
     if not listed:
-        st.info("No document passes these filters. Clear one of them.")
+        nothing("No document passes these filters. Clear one of them.")
     if len(listed) > _DRAWN and not st.toggle(f"Show all {len(listed):,}", key=f"all-documents-{query_id}"):
         listed = listed[:_DRAWN]
     for number, document in enumerate(listed):
