@@ -54,9 +54,11 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> dic
     return document_labels(labelled, combinations(settings), across_judges(settings))
 
 
-def labels_by_judge(store: Store, tournament: str) -> dict[str, dict[tuple[str, str], Result | None]]:
-    """Each relevance judge's labels, samples combined, by (query_id, doc_id)."""
-    return of_each_judge(outcomes(store, tournament, Task.RELEVANCE))
+def labels_by_judge(
+    store: Store, tournament: str, query_id: str | None = None
+) -> dict[str, dict[tuple[str, str], Result | None]]:
+    """Each relevance judge's labels, or those of one query, samples combined, by (query_id, doc_id)."""
+    return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
 
 
 def of_each_judge(

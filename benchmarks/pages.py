@@ -192,7 +192,7 @@ def one_chart(script: Path) -> Iterator[str]:
             next(line for line in server.stdout if "http://" in line)
             yield f"http://127.0.0.1:{port}"
         finally:
-            server.terminate()
+            server.kill()  # asked politely, it would say so on a pipe that nobody reads any more
 
 
 def pid_of(store: Path) -> int:

@@ -6,7 +6,7 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -150,11 +150,18 @@ def labels(source: Source) -> Labels:
         return labels_of(store, source.tournament)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
-def labels_by_judge(source: Source) -> Mapping[str, Labels]:
-    """What each relevance judge said, its samples combined."""
+@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the labels …")
+def labels_by_judge(source: Source, query_id: str) -> Mapping[str, Labels]:
+    """What each relevance judge said of one query's documents, its samples combined."""
     with closing(Store.open(source.location)) as store:
-        return samples.labels_by_judge(store, source.tournament)
+        return samples.labels_by_judge(store, source.tournament, query_id)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+def queries_with_documents(source: Source) -> Sequence[str]:
+    """Ids of the queries for which anything was retrieved."""
+    with closing(Store.open(source.location)) as store:
+        return store.queries_with_documents(source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the nuggets …")

@@ -6,8 +6,8 @@ import html
 import re
 from typing import Final
 
-MOST_WORDS: Final = 3000
-"""Of an answer; longer ones are not compared, which takes time that grows with the product of both lengths."""
+MOST_CHARACTERS: Final = 20_000
+"""Of an answer; longer ones are not compared: that takes time that grows with the product of both lengths."""
 
 _PIECES = re.compile(r"\S+|\s+")
 
@@ -16,8 +16,9 @@ def similarity(left: str, right: str) -> float | None:
     """Share of words that both answers have in the same order, from 0 to 1; ``None`` for long ones."""
     from rapidfuzz.distance import LCSseq
 
-    words = [_words(text) for text in (left, right)]
-    return None if max(map(len, words)) > MOST_WORDS else float(LCSseq.normalized_similarity(*words))
+    if max(len(left), len(right)) > MOST_CHARACTERS:
+        return None
+    return float(LCSseq.normalized_similarity(_words(left), _words(right)))
 
 
 def marked(left: str, right: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from arena.dataset import SHARED, Dataset
 from arena.prompting import Labels
 from arena.retrieval import LabelScores, RetrievalBoard, Source
 from judges.pointwise import label_of
-from judges.types import Document, Judgment
+from judges.types import Document, Judgment, Query
 from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import LabelDistribution
 from retrieval_eval.resampling import Estimate
@@ -112,11 +112,13 @@ def labels_frame(board: RetrievalBoard, order: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def queries_frame(scores: LabelScores, measure: str, data: Dataset, order: Sequence[str]) -> pd.DataFrame:
+def queries_frame(
+    scores: LabelScores, measure: str, queries: Mapping[str, Query], order: Sequence[str]
+) -> pd.DataFrame:
     """A row per topic: one measure of each agent. Columns of agents go by their names, which are no markup here."""
     rows = {
         "Query": list(scores.topics),
-        "Text": [data.queries[query_id].text for query_id in scores.topics],
+        "Text": [queries[query_id].text for query_id in scores.topics],
     }
     frame = pd.DataFrame(rows)
     for agent in order:

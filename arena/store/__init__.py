@@ -286,6 +286,11 @@ class Store:
         with self._read() as connection:
             return datasets.is_labelled(connection, tournament_number(connection, name))
 
+    def queries_with_documents(self, name: str) -> list[str]:
+        """Ids of the queries for which anything was retrieved, in their order."""
+        with self._read() as connection:
+            return datasets.queries_with_documents(connection, tournament_number(connection, name))
+
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:

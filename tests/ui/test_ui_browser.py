@@ -77,9 +77,10 @@ def cells(page: Page, number: int) -> list[list[str]]:
 
 
 def texts(page: Page) -> str:
-    """All inert texts of the page; their boxes hold no element of their own."""
+    """All inert texts of the page; their boxes hold no element of their own, but for marked differences."""
     assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
-    return "\n".join(page.locator("[data-testid=stText]").all_inner_texts())
+    assert page.locator(".marked :not(mark)").count() == 0
+    return "\n".join(page.locator("[data-testid=stText], .marked").all_inner_texts())
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -90,7 +90,7 @@ def test_pages_say_what_the_leaderboard_command_says_to_the_shown_digit(
     assert pairs is not None
     cells = matrix_frame(pairs, list(board["Agent"]), "wins only")
     shown = {(cell.row, cell.column): f"{cell.percent:.1f}" for cell in cells.itertuples()}
-    matrix = json.loads(cli("leaderboard", store, "--matrix", "--format", "json").out)["agents"]
+    matrix = json.loads(cli("leaderboard", store, "--matrix", "--format", "json").out)["percent"]
     for row in matrix:
         for other in {cell["agent"] for cell in matrix} - {row["agent"]}:
             assert shown[row["agent"], other] == f"{row[other]:.1f}"

@@ -13,6 +13,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.items import Bank
 from ui import data, exam, text
 from ui.editing import Session, session, why_not
+from ui.states import nothing, problem
 from ui.views.bank_editor import show_editor
 from ui.views.bank_items import show_items
 
@@ -29,8 +30,7 @@ def show(source: data.Source) -> None:
                 _show_written(source, found)
             return
     except InputError as error:
-        st.error("The configuration or its bank cannot be used as it is now.", icon=":material/error:")
-        text.plain(str(error))
+        problem("The configuration or its bank cannot be used as it is now.", error)
         return
     _show_kept(source, found)
 
@@ -39,7 +39,7 @@ def _show_kept(source: data.Source, found: Session | None) -> None:
     """The bank as the store has it, to be read."""
     study = exam.study(source)
     if study is None or study.bank is None:
-        st.info("This tournament has no test bank. Give its YAML file an `exam` section and run `ragarena run`.")
+        nothing("This tournament has no test bank. Give its YAML file an `exam` section and run `ragarena run`.")
         return
     if found is None:
         st.info(why_not())
@@ -64,7 +64,7 @@ def _show_written(source: data.Source, found: Session) -> None:
     """A bank that a judge writes, and the offer to make it a file."""
     study = exam.study(source)
     if study is None or study.bank is None or not study.bank.items:
-        st.info("A judge writes this bank, and has not yet: `ragarena run` or `ragarena exam generate` asks it.")
+        nothing("A judge writes this bank, and has not yet: `ragarena run` or `ragarena exam generate` asks it.")
         return
     _say_how_many(study.bank, study.version)
     show_items(study.bank.items)
@@ -80,8 +80,7 @@ def _show_written(source: data.Source, found: Session) -> None:
             raise InputError(f"{name!r}: a plain file name is needed, without a folder")
         save_new_bank(found.folder / name, study.bank, folder=found.folder)
     except InputError as error:
-        st.error("Nothing was saved.", icon=":material/error:")
-        text.plain(str(error))
+        problem("Nothing was saved.", error)
         return
     st.success("Saved. Name it in the `exam` section of the configuration in place of `generate`:")
     st.code(f"exam:\n  bank: {json.dumps(name)}", language="yaml")

@@ -161,7 +161,7 @@ def _change(draft: Draft, shown: list[int]) -> None:
 
 def _add(source: data.Source, draft: Draft) -> None:
     bank = draft.file.bank
-    keys = list(dict.fromkeys([*bank.queries, *((query_id, None) for query_id in data.dataset(source).queries)]))
+    keys = list(dict.fromkeys([*bank.queries, *((query_id, None) for query_id in data.queries(source))]))
     types = [item.item_type for item in bank.items]
 
     def name(key: tuple[str, str | None]) -> str:

@@ -12,6 +12,7 @@ from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.retrieval import JudgedDocument, Shown, judged_documents, passing, retrieved_by
+from ui.states import nothing
 
 _DRAWN: Final = 10
 """Documents drawn at first."""
@@ -19,12 +20,11 @@ _DRAWN: Final = 10
 
 def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     """Draw the chooser of queries and labels, and the documents that pass."""
-    dataset = data.dataset(source)
-    query_ids = [query_id for query_id in dataset.queries if dataset.retrieved.get(query_id)]
+    queries, query_ids = data.queries(source), data.queries_with_documents(source)
     if not query_ids:
         return
     st.subheader("Documents of a query", anchor=False)
-    named = {query_id: text.query_label(query_id, dataset.queries[query_id].text) for query_id in query_ids}
+    named = {query_id: text.query_label(query_id, queries[query_id].text) for query_id in query_ids}
     labels = sorted({label for own in board.judges.values() for label in own.distribution.counts})
     columns = st.columns(3)
     with columns[0]:
@@ -33,12 +33,13 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
         label = st.selectbox("Label", labels, index=None, placeholder="any", key="label", bind="query-params")
     with columns[2]:
         shown: Shown = st.selectbox("Documents", get_args(Shown), key="documents", bind="query-params")
-    text.lead(dataset.queries[query_id].text, "query")
-    found = judged_documents(query_id, dataset, data.labels(source), depth_of(data.settings(source)))
+    text.lead(queries[query_id].text, "query")
+    dataset, labelled = data.dataset_of(source, query_id), data.labels_of_query(source, query_id)
+    found = judged_documents(query_id, dataset, labelled, depth_of(data.settings(source)))
     listed = passing(found, shown, label)
     st.caption(f"{len(listed):,} of the {len(found):,} documents that agents retrieved for this query.")
     if not listed:
-        st.info("No document passes these filters. Clear one of them.")
+        nothing("No document passes these filters. Clear one of them.")
     if len(listed) > _DRAWN and not st.toggle(f"Show all {len(listed):,}", key=f"all-documents-{query_id}"):
         listed = listed[:_DRAWN]
     for number, document in enumerate(listed):
@@ -55,7 +56,7 @@ def _show_document(source: data.Source, query_id: str, one: JudgedDocument, key:
             title = document.metadata.get("title", "")
             text.strong(f"{title} ({document.doc_id})" if title else document.doc_id, f"title-{key}")
         text.quiet(retrieved_by(one), f"ranks-{key}")
-        said = data.labels_by_judge(source)
+        said = data.labels_by_judge(source, query_id)
         for number, (judge, results) in enumerate(said.items()):
             _show_result(judge if len(said) > 1 else "", results.get((query_id, document.doc_id)), f"{number}-{key}")
         with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:

@@ -13,6 +13,7 @@ from arena.exam.study import Study, Unit
 from retrieval_eval.exam.grades import Labels
 from ui import data, exam, text
 from ui.retrieval import WHOSE
+from ui.states import incomplete, nothing
 from ui.tables import show_table
 
 _MOST_COLOURED: Final = 5000
@@ -31,16 +32,16 @@ def show(source: data.Source) -> None:
     st.header("Exam", anchor=False)
     found = exam.study(source)
     if found is None:
-        st.info("This tournament has no exam. Give its YAML file an `exam` section and run `ragarena run`.")
+        nothing("This tournament has no exam. Give its YAML file an `exam` section and run `ragarena run`.")
         return
     if found.bank is None or not any(found.bank.active.values()):
-        st.info("No item of the test bank is written yet. `ragarena run` has them written.")
+        nothing("No item of the test bank is written yet. `ragarena run` has them written.")
         return
     _say_what_is_there(found)
     board = data.board(source).exam
     level = found.usual_level
     if board is None:
-        st.info("Answers are extracted and not graded in this exam (`extraction_only`): there is no score.")
+        nothing("Answers are extracted and not graded in this exam (`extraction_only`): there is no score.")
     else:
         level = _level(found)
         _show_cover(board, level)
@@ -57,10 +58,9 @@ def _say_what_is_there(found: Study) -> None:
     text.quiet(f"Graded by {found.grader}", "grader")
     st.caption(f"Version {found.version} of the bank: {items:,} items on {len(found.bank.active):,} queries{hidden}.")
     if found.grids.ungraded:
-        st.warning(
-            f"**Incomplete:** {found.grids.ungraded:,} of {found.grids.pairs:,} pairs of passage and item have no "
-            "grade. They cover nothing in the figures below; *At most* is the score if they all covered their item.",
-            icon=":material/warning:",
+        incomplete(
+            f"{found.grids.ungraded:,} of {found.grids.pairs:,} pairs of passage and item have no "
+            "grade. They cover nothing in the figures below; *At most* is the score if they all covered their item."
         )
 
 
@@ -157,7 +157,7 @@ def _show_spurious(found: Study, labels: Labels, level: int, relevant: int) -> N
 
 def _show_query(source: data.Source, found: Study, level: int) -> None:
     st.subheader("Query by query", anchor=False)
-    queries = data.dataset(source).queries
+    queries = data.queries(source)
     named = {
         query_id: f"{query_id}: {text.clipped(queries[query_id].text, 60)}"
         for query_id, grid in found.grids.grids.items()
@@ -170,7 +170,7 @@ def _show_query(source: data.Source, found: Study, level: int) -> None:
     _table(items, "Items of the query", {"Item": st.column_config.TextColumn(width="large")})
     grid = exam.grid_frame(found, query_id)
     if grid.empty:
-        st.info("Nothing was there to be graded for this query.")
+        nothing("Nothing was there to be graded for this query.")
         return
     narrow = {str(name): st.column_config.NumberColumn(width=110) for name in list(grid)[2:]}
     _table(grid, "Passages and items", narrow, lambda shown: _coloured(shown, max(found.levels)))

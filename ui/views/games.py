@@ -15,6 +15,7 @@ from judges.types import Query
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
 from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame
+from ui.states import nothing
 from ui.tables import show_table
 from ui.views.game import show_game
 
@@ -28,13 +29,13 @@ def show(source: data.Source) -> None:
     st.header("Games", anchor=False)
     games = data.games(source)
     if not len(games):
-        st.info("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragarena run`.")
+        nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragarena run`.")
         return
     wanted = _filter(games, data.queries(source))
     listed = wanted.rows(games, data.scores(source))
     chosen = _chosen(games, listed)
     if chosen is None:
-        st.info("No game passes these filters. Clear one of them.")
+        nothing("No game passes these filters. Clear one of them.")
         return
     _list(source, listed, chosen)
     show_game(source, games.key(chosen))

@@ -10,6 +10,7 @@ from arena.games.pairs import PairResults
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
 from ui.charts import ALPHA, Counted, matrix_chart, matrix_frame
+from ui.states import nothing
 from ui.tables import show_chart
 
 
@@ -18,11 +19,11 @@ def show(source: data.Source) -> None:
     st.header("Who beats whom", anchor=False)
     ratings = data.board(source).ratings
     if ratings is None:
-        st.info("No game has a verdict yet. Run `ragarena run` and come back.")
+        nothing("No game has a verdict yet. Run `ragarena run` and come back.")
         return
     counted, results = _chosen(source)
     if results is None:
-        st.info("No game of these has a verdict. Clear one of the fields above.")
+        nothing("No game of these has a verdict. Clear one of the fields above.")
         return
     order = [row.agent for row in ratings.agents]
     frame = matrix_frame(results, order, counted)

@@ -43,7 +43,7 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
     if bank is None:
         _show_saving(session, results)
     else:
-        query = data.dataset(source).queries[query_id]
+        query = data.queries(source)[query_id]
         _show_draft(session, bank, results, NuggetBank(query_id, query.text, ()))
 
 

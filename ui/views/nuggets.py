@@ -14,6 +14,7 @@ from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.charts import support_chart
 from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
+from ui.states import incomplete, nothing
 from ui.tables import show_chart, show_table
 from ui.views.nugget_editor import show_editor
 
@@ -23,7 +24,7 @@ def show(source: data.Source) -> None:
     st.header("Nuggets", anchor=False)
     results, board = data.nuggets(source), data.board(source).nuggets
     if results is None or board is None:
-        st.info(
+        nothing(
             "This tournament has no nuggets. Give its YAML file a section `nuggets`, with a `bank` or with a judge "
             "that makes them, and run `ragarena run`."
         )
@@ -34,12 +35,12 @@ def show(source: data.Source) -> None:
     if board.documents.runs:
         _show_scores(f"Nugget recall of the first {board.depth} documents", board.documents, "ranking")
     if results.banks and not (board.answers.runs or board.documents.runs):
-        st.info("Nothing to a query with nuggets is there to be scored.")
-    dataset = data.dataset(source)
-    named = {query_id: text.query_label(query_id, query.text) for query_id, query in dataset.queries.items()}
+        nothing("Nothing to a query with nuggets is there to be scored.")
+    queries = data.queries(source)
+    named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
     st.subheader("Nuggets of a query", anchor=False)
     query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
-    text.lead(dataset.queries[query_id].text, "query")
+    text.lead(queries[query_id].text, "query")
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
         st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")
@@ -51,10 +52,9 @@ def show(source: data.Source) -> None:
 def _say_what_is_missing(results: NuggetResults) -> None:
     labels = [label for own in (*results.assignments, *results.passages.values()) for label in own.labels]
     if open_ := labels.count(None):
-        st.warning(
-            f"**Incomplete:** {open_:,} of {len(labels):,} labels failed or are not made yet. A score that needs "
-            "one of them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed.",
-            icon=":material/warning:",
+        incomplete(
+            f"{open_:,} of {len(labels):,} labels failed or are not made yet. A score that needs "
+            "one of them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed."
         )
     for why, number in Counter(results.without.values()).items():
         st.caption(f"Queries without nuggets, in nobody's mean: {number:,}. Why: {why}.")

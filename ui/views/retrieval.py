@@ -8,6 +8,7 @@ from arena.retrieval import RetrievalBoard, Source
 from judges.types import Task
 from ui import data, text
 from ui.retrieval import WHOSE, labels_frame, queries_frame, scores_frame, span
+from ui.states import incomplete, nothing
 from ui.tables import show_table
 from ui.views.agreement import figure, show_agreement
 from ui.views.documents import show_documents
@@ -19,26 +20,25 @@ def show(source: data.Source) -> None:
     leaderboard = data.board(source)
     board = leaderboard.retrieval
     if board is None:
-        st.info(
+        nothing(
             "No document is labelled in this tournament. Give its YAML file a `retrieval` section, or people's labels "
             "under `data: {qrels: ...}`, and run `ragarena run`."
         )
         return
     stage = leaderboard.coverage.get(Task.RELEVANCE)
     if stage is not None and stage.judged < stage.wanted:
-        st.warning(
-            f"**Incomplete:** of {stage.wanted:,} labels {stage.failed:,} failed and {stage.left:,} are not made yet. "
-            "A document without a label counts as not relevant in the measures; Judged says how many have one.",
-            icon=":material/warning:",
+        incomplete(
+            f"of {stage.wanted:,} labels {stage.failed:,} failed and {stage.left:,} are not made yet. "
+            "A document without a label counts as not relevant in the measures; Judged says how many have one."
         )
     order = _order(board, [row.agent for row in leaderboard.ratings.agents] if leaderboard.ratings else [])
     if board.scores:
         _show_scores(board, order)
         _show_queries(source, board, order)
-    elif not board.mean_labels and not data.dataset(source).retrieved:
-        st.info("No agent came with documents.")
+    elif not board.mean_labels and not data.queries_with_documents(source):
+        nothing("No agent came with documents.")
     else:
-        st.info("No agent's documents have a label yet, or all agents were given the same documents: nothing to score.")
+        nothing("No agent's documents have a label yet, or all agents were given the same documents: nothing to score.")
     if board.judges:
         _show_labels(board, order)
     show_agreement(board)
@@ -87,7 +87,7 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
     with columns[1]:
         sources: list[Source] = list(board.scores)
         whose = st.selectbox("Labels of", sources, format_func=WHOSE.__getitem__, key="labels", bind="query-params")
-    frame = queries_frame(board.scores[whose], measure, data.dataset(source), order)
+    frame = queries_frame(board.scores[whose], measure, data.queries(source), order)
     agents = [str(name) for name in frame if name not in {"Query", "Text"}]
     frame["Text"] = [text.clipped(query, 120) for query in frame["Text"]]
     show_table(
@@ -100,7 +100,7 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
             **{name: st.column_config.NumberColumn(format="%.3f") for name in agents},
         },
     )
-    st.caption("Click a heading to sort; the table's own menu saves it as CSV. Start where one agent fails alone.")
+    st.caption("Click a heading to sort. Start where one agent fails alone.")
 
 
 def _show_labels(board: RetrievalBoard, order: list[str]) -> None:
