@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
 from arena.samples import outcomes
 from arena.store import Store
+from arena.store.grouped import verdict_rows
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
 from judges.pointwise import details_of, label_of
@@ -23,6 +29,59 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     reasons = [result.reason for _, result in judged if isinstance(result, Judgment)]
     write_verdicts(out, verdicts, {"reason": reasons})
     return len(verdicts)
+
+
+def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -> int:
+    """Every verdict as judged as a folder of Parquet files, each query in one of ``parts`` folders; returns the number.
+
+    The folders are named as Hive does, ``part=0`` and so on, which pyarrow, polars, DuckDB and Spark read as one table.
+    Verdicts pass from the database to the files, however many there are; several samples of one are rows of their own.
+
+    Raises:
+        DataError: the folder holds something already, or cannot be written.
+    """
+    import pyarrow as pa
+    from pyarrow import dataset
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(out, "there is something already; name a new folder")
+    text, number = pa.string(), pa.int32()
+    names = ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "sample", "part")
+    schema = pa.schema([(name, number if name in {"sample", "part"} else text) for name in names])
+    count = 0
+
+    def batches() -> Iterator[Any]:
+        nonlocal count
+        for rows in verdict_rows(store, tournament):
+            count += len(rows)
+            columns = zip(*(_verdict_cells(row, parts) for row in rows), strict=True)
+            yield pa.record_batch(
+                [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema
+            )
+
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as unfinished:
+            dataset.write_dataset(
+                batches(),
+                Path(unfinished) / "whole",
+                format="parquet",
+                schema=schema,
+                partitioning=dataset.partitioning(pa.schema([("part", number)]), flavor="hive"),
+                max_partitions=parts,
+                max_open_files=parts + 1,
+            )
+            (Path(unfinished) / "whole").rename(out)
+    except OSError as error:
+        raise DataError(out, f"cannot be written: {error.strerror or error}") from error
+    return count
+
+
+def _verdict_cells(row: tuple[Any, ...], parts: int) -> tuple[Any, ...]:
+    query_id, item, other, order, judge, sample, outcome, reason = row
+    first, second = (item, other) if order == "ab" else (other, item)
+    part = zlib.crc32(query_id.encode()) % parts
+    return query_id, first, second, json.loads(outcome), judge, "ab", reason, sample, part
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:

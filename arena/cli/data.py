@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from judges.errors import InputError
 
 
 class What(StrEnum):
@@ -54,6 +57,12 @@ def export(
     ],
     what: Annotated[What, typer.Option(help="what to write")] = What.VERDICTS,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=1000, help="verdicts by the million: OUT is a folder of so many Parquet parts by query"
+        ),
+    ] = None,
 ) -> None:
     """Write what a tournament holds as tables.
 
@@ -63,9 +72,12 @@ def export(
     from arena.cli.console import output
     from arena.cli.sources import open_tournament
 
+    if parts is not None and what is not What.VERDICTS:
+        raise InputError(f"--parts: only verdicts are written in parts, not {what.value}")
     store, name = open_tournament(source, tournament)
+    verdicts = exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts)
     write = {
-        What.VERDICTS: exports.export_verdicts,
+        What.VERDICTS: verdicts,
         What.LABELS: exports.export_labels,
         What.CRITERIA: exports.export_criteria,
         What.DATA: exports.export_data,

@@ -16,6 +16,8 @@ from arena.store.rows import table
 
 _WORKING_MEMORY: Final = "64MB"
 """What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
+_CACHE_KB: Final = 1_000_000
+"""Pages of a file that SQLite keeps: a join of millions looks up each row by itself, anywhere in the file."""
 
 
 def insert_rows(
@@ -60,10 +62,11 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
 def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of a statement over millions of rows, in lists of ``size``, as they come.
 
-    A server works on it with all its processors, which it would not for a cursor, and in more memory than it gives a
-    transaction of everyday.
+    A server works on it with all its processors, which it would not for a cursor. Either kind of database may use more
+    memory than it takes for transactions of every day.
     """
     if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
         found = connection.execute(chosen.execution_options(yield_per=size))
         yield from (list(map(tuple, part)) for part in found.partitions())
         return

@@ -1,4 +1,4 @@
-"""A tournament's games out of the database as a row each, by the million: grouped there, and without a text."""
+"""A tournament's verdicts out of the database by the million: games grouped there without a text, or one by one."""
 
 from __future__ import annotations
 
@@ -32,6 +32,25 @@ def grouped_games(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...
     """
     with store._read() as connection:
         yield from stream(connection, _grouped(tournament_number(connection, tournament)), _CHUNK)
+
+
+def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
+    """All verdicts, samples by themselves, in chunks and in no order.
+
+    Yields:
+        Lists of query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    here, judged = table(WantedRow).c, table(JudgmentRow).c
+    asked = [here[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
+    with store._read() as connection:
+        mine = here.tournament_id == tournament_number(connection, tournament), here.task == Task.PAIRWISE.value
+        chosen = select(*asked, judged.outcome, judged.reason).where(
+            *mine, here.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
+        )
+        yield from stream(connection, chosen, _CHUNK)
 
 
 def _grouped(number: int) -> Select[Any]:

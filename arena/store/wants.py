@@ -79,8 +79,8 @@ def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
     """Whether these are the wants that are there, so that a further runner need not write them all again."""
     here = table(WantedRow).c
     chosen = select(*(here[key] for key in _KEYS)).where(here.tournament_id == number).order_by(here.position)
-    there = connection.execute(chosen.execution_options(yield_per=CHUNK))
-    return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
+    with connection.execute(chosen.execution_options(yield_per=CHUNK)) as there:
+        return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,7 +77,7 @@ def test_a_connection_that_is_cut_costs_one_line_and_no_judgment(postgres: Postg
 
 
 ASKER = """
-import sys
+import os, signal, sys
 from arena.store import Runner, Store, Wanted
 from judges.types import Judgment, Task
 location, who = sys.argv[1:]
@@ -89,10 +90,13 @@ if int(who) % 2:
 asked = []
 while True:
     open_ = 0
+    store.beat(runner)
     for start in range(0, len(pairs), 20):
         part = pairs[start:start + 20]
         known, elsewhere = store.claim("t", part, runner, lambda result: result is None)
         mine = [ident for _, ident in part if ident not in known and ident not in elsewhere]
+        if mine and who == "3":
+            os.kill(os.getpid(), signal.SIGKILL)
         asked += mine
         store.save([(Task.PAIRWISE, "p@1", Judgment(ident, "A", who, "", "m")) for ident in mine])
         open_ += len(elsewhere)
@@ -104,7 +108,10 @@ print("\\n".join(asked))
 
 
 def test_processes_that_want_the_same_ask_for_each_once(postgres: PostgresServer) -> None:
-    """Four runners go through the same wants, two of them from the end: none waits for ever, nothing is asked twice."""
+    """Four runners go through the same wants, two of them from the end: none waits for ever, nothing is asked twice.
+
+    One is killed with the first part that it took: the others take that over.
+    """
     location = postgres.database()
     store = Store.create(location)
     wants = [Wanted(Task.PAIRWISE, "j", "q1", f"a{n}", "b", "ab") for n in range(400)]
@@ -118,8 +125,11 @@ def test_processes_that_want_the_same_ask_for_each_once(postgres: PostgresServer
         )
         for who in range(4)
     ]
+    killed = running.pop()
+    assert killed.communicate(timeout=120) == ("", "")
+    assert killed.returncode == -signal.SIGKILL
     ended = [process.communicate(timeout=120) for process in running]
-    assert [errors for _, errors in ended] == [""] * 4
+    assert [errors for _, errors in ended] == [""] * 3
     asked = [ident for said, _ in ended for ident in said.split()]
     assert sorted(asked) == sorted(want.item for want in wants)
     assert all(result is not None for _, result in store.outcomes("t", Task.PAIRWISE))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from pyarrow import dataset
 
 from arena.config import RatingsSection
 from arena.dataset import Dataset
-from arena.leaderboard import leaderboard
+from arena.leaderboard import game_verdicts, leaderboard
 from arena.store import IDENTICAL, Store, Wanted
 from arena.volume import quick_leaderboard
 from judges.errors import InputError
@@ -111,3 +113,29 @@ def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactor
     assert "pairwise: " in told.out
     refused = cli("leaderboard", location, "--quick", "--matrix")
     assert (refused.status, refused.err) == (2, "error: --matrix: a matrix needs every verdict; leave --quick out\n")
+
+
+def test_verdicts_go_to_parquet_in_parts_by_query(cli: CLI, store_location: str, tmp_path: Path) -> None:
+    store = played(store_location)
+    told = cli("export", store_location, tmp_path / "parts", "--parts", 3)
+    assert (told.status, told.err) == (0, "")
+    written = dataset.dataset(tmp_path / "parts", partitioning="hive").to_table().to_pylist()
+    judged = [(want, result) for want, result in store.outcomes("t", Task.PAIRWISE) if isinstance(result, Judgment)]
+    assert told.out == f"{len(judged)} rows written to {tmp_path / 'parts'}\n"
+    assert sorted(
+        (row["qid"], row["judge"], row["agent_a"], row["agent_b"], row["verdict"]) for row in written
+    ) == sorted((game.query_id, game.judge, game.agent_a, game.agent_b, game.verdict) for game in game_verdicts(judged))
+    assert len({row["part"] for row in written}) == 3
+    assert len({(row["qid"], row["part"]) for row in written}) == len(QUERIES)
+    store.close()
+
+
+def test_a_folder_that_holds_something_is_not_written_to(cli: CLI, tmp_path: Path) -> None:
+    location, taken = str(tmp_path / "s.db"), tmp_path / "taken"
+    played(location).close()
+    taken.mkdir()
+    (taken / "notes").touch()
+    told = cli("export", location, taken, "--parts", 3)
+    assert (told.status, told.err) == (2, f"error: {taken}: there is something already; name a new folder\n")
+    assert [path.name for path in taken.iterdir()] == ["notes"]
+    assert cli("export", location, tmp_path / "x", "--parts", 3, "--what", "labels").status == 2
