@@ -94,15 +94,17 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sp
     return result
 
 
-def information(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
-    """Negative Hessian, shape (samples, parameters, parameters).
+def information(
+    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sparse.csr_array | None = None
+) -> Floats:
+    """Negative Hessian, shape (samples, parameters, parameters); ``leans`` is ``incidence``, where at hand.
 
     The agents' common level is free; it is pinned by adding a constant to the agents' block, which leaves every step
     and every variance of a difference as it is.
     """
     agents, samples = counts.agents, len(x)
     curved = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
-    variance, leans = curved.gap, incidence(counts)
+    variance, leans = curved.gap, incidence(counts) if leans is None else leans
     result = np.zeros((samples, form.size, form.size))
     result[:, counts.a, counts.b] -= variance
     result[:, counts.b, counts.a] -= variance
@@ -124,7 +126,7 @@ def maximise(
     form: Form, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
-    x = feasible(form, counts, start)
+    x, leans = feasible(form, counts, start), incidence(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
     for _ in range(max_iterations):
@@ -132,14 +134,14 @@ def maximise(
         if not open_.size:
             break
         part = counts.sample(open_)
-        slope = gradient(form, part, x[open_], prior[open_])
-        curvature = information(form, part, x[open_], prior[open_])
+        slope = gradient(form, part, x[open_], prior[open_], leans)
+        curvature = information(form, part, x[open_], prior[open_], leans)
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
         moved = _climb(form, part, x[open_], step, prior[open_])
         converged[open_] = np.abs(step).max(axis=1) <= tolerance
         x[open_] = moved
         iterations[open_] += 1
-    norm = np.abs(gradient(form, counts, x, prior)).max(axis=1)
+    norm = np.abs(gradient(form, counts, x, prior, leans)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
 
 

@@ -1,7 +1,7 @@
 """Runs that meet a full disk, a lock, a store that cannot be written or read, or are told to end.
 
-Runs are the real command in a process of its own: one clear line, the exit status that ``main`` documents, a whole
-store, and no paid reply lost in silence.
+What meets a hardship is the real command in a process of its own: one clear line, the exit status that ``main``
+documents, a whole store, and no paid reply lost in silence.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from arena.config import load_config
 from judges.types import Judgment
-from tests.conftest import Ended
+from tests.conftest import CLI, Ended
 from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragarena, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
-from tests.support.tournaments import results, write_data
+from tests.support.tournaments import results, run, write_data
 
 QUERIES = 20
 ALL = QUERIES * 6
@@ -52,8 +51,9 @@ def server() -> Iterator[LLMServer]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, server: LLMServer) -> Path:
+def config(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tournament that nobody ran yet; its store goes into a folder of its own."""
+    monkeypatch.setenv("JUDGE_KEY", "none")
     write_data(tmp_path, [f"q{number}" for number in range(QUERIES)])
     (tmp_path / "kept").mkdir()
     path = tmp_path / "hard.yaml"
@@ -64,7 +64,7 @@ def config(tmp_path: Path, server: LLMServer) -> Path:
 @pytest.fixture
 def played(config: Path) -> Path:
     """The same, with everything judged."""
-    assert ragarena(config.parent, "run", config).status == 0
+    assert run(load_config(config)).complete
     return config
 
 
@@ -76,10 +76,10 @@ def kept(config: Path) -> int:
     return sum(isinstance(result, Judgment) for result in results(load_config(config)).values())
 
 
-def one_line(run: Ended, status: int = 2) -> str:
-    assert (run.status, run.out) == (status, ""), run
-    assert run.err.count("\n") == 1, run.err
-    line = run.err.rstrip()
+def one_line(done: Ended, status: int = 2) -> str:
+    assert (done.status, done.out) == (status, ""), done
+    assert done.err.count("\n") == 1, done.err
+    line = done.err.rstrip()
     assert line.startswith("error: ")
     return line
 
@@ -95,7 +95,7 @@ def goes_on(config: Path, server: LLMServer, said_lost: int) -> None:
     assert 0 < there < ALL
     asked = len(server.calls)
     assert asked - there <= said_lost + 4, "every reply is stored, or said to be lost, or was in flight"
-    assert ragarena(config.parent, "run", config).status == 0
+    assert run(load_config(config)).complete
     assert kept(config) == ALL
     assert len(server.calls) == asked + ALL - there
     assert max(Counter(call.sha256 for call in server.calls).values()) <= 2
@@ -128,10 +128,10 @@ def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServ
     shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")
-    run = ended(start([*shell, *command("run", config)], config.parent))
-    if run.status in {1, 99} and "error: " not in run.err:
-        pytest.skip(f"no mount is allowed here: {run.err.strip()}")
-    line = one_line(run)
+    done = ended(start([*shell, *command("run", config)], config.parent))
+    if done.status in {1, 99} and "error: " not in done.err:
+        pytest.skip(f"no mount is allowed here: {done.err.strip()}")
+    line = one_line(done)
     assert f"{store_of(config)}: the disk is full" in line
     shutil.copytree(config.parent / "saved", config.parent / "kept", dirs_exist_ok=True)
     assert whole(store_of(config))
@@ -143,13 +143,13 @@ def impatient(seconds: float) -> str:
     return f"import arena.store.engine as engine; engine._PATIENCE_S = {seconds}"
 
 
-def test_a_store_that_is_locked_throughout_is_one_line(played: Path, server: LLMServer) -> None:
+def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path, server: LLMServer) -> None:
     asked = len(server.calls)
     with closing(sqlite3.connect(store_of(played), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        run = ended(start(command("run", played, before=impatient(0.2)), played.parent))
-        assert f"{store_of(played)}: another program keeps it locked" in one_line(run)
-        assert ragarena(played.parent, "leaderboard", played).status == 0, "readers do not wait"
+        done = ended(start(command("run", played, before=impatient(0.2)), played.parent))
+        assert f"{store_of(played)}: another program keeps it locked" in one_line(done)
+        assert cli("leaderboard", played).status == 0, "readers do not wait"
         other.execute("ROLLBACK")
     assert len(server.calls) == asked
     assert kept(played) == ALL
@@ -240,7 +240,7 @@ def newer(store: Path) -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
-    cli: Any, played: Path, server: LLMServer, harm: object, said: str, at_once: bool
+    cli: CLI, played: Path, server: LLMServer, harm: object, said: str, at_once: bool
 ) -> None:
     """``at_once`` is whether opening it tells, so that a run stops before it asks or writes anything."""
     assert callable(harm)
@@ -249,9 +249,9 @@ def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
     runs = [cli(*command, played) for command in (["leaderboard"], ["failures"])]
     runs.append(cli("export", played, played.parent / "out.csv"))
     if at_once:
-        runs += [ragarena(played.parent, "run", played), cli("ui", played)]
-    for run in runs:
-        assert f"{store_of(played)}: {said}" in one_line(run)
+        runs += [cli("run", played), cli("ui", played)]
+    for done in runs:
+        assert f"{store_of(played)}: {said}" in one_line(done)
     assert store_of(played).read_bytes() == before
     assert len(server.calls) == asked
     assert not (played.parent / "out.csv").exists()
@@ -264,13 +264,13 @@ def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
     child = start(command("run", config), config.parent)
     wait_until(lambda: len(server.calls) >= 12, child)
     child.send_signal(number)
-    run = ended(child)
+    done = ended(child)
     asked = len(server.calls)
-    assert run.status == 3
-    assert "Bradley-Terry" in run.out
-    assert f"{ALL - asked} left of {ALL}" in run.err
-    assert run.err.splitlines()[-1].startswith("incomplete: ")
-    assert "Traceback" not in run.err
+    assert done.status == 3
+    assert "Bradley-Terry" in done.out
+    assert f"{ALL - asked} left of {ALL}" in done.err
+    assert done.err.splitlines()[-1].startswith("incomplete: ")
+    assert "Traceback" not in done.err
     assert kept(config) == asked < ALL
     assert whole(store_of(config))
 
