@@ -80,7 +80,7 @@ def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> No
 
 
 def test_a_run_that_was_killed_early_shows_what_is_missing(here: Path) -> None:
-    write_store(here, queries=3, unasked=36, criteria=False)
+    write_store(here, queries=3, unasked=36, criteria=False, priced=True)
     run = opened()
     assert "36 of 51 judgments are missing: 0 failed, 36 not made yet" in run.warning[0].value
     assert "no verdict yet" in opened("games").dataframe[0].value["Result"].tolist()

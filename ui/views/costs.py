@@ -37,7 +37,9 @@ def show_costs(board: CostBoard) -> None:
         pinned="Agent",
         unknown="unknown",
     )
-    for column, (price, front) in zip(st.columns(max(1, len(board.fronts))), board.fronts.items(), strict=True):
+    for column, (price, front) in zip(
+        st.columns(len(board.fronts)) if board.fronts else (), board.fronts.items(), strict=True
+    ):
         with column:
             st.caption(f"**{TITLES[price]}**: up is better, left is better; blue is the front.")
             st.altair_chart(front_chart(front), width="stretch")

@@ -201,7 +201,8 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
 def _show_choosable(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> None:
     """A table of queries whose lines open their query, with its filter and download."""
     key = re.sub(r"\W+", "-", name.lower())
-    shown = filtered(frame, key)
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        shown = filtered(frame, key)
     query_ids = list(shown["Query"])
     table = f"{key}-{hash(tuple(query_ids))}"  # a line chosen before the filter changed is another one now
     show_table(
