@@ -42,8 +42,8 @@ SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "sqlite3 ", "ra
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_PLAIN = re.compile(r"ragarena [^|<>;&$`*?~\\]*")
-"""A command that asks nothing of a shell but to be split at blanks."""
+_PLAIN = re.compile(r"ragarena (?!ui )[^|<>;&$`*?~\\]*")
+"""A command that asks nothing of a shell but to be split at blanks, and starts no process of its own."""
 _STATUS = re.compile(r"# exit status (\d+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)

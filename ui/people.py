@@ -32,26 +32,27 @@ def annotator() -> str | None:
     person = viewer()
     if person is not None:
         text.quiet(f"You are {person.name}; what you say is kept under this name.", "annotator")
-    given = (
-        person.name
-        if person is not None
-        else st.text_input(
-            "Your name or initials",
-            key=_NAME,
-            bind="query-params",
-            max_chars=80,
-            width=320,
-            help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
-        )
-    )
-    if not (given or "").strip():
+    given = _asked_name() if person is None else person.name
+    if not given.strip():
         st.info("Enter your name or initials to begin.")
         return None
     try:
-        return annotator_name(given or "")
+        return annotator_name(given)
     except InputError as error:
         text.plain(str(error))
         return None
+
+
+def _asked_name() -> str:
+    given = st.text_input(
+        "Your name or initials",
+        key=_NAME,
+        bind="query-params",
+        max_chars=80,
+        width=320,
+        help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
+    )
+    return given or ""
 
 
 def buttons(key: str, *, horizontal: bool = True) -> AbstractContextManager[object]:
@@ -174,11 +175,10 @@ class Desk(Generic[AnyThing]):
 
     def keep(self, said: Iterable[Annotation]) -> None:
         """Keep what they said of the thing that was shown, and go on; said twice, it is kept once."""
-        if not allowed("vote"):
-            self.refuse("Your role is to read. Ask who runs these pages to make you a voter.")
-            return
         # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
         try:
+            if not allowed("vote"):
+                raise InputError("Your role is to read.")
             with closing(Store.open(self.source.location)) as store:
                 Annotations(store, self.source.tournament).add(said)
         except RagarenaError as error:

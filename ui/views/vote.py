@@ -8,6 +8,7 @@ import streamlit as st
 
 from arena.store.annotations import Kind
 from arena.voting.games import Ballot, annotation_of, ballots
+from judges.errors import InputError, RagarenaError
 from judges.types import Verdict
 from ui import data, people, text
 
@@ -59,10 +60,17 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
 
 
 def _vote(desk: people.Desk[Ballot], ballot: Ballot, verdict: Verdict | None) -> None:
-    # In another window, the query may have been asked with another pair, from a tournament that has changed since.
-    (asked,) = ballots([(ballot.query_id, *ballot.agents)], data.dataset(desk.source), desk.said(), desk.who)
-    if set(asked.agents) != set(ballot.agents):
-        desk.refuse("You have voted on two other answers to this query meanwhile.")
+    try:
+        if _is_settled_otherwise(desk, ballot):
+            raise InputError("You have voted on two other answers to this query meanwhile.")
+    except RagarenaError as error:
+        desk.refuse(str(error))
         return
     seconds = None if verdict is None else round(desk.seconds(ballot), 2)
     desk.keep([annotation_of(ballot, verdict, desk.who, seconds)])
+
+
+def _is_settled_otherwise(desk: people.Desk[Ballot], ballot: Ballot) -> bool:
+    """Whether another window asked the query with another pair, of a tournament that has changed since."""
+    (asked,) = ballots([(ballot.query_id, *ballot.agents)], data.dataset(desk.source), desk.said(), desk.who)
+    return set(asked.agents) != set(ballot.agents)
