@@ -86,6 +86,13 @@ def test_a_run_that_was_killed_early_shows_what_is_missing(here: Path) -> None:
     assert "no verdict yet" in opened("games").dataframe[0].value["Result"].tolist()
 
 
+def test_a_matrix_of_too_few_verdicts_to_rate_is_shown_and_said_to_be_one(here: Path) -> None:
+    write_store(here, failed=40, criteria=False)
+    run = opened("matrix")
+    assert not run.info
+    assert "too little is judged to rate the agents" in run.warning[0].value
+
+
 def test_failures_are_counted_with_their_cause(here: Path) -> None:
     write_store(here, failed=5)
     run = opened()

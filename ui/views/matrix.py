@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from typing import get_args
 
+import numpy as np
 import streamlit as st
 
 from arena.games.pairs import PairResults
+from arena.ratings.counts import WinMatrix
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
 from ui.charts import ALPHA, Counted, matrix_chart, matrix_frame
-from ui.states import nothing
+from ui.states import incomplete, nothing
 from ui.tables import show_chart
 
 
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Who beats whom", anchor=False)
-    ratings = data.board(source).ratings
-    if ratings is None:
+    if not data.games(source).played.any():
         nothing("No game has a verdict yet. Run `ragarena run` and come back.")
         return
     counted, results = _chosen(source)
     if results is None:
         nothing("No game of these has a verdict. Clear one of the fields above.")
         return
-    order = [row.agent for row in ratings.agents]
+    ratings = data.board(source).ratings
+    if ratings is None:
+        incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
+    order = [row.agent for row in ratings.agents] if ratings else by_points(results.wins)
     frame = matrix_frame(results, order, counted)
     told = int((frame["p"] < ALPHA).sum()) // 2
     words = (
         f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
         f"({counted}); with few agents the number of games is below it. Blue: the row's agent does better; orange: "
-        "worse; pale: even. Agents are sorted by rating; a gap is a pair that never met. A star says that the two "
+        "worse; pale: even. The best agent comes first; a gap is a pair that never met. A star says that the two "
         f"agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of them together. "
         "Where there is none, a strong colour may be chance."
     )
@@ -44,6 +48,12 @@ def show(source: data.Source) -> None:
     }
     with st.container(width=260 + 96 * len(order)):
         show_chart(matrix_chart(frame, order, counted), words, frame.round({"percent": 1}), "Win matrix", columns)
+
+
+def by_points(wins: WinMatrix) -> list[str]:
+    """The agents, that with the largest share of its points first: a win counts 1, a tie half."""
+    share = (wins.wins + wins.ties / 2).sum(axis=1) / wins.games.sum(axis=1)
+    return [wins.agents[number] for number in np.argsort(-share, kind="stable")]
 
 
 def _chosen(source: data.Source) -> tuple[Counted, PairResults | None]:
