@@ -7,7 +7,6 @@ import time
 from array import array
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from tenacity import (
     AsyncRetrying,
@@ -19,6 +18,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from judges.account import Account, Request
 from judges.errors import (
     ConfigError,
     JudgeStoppedError,
@@ -28,31 +28,18 @@ from judges.errors import (
     TransientError,
 )
 from judges.pace import Pace
-from judges.parse import ParsedReply, parse_reply
 from judges.pricing import cost_usd, price_of
 from judges.providers import Provider, open_provider
+from judges.replies import FINAL_FINISHES, asked_again, contract_cause, read
 from judges.spec import JudgeSpec
-from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+from judges.types import CallTrace, Completion, JudgeFailure, Judgment, Prompt, Usage
 
 MAX_REASKS = 2
 """How often a judge is told what is wrong with its reply before the judgment counts as failed."""
 
 _BACKOFF = wait_random_exponential(multiplier=0.5, max=60)
 _CHARACTERS_PER_TOKEN = 4
-_FINAL_FINISHES = {
-    Finish.FILTER: ("content_filter", "the provider's filter withheld the reply"),
-    Finish.REFUSAL: ("refusal", "the model refused to answer"),
-}
-
 Result = Judgment | JudgeFailure
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One judgment that is wanted."""
-
-    judgment_id: str
-    prompt: Prompt
 
 
 class Stop:
@@ -73,23 +60,6 @@ class Stop:
 
 class _GivenUpError(Exception):
     """A call was not made, because nothing new is to begin; no fault of the judgment."""
-
-
-@dataclass(slots=True)
-class _Account:
-    """What one judgment has used so far, over all its calls."""
-
-    request: Request
-    started: float | None = None
-    usage: Usage = field(default_factory=Usage)
-    calls: int = 0
-    model: str = ""
-    rejected: list[str] = field(default_factory=list)
-    error: ProviderError | None = None
-
-    def latency_s(self) -> float:
-        """Seconds since the first call began: waiting for a turn is no doing of the model's."""
-        return 0.0 if self.started is None else time.perf_counter() - self.started
 
 
 class Judge:
@@ -168,61 +138,53 @@ class Judge:
             ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; or if
             it is in a batch that was not waited for, and will be found there again.
         """
-        account = _Account(request)
+        account = Account(request, self.price, self.spec.model)
         try:
             return await self._converse(account)
         except StillWaitingError:
             return None
         except JudgeStoppedError as error:
             self.halt(error)
-            return _failure(self, account, error.cause, str(error))
+            return account.failure(error.cause, str(error))
         except ProviderError as error:
-            return _failure(self, account, error.cause, str(error))
+            return account.failure(error.cause, str(error))
         except _GivenUpError:
             return self._given_up(account)
 
-    def _given_up(self, account: _Account) -> Result | None:
-        """What becomes of a judgment that is not asked any more: nothing, or a failure if calls were made for it."""
-        if not account.calls:
+    def _given_up(self, account: Account) -> Result | None:
+        """What becomes of a judgment that is not asked any more: nothing, or a failure if calls were made for it.
+
+        Replies that came in batches are found there again by the next run.
+        """
+        if not account.calls or self.spec.in_batches:
             return None
         reply = account.rejected[-1] if account.rejected else None
         if self.stopped is not None:
-            return _failure(self, account, "stopped", f"not asked again: {self.stopped}", reply)
+            return account.failure("stopped", f"not asked again: {self.stopped}", reply)
         if self.budget_spent:
-            return _failure(self, account, "budget", "not asked again: no money left", reply)
+            return account.failure("budget", "not asked again: no money left", reply)
         if account.error is not None:
-            return _failure(self, account, account.error.cause, str(account.error), reply)
-        return _failure(self, account, "stopped", "not asked again: the run was stopped", reply)
+            return account.failure(account.error.cause, str(account.error), reply)
+        return account.failure("stopped", "not asked again: the run was stopped", reply)
 
-    async def _converse(self, account: _Account) -> Result:
+    async def _converse(self, account: Account) -> Result:
         prompt = account.request.prompt
         while True:
             completion = await self._call(prompt, account)
-            if completion.finish in _FINAL_FINISHES:
-                cause, message = _FINAL_FINISHES[completion.finish]
-                return _failure(self, account, cause, message, completion.text)
+            if completion.finish in FINAL_FINISHES:
+                cause, message = FINAL_FINISHES[completion.finish]
+                return account.failure(cause, message, completion.text)
             try:
-                parsed = _parsed(completion, prompt)
+                parsed = read(completion, prompt)
             except ReplyError as error:
                 if len(account.rejected) == MAX_REASKS:
-                    return _failure(self, account, _contract_cause(completion), str(error), completion.text)
+                    return account.failure(contract_cause(completion), str(error), completion.text)
                 account.rejected.append(completion.text)
-                prompt = _asked_again(prompt, completion.text, str(error))
+                prompt = asked_again(prompt, completion.text, str(error))
                 continue
-            return Judgment(
-                account.request.judgment_id,
-                parsed.outcome,
-                parsed.reason,
-                completion.text,
-                completion.model,
-                account.usage,
-                account.calls,
-                account.latency_s(),
-                cost_usd(account.usage, self.price),
-                tuple(account.rejected),
-            )
+            return account.judgment(completion, parsed)
 
-    async def _call(self, prompt: Prompt, account: _Account) -> Completion:
+    async def _call(self, prompt: Prompt, account: Account) -> Completion:
         """One reply, whatever it says; attempts are repeated within bounds of number and time."""
         try:
             completion = await self._attempt(prompt, account)
@@ -231,7 +193,7 @@ class Judge:
         account.error = None
         return completion
 
-    async def _call_again(self, prompt: Prompt, account: _Account, error: TransientError) -> Completion:
+    async def _call_again(self, prompt: Prompt, account: Account, error: TransientError) -> Completion:
         account.error = error
         outcomes = AsyncRetrying(
             retry=retry_if_exception(lambda raised: isinstance(raised, TransientError)),
@@ -255,15 +217,13 @@ class Judge:
                 await self.halted.wait()
                 raise _GivenUpError
 
-    async def _attempt(self, prompt: Prompt, account: _Account) -> Completion:
+    async def _attempt(self, prompt: Prompt, account: Account) -> Completion:
         tokens = self._expected_tokens(prompt)
         ticket = await self._pace.enter(tokens, self.halted.is_set, self._expected_usd(tokens))
         if ticket is None:
             raise _GivenUpError
-        account.calls += 1
         self.calls += 1
-        sent, used = time.perf_counter(), None
-        account.started = sent if account.started is None else account.started
+        sent, used = account.begin_call(), None
         try:
             async with asyncio.timeout(self.spec.reply_s):
                 completion = await self.provider.complete(prompt)
@@ -293,9 +253,8 @@ class Judge:
             message = f"{error} (the server asks to wait {asked:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
             raise JudgeStoppedError("rate_limit", message)
 
-    def _took_in(self, completion: Completion, prompt: Prompt, account: _Account) -> None:
-        account.usage += completion.usage
-        account.model = completion.model
+    def _took_in(self, completion: Completion, prompt: Prompt, account: Account) -> None:
+        account.take(completion)
         if completion.usage.output_tokens is not None:
             self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
         self._pace.speed_up()
@@ -322,7 +281,7 @@ class Judge:
 
     def _note(
         self,
-        account: _Account,
+        account: Account,
         sent: float,
         completion: Completion | None = None,
         *,
@@ -357,48 +316,10 @@ class Judge:
         await self.provider.close()
 
 
-def _failure(judge: Judge, account: _Account, cause: str, message: str, reply: str | None = None) -> JudgeFailure:
-    return JudgeFailure(
-        account.request.judgment_id,
-        cause,
-        message,
-        reply,
-        account.model or judge.spec.model,
-        account.usage,
-        account.calls,
-        account.latency_s(),
-        cost_usd(account.usage, judge.price),
-        tuple(account.rejected),
-    )
-
-
 def _tokens(usage: Usage) -> int | None:
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     return usage.input_tokens + usage.output_tokens
-
-
-def _parsed(completion: Completion, prompt: Prompt) -> ParsedReply:
-    if not completion.text.strip():
-        raise ReplyError("the reply was empty")
-    if completion.finish is Finish.LENGTH:
-        raise ReplyError("the reply was cut off; explain more briefly")
-    return parse_reply(completion.text, prompt.contract, prompt.inputs)
-
-
-def _contract_cause(completion: Completion) -> str:
-    if not completion.text.strip():
-        return "empty"
-    return "truncated" if completion.finish is Finish.LENGTH else "contract"
-
-
-def _asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
-    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent."""
-    turns = (
-        Turn("assistant", reply.strip() or "(no reply)"),
-        Turn("user", f"That reply cannot be used: {problem}. Reply again, exactly in the form asked for."),
-    )
-    return replace(prompt, turns=prompt.turns + turns)
 
 
 def _wait(state: RetryCallState) -> float:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
-from judges.judge import Judge, Request, Result
+from judges.account import Request
+from judges.judge import Judge, Result
 
 
 class Source(Protocol):

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from arena.runtime.ledger import Ledger
 from arena.store import Result, Runner, Store, Wanted
+from judges.account import Request
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
-from judges.judge import Judge, Request
+from judges.judge import Judge
 from judges.parse import parse_reply
 from judges.types import JudgeFailure, Judgment, Prompt
 

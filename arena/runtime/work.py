@@ -11,7 +11,7 @@ from arena.runtime.feed import Feed, Lookup, prompt_label
 from arena.runtime.ledger import Ledger, Progress
 from arena.runtime.writer import Writer, write_while
 from arena.store import Result, Wanted, chunks
-from judges.judge import Request
+from judges.account import Request
 from judges.runtime import judge_all
 from judges.types import Judgment, Task
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from judges.account import Request
 from judges.errors import ProviderError
 from judges.identity import judgment_id
-from judges.judge import Judge, Request
+from judges.judge import Judge
 from judges.prompts import PromptTemplate
 from judges.types import AnnotatedDocument, Document, Inputs, Judgment, ListRule, Outcome, Prompt, Query
 from retrieval_eval.agents.meter import Meter

@@ -13,8 +13,9 @@ from itertools import count, cycle, pairwise
 import pytest
 from tenacity import wait_random_exponential
 
+from judges.account import Request
 from judges.errors import CAUSES, ConfigError
-from judges.judge import Judge, Request, Result, Stop
+from judges.judge import Judge, Result, Stop
 from judges.runtime import Listed, judge_all
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
