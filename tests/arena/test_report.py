@@ -175,7 +175,7 @@ def test_ways_of_scoring_are_held_against_each_other(cli: Any, demo_page: str, p
     scores, numbers = own["methods"], {agent: str(at) for at, agent in enumerate(places, start=1)}
     for pair in own["pairs"]:
         first, second = pair["first"], pair["second"]
-        plot = plots(page)[f"{words.get(second, second)} against {words.get(first, first)}"]
+        plot = plots(demo_page)[f"{words.get(second, second)} against {words.get(first, first)}"]
         for side, method in enumerate((first, second)):
             drawn = [plot.marks[numbers[agent]][side] for agent in numbers]
             expected = [scores[method]["scores"][agent] for agent in numbers]
