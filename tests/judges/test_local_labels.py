@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,6 @@ USERS = ["dust", "a much longer passage on vacuum cleaners", "rain", "tomorrow's
 
 def prompt(user: str, contract: ReplyContract = LABEL) -> Prompt:
     return Prompt(Task.RELEVANCE, "tiny", "1", BEGINNING, user, contract, Inputs(Query("q", user)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Threads that wait for each other take longer than models of this size."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=["causal", "chat", "text-to-text"])
