@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 import numpy as np
@@ -55,7 +57,18 @@ def kept_games(store: Store, tournament: str) -> GameTable:
 
 
 def _figures(store: Store, tournament: str) -> Figures:
-    return Figures(store, tournament, f"ragarena {version('ragarena')}")
+    return Figures(store, tournament, _program())
+
+
+@cache
+def _program() -> str:
+    """The program that makes the figures: whoever changes how they are made does not see those made before."""
+    digest = hashlib.sha256()
+    packages = Path(__file__).resolve().parents[1]
+    for name in ("arena", "judges", "retrieval_eval"):
+        for source in sorted((packages / name).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return f"ragarena {version('ragarena')} {digest.hexdigest()[:16]}"
 
 
 def _written_games(games: GameTable) -> bytes:
