@@ -108,26 +108,23 @@ print("\\n".join(asked))
 
 
 def test_processes_that_want_the_same_ask_for_each_once(postgres: PostgresServer) -> None:
-    """Four runners go through the same wants, two of them from the end: none waits for ever, nothing is asked twice.
+    """Three runners go through the same wants, one of them from the end: none waits for ever, nothing is asked twice.
 
-    One is killed with the first part that it took: the others take that over.
+    A fourth was killed with the first part that it took: the others take that over.
     """
     location = postgres.database()
     store = Store.create(location)
     wants = [Wanted(Task.PAIRWISE, "j", "q1", f"a{n}", "b", "ab") for n in range(400)]
     store.begin("t", {}, DATA, wants)
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", ASKER, location, str(who)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for who in range(4)
-    ]
-    killed = running.pop()
+
+    def start(who: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", ASKER, location, str(who)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    killed = start(3)
     assert killed.communicate(timeout=120) == ("", "")
     assert killed.returncode == -signal.SIGKILL
+    running = [start(who) for who in range(3)]
     ended = [process.communicate(timeout=120) for process in running]
     assert [errors for _, errors in ended] == [""] * 3
     asked = [ident for said, _ in ended for ident in said.split()]
