@@ -115,7 +115,7 @@ def test_a_file_that_may_not_grow_ends_a_run_with_a_whole_store(config: Path, se
 
 
 SMALL_DISK = """
-mount -t tmpfs -o size=400k none kept || exit 99
+mount -t tmpfs -o size=600k none kept || exit 99
 "$@"
 status=$?
 mkdir -p saved && cp kept/* saved/
@@ -124,7 +124,7 @@ exit $status
 
 
 def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
-    """A real one of 400 kB, mounted where only the child and its shell see it."""
+    """A real one of 600 kB, mounted where only the child and its shell see it."""
     shell = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh"]
     if shutil.which("unshare") is None:
         pytest.skip("unshare is not installed")

@@ -17,6 +17,7 @@ from tests.support.children import command, ended, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import write_data
 from ui.data import LOCATION_VARIABLE
+from ui.roles import EVERYBODY_VARIABLE
 
 KEYS = {
     "OPENAI_API_KEY": "sk-proj-Plant3dOpenAIKey/With+Signs_0123456789",
@@ -161,6 +162,7 @@ def test_planted_keys_are_nowhere(
 def page(store: Path, monkeypatch: pytest.MonkeyPatch, found: Everything) -> None:
     """Every element of the web page."""
     monkeypatch.setenv(LOCATION_VARIABLE, str(store))
+    monkeypatch.setenv(EVERYBODY_VARIABLE, "editor")
     drawn = AppTest.from_file(str(PAGE))
     drawn.run(timeout=60)
     assert not drawn.exception
