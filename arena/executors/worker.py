@@ -32,22 +32,25 @@ class Worker:
 
     Args:
         spec: the judge's declaration. A key is read from this machine's environment, and nothing here logs texts.
+
+    Attributes:
+        provider: ``None`` where it cannot be opened.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
         self._timeout_s = spec.timeout_s
-        self._provider: Provider | None = None
+        self.provider: Provider | None = None
         self._opened = Opened()
         self._replies: list[tuple[int, Reply]] = []
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = 0
         try:
-            self._provider = open_provider(spec)
+            self.provider = open_provider(spec)
         except InputError as error:
             self._opened = Opened(problem=str(error))
         else:
-            self._opened = Opened(self._provider.judges_names, self._provider.identity)
+            self._opened = Opened(self.provider.judges_names, self.provider.identity)
 
     async def opened(self) -> Opened:
         """Whether it can be used, and as what its judgments are known."""
@@ -80,10 +83,10 @@ class Worker:
     async def _ask(self, number: int, prompt: Prompt) -> None:
         reply: Reply
         try:
-            if self._provider is None:
+            if self.provider is None:
                 raise JudgeStoppedError("stopped", self._opened.problem or "the provider cannot be opened")
             async with asyncio.timeout(self._timeout_s):
-                reply = await self._provider.complete(prompt)
+                reply = await self.provider.complete(prompt)
         except TimeoutError:
             reply = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
         except Exception as error:  # raised again where the prompt came from

@@ -24,10 +24,10 @@ CONCURRENCY, WORKERS = 4, 2
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
+def cluster() -> Iterator[RayCluster]:
     import ray
 
-    with ray_cluster(tmp_path_factory.mktemp("ray")) as cluster:
+    with ray_cluster() as cluster:
         yield cluster
         ray.shutdown()
 

@@ -38,6 +38,8 @@ async def test_each_reply_comes_when_it_is_there_and_an_error_is_a_reply(monkeyp
         await asyncio.sleep(0.1)
         await worker.take([(2, relevance())])
         first, second = await worker.replies(1), await worker.replies(2)
+        assert worker.provider is not None
+        await worker.provider.close()
     assert [type(reply) for _, reply in [*first, *second]] == [JudgeStoppedError, Completion]
 
 

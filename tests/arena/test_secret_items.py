@@ -19,6 +19,7 @@ from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import config_file, page, sent
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
+from ui.roles import EVERYBODY_VARIABLE
 
 QUESTION, GOLD, CHOICE = "What is the PLANTED-QUESTION?", "PLANTED-GOLD", "PLANTED-CHOICE"
 PLANTED = ("PLANTED", item_id_of("skin", QUESTION).rpartition("/")[2])
@@ -34,6 +35,7 @@ ITEMS = (
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "sk-dummy")
+    monkeypatch.setenv(EVERYBODY_VARIABLE, "editor")
 
 
 def repeating(call: Call) -> Reply:

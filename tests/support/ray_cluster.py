@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -76,19 +77,22 @@ class RayCluster:
 
 
 def _end(node: subprocess.Popen[bytes]) -> None:
-    process = psutil.Process(node.pid)
-    for each in [process, *process.children(recursive=True)]:
-        with suppress(psutil.NoSuchProcess):
-            each.kill()
+    with suppress(psutil.NoSuchProcess):
+        started = psutil.Process(node.pid).children(recursive=True)
+        node.kill()
+        for each in started:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
     node.wait()
 
 
 @contextmanager
-def ray_cluster(folder: Path) -> Iterator[RayCluster]:
-    """Two nodes, for as long as the ``with`` lasts."""
-    cluster = RayCluster(folder)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+def ray_cluster() -> Iterator[RayCluster]:
+    """Two nodes, for as long as the ``with`` lasts; in a folder whose path is short enough for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:
+        cluster = RayCluster(Path(folder))
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
