@@ -7,7 +7,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 TORCH_FROM := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lock clean
+.PHONY: help demo test check pytest lock clean
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -15,13 +15,18 @@ help:  ## what there is to make
 demo: .venv/core  ## run the offline tournament and print its leaderboard
 	$(BIN)/ragarena demo
 
-test: .venv/dev  ## all checks and tests
+test: .venv/dev  ## all checks and tests, side by side
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target pytest check
+
+check: .venv/dev  ## format, types and imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m compileall -q arena judges retrieval_eval ui  # hundreds of commands are started
-	$(BIN)/pytest --numprocesses 3 --dist loadfile  # more than two cores: tests wait for servers and processes
+
+pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests wait for servers and processes
+	$(BIN)/python -m compileall -q arena judges retrieval_eval ui  # commands are started by the hundred
+	$(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lock:  ## resolve the locked versions anew
 	sh requirements/lock.sh

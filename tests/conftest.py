@@ -35,6 +35,34 @@ class Ended:
 
 CLI: TypeAlias = Callable[..., Ended]
 
+LONGEST = (
+    "test_docs",
+    "test_kill",
+    "test_ui_accessible_browser",
+    "test_calibration_studies",
+    "test_report",
+    "test_hard_endings",
+    "test_ui_calibration",
+    "test_ray_executor",
+    "test_batches",
+    "test_rated_tables",
+    "test_store_annotations",
+    "test_voting",
+    "test_ui_sign_in_browser",
+    "test_ui_vote_browser",
+    "test_keys",
+    "test_six_agents",
+    "test_secret_items",
+    "test_adaptive_simulation",
+)
+"""Modules that take longest. They are begun first, so that at the end no worker is alone with one of them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order."""
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
