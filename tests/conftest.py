@@ -13,7 +13,8 @@ import pytest
 from hypothesis import settings
 from typer.testing import CliRunner
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # tiny models: a second thread waits busily for the first
+for library in ("OMP", "OPENBLAS"):  # small models and tables: a second thread waits busily for the first
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 from arena.cli.main import app, main
 from tests.support.postgres import PostgresServer, postgres_server

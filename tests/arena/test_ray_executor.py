@@ -32,8 +32,8 @@ def cluster() -> Iterator[RayCluster]:
         ray.shutdown()
 
 
-def on_ray(folder: Path, cluster: RayCluster, url: str, **judge: Any) -> Config:
-    executor = {"kind": "ray", "address": cluster.address, "workers": WORKERS}
+def on_ray(folder: Path, cluster: RayCluster, url: str, workers: int = WORKERS, **judge: Any) -> Config:
+    executor = {"kind": "ray", "address": cluster.address, "workers": workers}
     declared = {"api_key_env": "JUDGE_KEY", "concurrency": CONCURRENCY, **judge}
     return configured(folder, url, judge=declared, executor=executor)
 
@@ -55,7 +55,7 @@ def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
 def test_what_the_nodes_lack_is_said_before_anything_is_sent(tmp_path: Path, cluster: RayCluster) -> None:
     write_data(tmp_path)
     with pytest.raises(InputError, match=r"^judges.judge, on a worker: .*ABSENT_KEY"):
-        run(on_ray(tmp_path, cluster, "http://127.0.0.1:1/v1", api_key_env="ABSENT_KEY"))
+        run(on_ray(tmp_path, cluster, "http://127.0.0.1:1/v1", workers=1, api_key_env="ABSENT_KEY"))
     gpus = {"kind": "ray", "address": cluster.address, "gpus": 1}
     with pytest.raises(InputError, match="the workers of judge 'judge' need 2 GPUs, the cluster has 0"):
         run(configured(tmp_path, judge={"provider": "transformers", "path": tmp_path}, executor=gpus))
