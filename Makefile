@@ -16,7 +16,7 @@ demo: .venv/core  ## run the offline tournament and print its leaderboard
 	$(BIN)/ragarena demo
 
 test: .venv/dev  ## all checks and tests, side by side
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=line pytest check
+	$(MAKE) --no-print-directory --jobs 2 pytest check
 
 check: .venv/dev  ## format, types and imports
 	$(BIN)/ruff check .

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import settings
 from typer.testing import CliRunner
 
-for library in ("OMP", "OPENBLAS"):  # small models and tables: a second thread waits busily for the first
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# Of small models and tables a second thread waits busily for the first.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from arena.cli.main import app, main
 from tests.support.postgres import PostgresServer, postgres_server
