@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.support.browser import chromium, served, settle, watched
+from tests.support.browser import chromium, served, settle, show_at, watched
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
 
@@ -54,9 +54,7 @@ def test_hostile_texts_and_names_show_as_they_are(page: Page) -> None:
 
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_fits_its_window(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    page.wait_for_timeout(300)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    show_at(page, width)
 
 
 def test_a_disagreement_leads_to_its_game(page: Page) -> None:
