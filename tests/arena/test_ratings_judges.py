@@ -20,7 +20,7 @@ from judges.types import Verdict
 from retrieval_eval.agreement import cohen_kappa, confusion, krippendorff_alpha
 
 DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="RAGARENA_SHARED does not lead to the shared data")
+needs_data = pytest.mark.usefixtures("shared")
 A, B, TIE = Verdict
 QUICK = RatingSettings(bootstrap=50, tournaments=5)
 

@@ -19,7 +19,7 @@ from judges.errors import InputError
 from judges.types import Verdict
 
 DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="RAGARENA_SHARED does not lead to the shared data")
+needs_data = pytest.mark.usefixtures("shared")
 QUICK = RatingSettings(bootstrap=200, tournaments=20)
 
 
