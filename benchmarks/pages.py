@@ -155,7 +155,7 @@ def in_browser(store: Path, folder: Path) -> None:
     with served(store) as ours, one_chart(script) as plain, chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
         page.set_default_timeout(120_000)
-        addresses = {"one chart": plain, **{name: f"{ours}/{name}" for name in ("overview", "matrix", "games")}}
+        addresses = {"one chart": plain, "overview": ours, **{name: f"{ours}/{name}" for name in ("matrix", "games")}}
         for address in addresses.values():
             opened(page, address)
         seconds: dict[str, list[float]] = {name: [] for name in addresses}

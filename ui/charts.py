@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from arena.agents.costs import LATENCY
 from arena.agents.front import Front
-from arena.games.pairs import PairResults
 from arena.history.comparison import Move
 from arena.ratings.results import AgentRating
-
-Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 _POINT: Final = "#0072B2"
 """Blue of the palette by Okabe and Ito, told apart with every kind of colour vision, on light and dark ground."""
@@ -24,10 +20,6 @@ _NAME: Final = "#6f7682"
 """Grey that can be read on light and on dark ground."""
 _LABEL_WIDTH: Final = 160
 """Pixels given to an agent's name before it is cut."""
-ALPHA: Final = 0.05
-"""Below so small a p-value a pair is called told apart."""
-_LABELLED: Final = 14
-"""Matrices up to this many agents have their figures written into the cells."""
 
 
 def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
@@ -55,7 +47,7 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
         alt.Tooltip("group:N", title="Group"),
     ]
     axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None)
-    base = alt.Chart(frame).encode(y=alt.Y("agent:N", sort=[row.agent for row in rows], axis=axis))
+    base = alt.Chart().encode(y=alt.Y("agent:N", scale=alt.Scale(domain=[row.agent for row in rows]), axis=axis))
     scale = alt.Scale(zero=False, nice=True)
     x_axis = alt.Axis(title="Bradley-Terry rating, points", tickCount=8)
     whiskers = base.transform_filter("isValid(datum.low)").encode(
@@ -75,7 +67,7 @@ def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
     groups = base.mark_text(align="left", dx=10, color=_NAME, fontSize=12).encode(
         x=alt.X("end:Q", scale=scale, axis=x_axis), text="group:N"
     )
-    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points, groups)
+    layers = alt.layer(whiskers.mark_rule(color=_WHISKER, strokeWidth=2), *ends, points, groups, data=frame)
     return layers.properties(height=alt.Step(34))
 
 
@@ -138,78 +130,6 @@ def front_chart(front: Front) -> alt.LayerChart:
     return alt.layer(steps, others, best, names).properties(height=300)
 
 
-def matrix_frame(results: PairResults, order: Sequence[str], counted: Counted) -> pd.DataFrame:
-    """A row for each two agents that met: the percentage of their games that ``row`` took from ``column``.
-
-    Args:
-        results: of all pairs.
-        order: the agents as rows and columns are to be sorted.
-        counted: what the percentage counts.
-    """
-    matrix = results.wins
-    number = {agent: i for i, agent in enumerate(matrix.agents)}
-    order = [agent for agent in order if agent in number]
-    taken = matrix.wins + (matrix.ties / 2 if counted == "wins and half the ties" else 0)
-    rows: list[dict[str, Any]] = []
-    for row in order:
-        for column in order:
-            i, j = number[row], number[column]
-            if matrix.games[i, j] == 0:
-                continue
-            rows.append(
-                {
-                    "row": row,
-                    "column": column,
-                    "percent": 100 * taken[i, j] / matrix.games[i, j],
-                    "games": matrix.games[i, j],
-                    "won": matrix.wins[i, j],
-                    "tied": matrix.ties[i, j],
-                    "lost": matrix.wins[j, i],
-                    "p": results.p[i, j],
-                }
-            )
-    frame = pd.DataFrame(rows, columns=["row", "column", "percent", "games", "won", "tied", "lost", "p"])
-    counts = ["games", "won", "tied", "lost"]
-    if bool(np.equal(np.mod(frame[counts], 1), 0).all(axis=None)):
-        frame[counts] = frame[counts].astype(int)
-    return frame
-
-
-def matrix_chart(frame: pd.DataFrame, order: Sequence[str], counted: Counted) -> alt.LayerChart:
-    """The heat map of ``matrix_frame``: percentage, below it the number of games; palest is 50 %."""
-    axis = {"sort": list(order), "scale": alt.Scale(domain=list(order), paddingInner=0.03)}
-    base = alt.Chart(frame).encode(
-        x=alt.X("column:N", axis=alt.Axis(orient="top", labelLimit=110, labelAngle=-40, title="… this agent"), **axis),
-        y=alt.Y("row:N", axis=alt.Axis(labelLimit=110, title="This agent against …"), **axis),
-    )
-    tooltip = [
-        alt.Tooltip("row:N", title="This agent"),
-        alt.Tooltip("column:N", title="Against"),
-        alt.Tooltip("percent:Q", title=f"Percent ({counted})", format=".1f"),
-        alt.Tooltip("games:Q", title="Games"),
-        alt.Tooltip("won:Q", title="Won"),
-        alt.Tooltip("tied:Q", title="Tied"),
-        alt.Tooltip("lost:Q", title="Lost"),
-        alt.Tooltip("p:Q", title="p, corrected", format=".2g"),
-    ]
-    # Colours beyond those of 0 and 100 would be too dark for dark figures, and no white would do halfway there.
-    colours = alt.Scale(scheme="blueorange", domain=[-20, 120], reverse=True)
-    colour = alt.Color("percent:Q", scale=colours, legend=None)
-    if len(order) > _LABELLED:
-        # A browser takes seconds over thousands of cells that each describe themselves; the table has all figures.
-        cells = base.mark_rect(aria=False).encode(color=colour, tooltip=tooltip[:4])
-        return alt.layer(cells).properties(height=alt.Step(18))
-    ink = alt.value("#1a1a1a")
-    shares = (
-        base.transform_calculate(label=f"format(datum.percent, '.0f') + (datum.p < {ALPHA} ? ' % *' : ' %')")
-        .mark_text(fontSize=14, dy=-6)
-        .encode(text="label:N", color=ink)
-    )
-    counts = base.mark_text(fontSize=10, dy=9).encode(text=alt.Text("games:Q", format=",.4~g"), color=ink)
-    cells = base.mark_rect().encode(color=colour, tooltip=tooltip)
-    return alt.layer(cells, shares, counts).properties(height=alt.Step(46))
-
-
 def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart:
     """The heat map of two labels of one document, people's down and the judge's across, with counts in the cells."""
     axis = {"sort": list(scale), "scale": alt.Scale(domain=list(scale), paddingInner=0.03)}
@@ -227,7 +147,7 @@ def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart
     ink = alt.condition(alt.datum.share > 0.6, alt.value("#ffffff"), alt.value("#1a1a1a"))
     cells = base.mark_rect().encode(color=colour)
     figures = base.mark_text(fontSize=14).encode(text=alt.Text("documents:Q", format=","), color=ink)
-    return alt.layer(cells, figures).properties(height=alt.Step(46 if len(scale) <= _LABELLED else 18))
+    return alt.layer(cells, figures).properties(height=alt.Step(46))
 
 
 def support_chart(frame: pd.DataFrame, agents: Sequence[str]) -> alt.LayerChart:

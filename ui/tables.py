@@ -70,18 +70,25 @@ def show_table(
 
 
 def show_chart(
-    drawn: TopLevelMixin, words: str, numbers: pd.DataFrame, name: str, columns: Mapping[str, Any] | None = None
+    drawn: TopLevelMixin | Callable[[], None],
+    words: str,
+    numbers: pd.DataFrame,
+    name: str,
+    columns: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw a chart with what it says in words below it, and its numbers a click away.
 
     Args:
-        drawn: the chart.
+        drawn: the chart, or what draws it: where Altair takes long, a cached function, whose drawing Streamlit replays.
         words: our own, which may hold Markdown.
         numbers: what is drawn.
         name: of the table, as its columns are for ``show_table``.
         columns: of the table.
     """
-    st.altair_chart(drawn, width="stretch")
+    if isinstance(drawn, TopLevelMixin):
+        st.altair_chart(drawn, width="stretch")
+    else:
+        drawn()
     st.caption(words)
     with st.expander("The numbers of this chart", key=f"numbers of {name}", on_change="rerun") as opened:
         if opened.open:

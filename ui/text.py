@@ -6,7 +6,10 @@ outside goes through this module, into a cell of ``st.dataframe``, or into a cha
 
 from __future__ import annotations
 
-from typing import Final
+import html
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import streamlit as st
 
@@ -23,6 +26,16 @@ _STYLE: Final = """
 [class*="st-key-strong-"] [data-testid="stText"] { font-weight: 600; }
 [class*="st-key-quiet-"] [data-testid="stText"] { opacity: 0.75; font-size: 0.875rem; }
 [class*="st-key-lead-"] [data-testid="stText"] { font-size: 1.2rem; line-height: 1.5; }
+dl.facts.facts { display: grid; gap: 0.6rem 1rem; margin: 0; padding: 0; }
+.facts { grid-template-columns: max-content minmax(8rem, 3fr) 8fr; }
+.facts > div { display: contents; }
+.facts > div > * { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.facts .key { font-weight: 600; }
+.facts .sign { border: 1px solid currentColor; border-radius: 0.5rem; padding: 0 0.5rem; align-self: start; }
+.facts .good { background: rgb(0 158 115 / 0.18); }
+.facts .bad { background: rgb(213 94 0 / 0.22); }
+.facts small { display: block; opacity: 0.75; font-size: 0.875rem; }
+@media (max-width: 640px) { .facts { grid-template-columns: max-content 1fr; } .facts .said { grid-column: 1 / -1; } }
 .marked { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .marked mark { background: rgb(230 159 0 / 0.28); color: inherit; border-bottom: 2px solid #b87700; }
 [data-testid="stMetricValue"] { font-size: 1.6rem; }
@@ -87,6 +100,33 @@ def marked_passage(marked: str, key: str, *, height: int = HEIGHT) -> None:
     """A text as ``ui.differences.marked`` escapes it, in a box like that of ``passage``."""
     with st.container(border=True, height=height if _fills(marked, height) else "content", key=f"passage-{key}"):
         st.html(f'<div class="marked">{encodable(marked)}</div>')
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that is so: a sign or figure, its name, what is said of it, and a remark.
+
+    Attributes:
+        kind: ``good`` and ``bad`` colour the sign.
+    """
+
+    sign: str
+    name: str
+    said: str
+    remark: str = ""
+    kind: Literal["good", "bad", ""] = ""
+
+
+def facts(rows: Iterable[Fact]) -> None:
+    """A list of facts: one element of the page, as a browser takes long over the hundred that columns would make."""
+    st.html(f'<dl class="facts">{"".join(map(_fact, rows))}</dl>')
+
+
+def _fact(own: Fact) -> str:
+    sign, name, said, remark = (html.escape(encodable(part)) for part in (own.sign, own.name, own.said, own.remark))
+    small = f"<small>{remark}</small>" if remark else ""
+    named = f'<dd class="sign {own.kind}">{sign}</dd><dt class="key">{name}</dt>'
+    return f'<div>{named}<dd class="said">{said}{small}</dd></div>'
 
 
 def encodable(text: str) -> str:

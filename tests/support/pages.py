@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,8 @@ def page(name: str) -> AppTest:
 def shown(run: AppTest) -> str:
     """All words outside tables and fields."""
     kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.success)
-    return "\n".join(element.value for kind in (*kinds, run.markdown) for element in kind)
+    words = [element.value for kind in (*kinds, run.markdown) for element in kind]
+    return "\n".join([*words, *(unescape(re.sub(r"(<[^>]+>)+", "\n", own.proto.body)) for own in run.get("html"))])
 
 
 def table(run: AppTest, *columns: str) -> Any:

@@ -139,17 +139,28 @@ def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, addres
     assert {agent for line in cells(page, 0)[1:] for agent in line if agent == sorted(AGENTS)[1]}
 
 
-def test_planted_names_in_a_chart_s_tooltip_show_as_they_are(page: Page, address: str) -> None:
+def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) -> None:
     visit(page, f"{address}/matrix")
+    named = page.locator(".matrix th[scope=row]").all_inner_texts()
+    assert sorted(named) == sorted(AGENTS)
+    told = page.locator(".matrix td[title]").first.get_attribute("title")
+    assert told is not None
+    assert told.startswith(f"{named[0]} against {named[1]}: won ")
+    assert page.locator(".matrix :is(img, a, b, script)").count() == 0
+
+
+def test_planted_names_in_a_chart_s_tooltip_show_as_they_are(page: Page, address: str) -> None:
+    visit(page, address)
     chart = page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first
+    chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     assert box is not None
-    for down in range(110, int(box["height"]), 25):
-        page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + down)
-        page.wait_for_timeout(60)
+    tooltip = page.locator("#vg-tooltip-element")
+    for across in range(160, int(box["width"]), 6):
+        page.mouse.move(box["x"] + across, box["y"] + 17)
+        page.wait_for_timeout(40)
         if page.locator("#vg-tooltip-element.visible").count():
             break
-    tooltip = page.locator("#vg-tooltip-element")
     assert any(agent in tooltip.inner_text() for agent in AGENTS)
     assert tooltip.locator("img, a, b, script").count() == 0
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+from html import escape
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,7 +15,8 @@ from arena.agents.front import Front
 from arena.games.pairs import PairResults
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
-from ui.charts import front_chart, matrix_chart, matrix_frame, ratings_chart
+from ui.charts import front_chart, ratings_chart
+from ui.matrix import _colour, matrix_frame, matrix_html
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -50,19 +55,35 @@ def test_figures_in_cells_are_rounded_once() -> None:
     assert frame["percent"].tolist() == [100 * 16.5 / 26, 100 * 9.5 / 26], "63.46 shows as 63, not by way of 63.5"
 
 
-def test_rows_and_columns_are_sorted_as_given() -> None:
+def test_a_matrix_of_few_agents_is_a_table_sorted_as_given() -> None:
     order = ["b", HOSTILE, "c"]
-    chart = matrix_chart(matrix_frame(matrix(), order, "wins only"), order, "wins only").to_dict()
-    assert chart["layer"][0]["encoding"]["y"]["sort"] == order
-    assert chart["layer"][0]["encoding"]["x"]["scale"]["domain"] == order
+    drawn = matrix_html(matrix_frame(matrix(), order, "wins only"), order)
+    assert re.findall(r'<th scope="row">(.*?)</th>', drawn) == [escape(name) for name in order]
+    assert re.findall(r'<th scope="col">(.*?)</th>', drawn)[1:] == [escape(name) for name in order]
+    assert re.findall(r'title="(.*?)".*?>(\d+ %)<', drawn) == [
+        (f"b against {escape(HOSTILE)}: won 1, tied 4, lost 3; p 0.5", "12 %"),
+        (f"{escape(HOSTILE)} against b: won 3, tied 4, lost 1; p 0.5", "38 %"),
+    ]
+    assert HOSTILE not in drawn
 
 
-def test_a_large_matrix_has_colours_and_tooltips_but_no_figures_in_its_cells() -> None:
-    names = tuple(f"a{i}" for i in range(30))
+def test_a_matrix_of_many_agents_is_one_picture_with_every_figure() -> None:
+    names = (HOSTILE, *(f"a{i}" for i in range(29)))
     ones = np.ones((30, 30)) - np.eye(30)
-    frame = matrix_frame(results(WinMatrix(names, ones, ones * 0, ones * 2)), names, "wins only")
-    marks = [layer["mark"]["type"] for layer in matrix_chart(frame, names, "wins only").to_dict()["layer"]]
-    assert marks == ["rect"]
+    pairs = PairResults(WinMatrix(names, ones, ones * 0, ones * 2), np.where(np.eye(30, k=1), 0.01, 0.5))
+    drawn = matrix_html(matrix_frame(pairs, names, "wins only"), names)
+    assert drawn.count("<") == 1
+    (encoded,) = re.findall(r"base64,([^\"]+)", drawn)
+    picture = ElementTree.fromstring(base64.b64decode(encoded))
+    cells = [own for own in picture.iter() if (own.get("class") or "").startswith("cell")]
+    assert [cell.text for cell in cells] == ["50"] * 870
+    assert sum(cell.get("class") == "cell bold" for cell in cells) == 29
+
+
+def test_cells_are_the_paler_the_nearer_to_even() -> None:
+    even, better, best, worst = (_colour(percent) for percent in (50, 75, 100, 0))
+    assert (even, best, worst) == ("#f4f1ea", "#56b4e9", "#e69f00")
+    assert best < better < even
 
 
 def test_an_agent_without_an_interval_has_a_point_and_no_whisker() -> None:
@@ -80,7 +101,7 @@ def test_names_are_values_and_never_expressions_fields_or_titles() -> None:
     chart = ratings_chart([row(HOSTILE, 1000, 990, 1010)], 0.95).to_dict()
     del chart["datasets"]
     for layer in chart["layer"]:
-        assert layer["encoding"]["y"].pop("sort") == [HOSTILE]
+        assert layer["encoding"]["y"]["scale"].pop("domain") == [HOSTILE]
     assert HOSTILE not in json.dumps(chart)
 
 

@@ -18,6 +18,7 @@ from arena.wording import FLAGS, STAGES
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.exams import exam_config, graded, write_exam
+from tests.support.pages import shown
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
 
@@ -46,12 +47,6 @@ def draw(page: str) -> None:
 
     version, names = data.tournaments()
     import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
-
-
-def shown(run: AppTest) -> str:
-    """All words outside tables."""
-    kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.markdown)
-    return "\n".join(element.value for kind in kinds for element in kind)
 
 
 def test_a_store_that_is_gone_is_said_in_one_line() -> None:

@@ -16,10 +16,10 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.sample_store import write_store
 from ui import data
-from ui.charts import matrix_frame
 from ui.data import LOCATION_VARIABLE
 from ui.differences import marked, similarity
 from ui.glossary import TERMS
+from ui.matrix import matrix_frame
 from ui.tables import as_csv, with_meanings
 
 

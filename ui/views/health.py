@@ -6,12 +6,11 @@ import streamlit as st
 
 from arena.ratings.health import JudgeHealth
 from arena.wording import health_figures
+from ui import text
 
 
 def show_health(health: JudgeHealth) -> None:
     """Draw the figures."""
     st.subheader("Habits of the judge", anchor=False)
-    with st.container(horizontal=True, gap="small"):
-        for name, value, meaning in health_figures(health):
-            st.metric(name, value, help=meaning, border=True, width=168)
-    st.caption("Over all its verdicts. The question marks say what each figure should look like.")
+    st.caption("Over all its verdicts.")
+    text.facts(text.Fact(value, name, meaning) for name, value, meaning in health_figures(health))

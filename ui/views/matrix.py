@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
-from arena.games.pairs import PairResults
 from arena.ratings.counts import WinMatrix
 from ui import data, text
 from ui.address import choose, say_what_is_unknown
-from ui.charts import ALPHA, Counted, matrix_chart, matrix_frame
+from ui.matrix import ALPHA, Counted, matrix_frame, matrix_html
 from ui.states import incomplete, nothing
 from ui.tables import show_chart
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The games asked for, and what percentages count."""
+
+    judge: str | None
+    group: tuple[str, str] | None
+    counted: Counted
 
 
 def show(source: data.Source) -> None:
@@ -22,22 +32,20 @@ def show(source: data.Source) -> None:
     if not data.games(source).played.any():
         nothing("No game has a verdict yet. Run `ragarena run` and come back.")
         return
-    counted, results = _chosen(source)
-    if results is None:
+    choice = _chosen(source)
+    if data.pairs(source, choice.judge, choice.group) is None:
         nothing("No game of these has a verdict. Clear one of the fields above.")
         return
-    ratings = data.board(source).ratings
-    if ratings is None:
+    if data.board(source).ratings is None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
-    order = [row.agent for row in ratings.agents] if ratings else by_points(results.wins)
-    frame = matrix_frame(results, order, counted)
+    _, frame = _matrix(source, choice)
     told = int((frame["p"] < ALPHA).sum()) // 2
     words = (
         f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
-        f"({counted}); with few agents the number of games is below it. Blue: the row's agent does better; orange: "
-        "worse; pale: even. The best agent comes first; a gap is a pair that never met. A star says that the two "
-        f"agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of them together. "
-        "Where there is none, a strong colour may be chance."
+        f"({choice.counted}); with few agents the number of games is below it. Blue: the row's agent does better; "
+        "orange: worse; pale: even. The best agent comes first; a gap is a pair that never met. A figure in bold says "
+        f"that the two agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of "
+        "them together. Where it is not bold, a strong colour may be chance."
     )
     columns = {
         "row": "Agent",
@@ -46,8 +54,7 @@ def show(source: data.Source) -> None:
         **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
         "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
     }
-    with st.container(width=260 + 96 * len(order)):
-        show_chart(matrix_chart(frame, order, counted), words, frame.round({"percent": 1}), "Win matrix", columns)
+    show_chart(lambda: _draw(source, choice), words, frame.round({"percent": 1}), "Win matrix", columns)
 
 
 def by_points(wins: WinMatrix) -> list[str]:
@@ -56,8 +63,24 @@ def by_points(wins: WinMatrix) -> list[str]:
     return [wins.agents[number] for number in np.argsort(-share, kind="stable")]
 
 
-def _chosen(source: data.Source) -> tuple[Counted, PairResults | None]:
-    """What percentages count, and the results of the games asked for."""
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _matrix(source: data.Source, choice: Choice) -> tuple[list[str], pd.DataFrame]:
+    """The agents, best first, and the cells of their matrix."""
+    results = data.pairs(source, choice.judge, choice.group)
+    assert results is not None
+    ratings = data.board(source).ratings
+    order = [row.agent for row in ratings.agents] if ratings else by_points(results.wins)
+    return order, matrix_frame(results, order, choice.counted)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _draw(source: data.Source, choice: Choice) -> None:
+    order, frame = _matrix(source, choice)
+    st.html(matrix_html(frame, order))
+
+
+def _chosen(source: data.Source) -> Choice:
+    """The page's fields."""
     counted: Counted = st.segmented_control(
         "Percentages count",
         get_args(Counted),
@@ -83,4 +106,4 @@ def _chosen(source: data.Source) -> tuple[Counted, PairResults | None]:
                 help="Only games on queries whose metadata say this.",
             )
     say_what_is_unknown()
-    return counted, data.pairs(source, judge, group)
+    return Choice(judge, group, counted)

@@ -42,7 +42,7 @@ def show(source: data.Source) -> None:
         text.quiet(sentence, f"meaning-{place}")
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
-        _show_ratings(board.ratings, board)
+        _show_ratings(source, board.ratings, board)
     trust.show_checks(checks)
     if board.criteria:
         _show_criteria(board)
@@ -90,7 +90,7 @@ def criteria_frame(board: Leaderboard) -> pd.DataFrame:
     return frame
 
 
-def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
+def _show_ratings(source: data.Source, ratings: Ratings, board: Leaderboard) -> None:
     level = f"{ratings.settings.level:.0%}"
     st.subheader("Leaderboard", anchor=False)
     frame = leaderboard_frame(ratings.agents)
@@ -126,7 +126,7 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
     show_chart(
-        ratings_chart(ratings.agents, ratings.settings.level),
+        lambda: _draw_ratings(source),
         f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
         "equally good; agents that share a letter, beside their line, cannot be told apart. Blue: those that lead or "
         "are tied for first.",
@@ -136,6 +136,13 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
     )
     if board.by_judge:
         _show_judges(board)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _draw_ratings(source: data.Source) -> None:
+    ratings = data.board(source).ratings
+    assert ratings is not None
+    st.altair_chart(ratings_chart(ratings.agents, ratings.settings.level), width="stretch")
 
 
 def _show_judges(board: Leaderboard) -> None:

@@ -15,10 +15,10 @@ from arena.report.trust import trust_checks
 from arena.store import Store
 from ui import data, text
 
-_BADGES: Mapping[Status, tuple[str, str, Literal["red", "gray", "green"]]] = {
-    "failed": ("Failed", ":material/close:", "red"),
-    "unknown": ("Not known", ":material/question_mark:", "gray"),
-    "passed": ("Passed", ":material/check:", "green"),
+_SIGNS: Mapping[Status, tuple[str, Literal["good", "bad", ""]]] = {
+    "failed": ("✕ Failed", "bad"),
+    "unknown": ("? Not known", ""),
+    "passed": ("✓ Passed", "good"),
 }
 
 
@@ -36,14 +36,10 @@ def show_checks(found: Sequence[Check]) -> None:
     """Draw the part."""
     st.subheader("Can this be trusted?", anchor=False)
     st.caption("Each of these must hold before the order above is worth acting on. The bars are rules of thumb.")
-    for place, check in enumerate(found):
-        with st.container(key=f"check-{place}"):
-            named, said = st.columns([3, 7], gap="small")
-            label, icon, color = _BADGES[check.status]
-            with named, st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                st.badge(label, icon=icon, color=color)
-                text.strong(check.name, f"check-{place}")
-            with said:
-                text.plain(check.finding)
-                if check.status != "passed":
-                    text.quiet(f"What to do: {check.remedy}", f"remedy-{place}")
+    text.facts(map(_fact, found))
+
+
+def _fact(check: Check) -> text.Fact:
+    sign, kind = _SIGNS[check.status]
+    todo = "" if check.status == "passed" else f"What to do: {check.remedy}"
+    return text.Fact(sign, check.name, check.finding, todo, kind)
