@@ -26,6 +26,7 @@ from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
 from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
+from arena.which import only_tournament, rated_tournaments
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
@@ -154,25 +155,6 @@ def nuggets_of(store: Store, tournament: str, settings: Mapping[str, Any]) -> Nu
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
     results, how = nugget_results(store, tournament), rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
-
-
-def rated_tournaments(store: Store) -> list[str]:
-    """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
-    return [name for name in store.tournaments() if "synth" not in store.settings(name)]
-
-
-def only_tournament(store: Store) -> str:
-    """The name of the store's one tournament.
-
-    Raises:
-        InputError: there is none, or more than one.
-    """
-    names = rated_tournaments(store)
-    if not names:
-        raise InputError("the store holds no tournament yet; 'ragarena run' fills it")
-    if len(names) > 1:
-        raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
-    return names[0]
 
 
 def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:

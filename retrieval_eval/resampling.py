@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -65,8 +65,8 @@ def estimates(values: Floats, samples: Floats, queries: int, level: float = 0.95
     bounds = np.full((2, values.size), np.nan)
     if queries > 1:
         tail = 1 - (1 + level) / 2
-        far = math.sqrt(queries / (queries - 1)) * float(special.stdtrit(queries - 1, tail))
-        tail = float(special.ndtr(far))
+        far = math.sqrt(queries / (queries - 1)) * float(scipy.special.stdtrit(queries - 1, tail))
+        tail = float(scipy.special.ndtr(far))
         for place, column in enumerate(samples.T):
             defined = column[~np.isnan(column)]
             if defined.size > 1:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
 
@@ -129,7 +129,7 @@ def paired_t(differences: Floats) -> Floats:
     error = differences.std(axis=1, ddof=1) / np.sqrt(queries)
     constant = error <= _ROUNDING * np.abs(mean)
     t = np.abs(mean) / np.where(constant, 1.0, error)
-    return np.where(constant, np.where(mean == 0, 1.0, np.nan), 2 * special.stdtr(queries - 1, -t))
+    return np.where(constant, np.where(mean == 0, 1.0, np.nan), 2 * scipy.special.stdtr(queries - 1, -t))
 
 
 def sign_flip(differences: Floats, seed: int = 0) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -58,6 +59,17 @@ LONGEST = (
     "test_adaptive_simulation",
 )
 """Modules that take longest. They are begun first, so that at the end no worker is alone with one of them."""
+
+
+def pytest_collection() -> None:
+    """What is loaded now stays until the end: looking through it again and again takes a third of the collection."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on there is garbage."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

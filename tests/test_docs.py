@@ -4,8 +4,8 @@ In README.md and docs/*.md
 
 - ```` ```console ```` blocks are run, each page in a folder of its own. A line that begins with ``$ `` is a
   command, the lines below it must occur in its output in that order, ``...`` stands for anything left out, and a last
-  line ``# exit status 3`` names a status other than 0. A page's first command runs in a shell, and so does whatever
-  needs one; a plain ``ragarena ...`` after it runs in this process, which saves its start;
+  line ``# exit status 3`` names a status other than 0. A plain ``ragarena ...`` runs in this process, which saves its
+  start; whatever needs a shell runs in one;
 - a block with a file name behind its language (```` ```yaml tournament.yaml ````) is written to that file beforehand;
 - ```` ```python ```` blocks are run; ```` ```yaml ```` blocks with ``data:`` and ``store:`` are whole configurations;
 - ```` ```sh ```` blocks are for setting up (git, make) and for what does not end by itself; they are not run.
@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -44,8 +44,8 @@ SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "sqlite3 ", "ra
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_PLAIN = re.compile(r"ragarena (?!ui )[^|<>;&$`*?~\\]*")
-"""A command that asks nothing of a shell but to be split at blanks, and starts no process of its own."""
+_PLAIN = re.compile(r"(ragarena (?!ui )[^|<>;&$`*?~\\]*?)(?: 2> ([\w.]+))?")
+"""A command that asks little of a shell, to be split at blanks and to keep its errors, and starts no process itself."""
 _STATUS = re.compile(r"# exit status (\d+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -91,29 +91,26 @@ def ids(page: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def recorded_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recorded_verdicts(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``verdicts.csv``, which pages take as given: the verdicts of a demo tournament."""
     folder = tmp_path_factory.mktemp("verdicts")
-    environment = offline_environment(folder)
-    for command in ("ragarena demo --dir demo", "ragarena export demo/tournament.yaml verdicts.csv"):
-        subprocess.run(command.split(), cwd=folder, env=environment, check=True, capture_output=True)
+    assert in_this_process(f"ragarena export {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
     return folder / "verdicts.csv"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path, recorded_verdicts: Path) -> None:
     shutil.copy(recorded_verdicts, tmp_path)
-    run = in_a_shell
+    plainly = in_a_shell if page.name in STARTING_OTHERS else in_this_process
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         if block.language == "console":
             for entry in shown(block.text):
-                status, output = (run if _PLAIN.fullmatch(entry.command) else in_a_shell)(entry.command, tmp_path)
+                run = plainly if _PLAIN.fullmatch(entry.command) else in_a_shell
+                status, output = run(entry.command, tmp_path)
                 assert status == entry.status, f"$ {entry.command}\n{output}"
                 assert_occur_in_order(entry, output)
-                if page.name not in STARTING_OTHERS:
-                    run = in_this_process
 
 
 def in_a_shell(command: str, folder: Path) -> tuple[int, str]:
@@ -133,13 +130,16 @@ def in_a_shell(command: str, folder: Path) -> tuple[int, str]:
 
 def in_this_process(command: str, folder: Path) -> tuple[int, str]:
     """As in a shell, for a plain ``ragarena ...``."""
+    plain = _PLAIN.fullmatch(command)
+    assert plain
     output = StringIO()
     with (
         chdir(folder),
+        Path(plain[2]).open("w", encoding="utf-8") if plain[2] else nullcontext(output) as errors,
         patch.dict(os.environ, offline_environment(folder), clear=True),
-        patch.object(sys, "argv", shlex.split(command)),
+        patch.object(sys, "argv", shlex.split(plain[1])),
         redirect_stdout(output),
-        redirect_stderr(output),
+        redirect_stderr(errors),
         pytest.raises(SystemExit) as ending,
     ):
         main()

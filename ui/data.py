@@ -19,13 +19,14 @@ from arena.dataset import Dataset
 from arena.games.pairs import PairResults, pair_results
 from arena.games.table import GameKey, GameTable
 from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import Leaderboard, rated_tournaments
+from arena.leaderboard import Leaderboard
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.queries.groups import groupings
 from arena.ratings.games import Floats
 from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
+from arena.which import rated_tournaments
 from judges.errors import InputError
 from judges.types import Query, Task
 from ui.records import GameRecord, game_records, win_and_tie

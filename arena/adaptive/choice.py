@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from arena.adaptive.decision import AdaptiveSettings, Decision, decision
 from arena.adaptive.evidence import Outcomes
@@ -61,7 +61,7 @@ def belief(outcomes: Outcomes) -> Belief:
     size = len(outcomes.agents)
     mean = np.zeros(size)
     for _ in range(100):
-        p = special.expit(mean[outcomes.a] - mean[outcomes.b])
+        p = scipy.special.expit(mean[outcomes.a] - mean[outcomes.b])
         excess, weight = outcomes.score - p, p * (1 - p)
         slope = np.bincount(outcomes.a, excess, size) - np.bincount(outcomes.b, excess, size) - mean / _PRIOR_VARIANCE
         pairs = np.bincount(outcomes.a.astype(np.int64) * size + outcomes.b, weight, size * size).reshape(size, size)
@@ -85,7 +85,7 @@ def log_gain(mean: Floats, variance: Floats) -> Floats:
     known = variance * _bernoulli(mean)
     removed = np.log(known) - np.log1p(known)
     two_phi_squared = -(z**2) - np.log(2 * np.pi)
-    gain: Floats = removed + two_phi_squared - np.log(2) - special.log_ndtr(z) - special.log_ndtr(-z)
+    gain: Floats = removed + two_phi_squared - np.log(2) - scipy.special.log_ndtr(z) - scipy.special.log_ndtr(-z)
     return gain
 
 
@@ -135,5 +135,5 @@ def _needed(so_far: Decision, known: Belief, settings: AdaptiveSettings) -> NDAr
 
 def _bernoulli(gap: Floats) -> Floats:
     """Information of one game on a difference in log-odds."""
-    result: Floats = special.expit(gap) * special.expit(-gap)
+    result: Floats = scipy.special.expit(gap) * scipy.special.expit(-gap)
     return result

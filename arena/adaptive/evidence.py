@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from arena.ratings.games import Floats, Games, Ints
 
@@ -89,5 +89,5 @@ def log_evidence(outcomes: Outcomes) -> Floats:
     edge = np.concatenate([outcomes.score, 1.0 - outcomes.score]) - 0.5
     cell = rows * size + columns
     capital = np.array([np.bincount(cell, np.log1p(stake * edge), size * size) for stake in STAKES])
-    mean: Floats = special.logsumexp(capital, axis=0) - np.log(STAKES.size)
+    mean: Floats = scipy.special.logsumexp(capital, axis=0) - np.log(STAKES.size)
     return mean.reshape(size, size)

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from arena.calibration.prediction_powered import inflated, numbered, tuned
 from arena.ratings.games import Floats
@@ -155,7 +154,7 @@ class _Data:
             first, second = int(row.argmax()), int(row.argmin())
             beats[first, second] += score > 0
             beats[second, first] += score < 1
-        parts, _ = connected_components(beats, directed=True, connection="strong")
+        parts, _ = scipy.sparse.csgraph.connected_components(beats, directed=True, connection="strong")
         return bool(parts == 1)
 
     def fit(self, weight: float, *, judge_alone: bool = False) -> tuple[Floats, bool]:
@@ -175,13 +174,13 @@ class _Data:
         """Gradient of the loss by query, shape (queries, agents)."""
         of_people, of_judge = self.parts(theta)
         if judge_alone:
-            return self.by_query((special.expit(self.x @ theta) - self.f) / self.f.size)
+            return self.by_query((scipy.special.expit(self.x @ theta) - self.f) / self.f.size)
         moved: Floats = of_people - weight * of_judge
         return moved
 
     def parts(self, theta: Floats) -> tuple[Floats, Floats]:
         """The gradient's two parts: without the judge, and what lambda takes off."""
-        p, m = special.expit(self.x @ theta), int(self.labelled.sum())
+        p, m = scipy.special.expit(self.x @ theta), int(self.labelled.sum())
         of_people = self.by_query(self.labelled * (p - self.y) / m)
         of_judge = self.by_query(self.labelled * (p - self.f) / m - (p - self.f) / p.size)
         return of_people, of_judge
@@ -193,7 +192,7 @@ class _Data:
 
     def curvature(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
         """Of the loss; a square of the mean strength is added, which holds it at 0 and changes nothing else."""
-        p = special.expit(self.x @ theta)
+        p = scipy.special.expit(self.x @ theta)
         shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
         if not judge_alone:
             shares += (1 - weight) * self.labelled / self.labelled.sum()
@@ -205,7 +204,7 @@ class _Data:
 
     def tuned(self, theta: Floats) -> float:
         """The lambda in [0, 1] with the least sum of variances at these strengths."""
-        p = special.expit(self.x @ theta)
+        p = scipy.special.expit(self.x @ theta)
         inverse = np.linalg.inv(self.weighed(p * (1 - p) / p.size))
         of_people, of_judge = (part @ inverse for part in self.parts(theta))
         return tuned(of_people, of_judge)
@@ -236,6 +235,6 @@ def _shown(
         if not variance > 0 or units <= spent:
             found.append(Estimate(value))
             continue
-        half = points * float(special.stdtrit(units - spent, (1 + level) / 2)) * math.sqrt(variance)
+        half = points * float(scipy.special.stdtrit(units - spent, (1 + level) / 2)) * math.sqrt(variance)
         found.append(Estimate(value, value - half, value + half))
     return tuple(found)

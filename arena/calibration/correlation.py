@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from arena.ratings.clustered import student
 from arena.ratings.games import Floats
@@ -113,5 +113,5 @@ def _coefficient(values: Floats) -> Coefficient:
     if error < _NO_SPREAD:
         return Coefficient(value)
     z, half = float(np.arctanh(value)), student(0.95, units) * error
-    p_value = 2 * float(special.stdtr(units - 1, -abs(z) / error))
+    p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(z) / error))
     return Coefficient(value, float(np.tanh(z - half)), float(np.tanh(z + half)), p_value)

@@ -25,8 +25,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from arena.ratings.games import Floats
 from retrieval_eval.resampling import Estimate
@@ -193,7 +193,7 @@ def _estimate(value: float, variance: float, freedom: int, level: float) -> Esti
 
 
 def _quantile(level: float, freedom: int) -> float:
-    return float(special.stdtrit(freedom, (1 + level) / 2))
+    return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
 
 
 def _count(labels: float, n: int) -> int | None:

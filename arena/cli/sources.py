@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from arena.config import load_config
-from arena.leaderboard import only_tournament
 from arena.store import Store
 from arena.synth.config import load_synth_config
+from arena.which import only_tournament
 from judges.errors import ConfigError, InputError
 from judges.sections import load_section
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
+import scipy
 
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import Floats, Games
@@ -51,7 +51,7 @@ def sign_tests(games: Games) -> Floats:
     of_cell = cells // queries
     first = np.bincount(of_cell, ahead > 0, pairs.size)
     second = np.bincount(of_cell, ahead < 0, pairs.size)
-    p = np.minimum(1.0, 2 * binom.cdf(np.minimum(first, second), first + second, 0.5))
+    p = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(first, second), (first + second).astype(np.int64), 0.5))
     found = np.full((size, size), np.nan)
     found[pairs // size, pairs % size] = found[pairs % size, pairs // size] = holm(p)
     return found

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
@@ -214,7 +214,7 @@ def _refit(
 
 
 def _chord(
-    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, leans: sparse.csr_array
+    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, leans: scipy.sparse.csr_array
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Chord iterations from the point estimate on samples with its prior, and whether each has converged.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 from arena.ratings.games import Floats
 
@@ -20,7 +20,7 @@ Interval: TypeAlias = tuple[float, float]
 
 def student(level: float, units: int) -> float:
     """Two-sided quantile of Student's t for ``units`` independent clusters."""
-    return float(special.stdtrit(units - 1, (1 + level) / 2))
+    return float(scipy.special.stdtrit(units - 1, (1 + level) / 2))
 
 
 def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interval | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from arena.ratings.games import Floats, Games, Ints
 
@@ -57,7 +57,7 @@ class ClusterCounts:
         cells: sparse, shape (3 x pairs, clusters): wins of the pairs' first agents, of their second, and ties.
     """
 
-    cells: sparse.csr_array
+    cells: scipy.sparse.csr_array
 
     @property
     def clusters(self) -> int:
@@ -150,7 +150,7 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Cluste
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
     shape = (3 * counts.a.size, clusters)
-    return ClusterCounts(sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape))
+    return ClusterCounts(scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape))
 
 
 def win_matrix(games: Games) -> WinMatrix:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+import scipy
 
 from arena.ratings.clustered import student
 from arena.ratings.games import Floats, Ints
@@ -66,7 +66,7 @@ class DiscriminationModel:
 
     def slope(self, x: Floats) -> Floats:
         """Gradient of ``loss``, shape (agents + judges,)."""
-        excess = self._played * special.expit(self._eta(x)) - self._won
+        excess = self._played * scipy.special.expit(self._eta(x)) - self._won
         of_agents = self._contrasts.T @ (x[self.agents :][self._judge] * excess)
         of_judges = np.bincount(self._judge, self._contrasts @ x[: self.agents] * excess, self.judges)
         return np.concatenate([of_agents, of_judges])
@@ -74,7 +74,7 @@ class DiscriminationModel:
     def curvature(self, x: Floats) -> Floats:
         """Hessian of ``loss``; singular along the common level and the scale, and indefinite far from a minimum."""
         gap, own = self._contrasts @ x[: self.agents], x[self.agents :][self._judge]
-        p = special.expit(own * gap)
+        p = scipy.special.expit(own * gap)
         weight, excess = self._played * p * (1 - p), self._played * p - self._won
         result = np.zeros((x.size, x.size))
         result[: self.agents, : self.agents] = self._contrasts.T @ (self._contrasts * (own**2 * weight)[:, np.newaxis])
@@ -98,7 +98,7 @@ class DiscriminationModel:
         if clusters.size < 2:
             return None
         gap, own = self.gaps(x), x[self.agents :][self.games.judge]
-        excess = self.games.score - special.expit(own * gap)
+        excess = self.games.score - scipy.special.expit(own * gap)
         scores = np.zeros((clusters.size, x.size))
         np.add.at(scores, (cluster, self.games.a), own * excess)
         np.add.at(scores, (cluster, self.games.b), -own * excess)

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from arena.ratings.counts import PairCounts
 from arena.ratings.likelihood import Form, incidence
@@ -87,10 +86,10 @@ def position_identified(counts: PairCounts) -> bool:
 
 def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
     beats = _beats(counts)
-    number, labels = connected_components(beats, connection="strong")
+    number, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
     if number == 1:
         return np.zeros(counts.agents, np.bool_)
-    _, linked = connected_components(beats, directed=False)
+    _, linked = scipy.sparse.csgraph.connected_components(beats, directed=False)
     found = _outside_largest(linked) if linked.any() else np.zeros(counts.agents, np.bool_)
     for component in np.unique(linked):
         inside = linked == component
@@ -142,8 +141,8 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
     gaps = incidence(counts)
     columns = [gaps]
     if form.position:
-        columns.append(sparse.csr_array(np.ones((counts.a.size, 1))))
-    move = sparse.csr_array(sparse.hstack(columns))
+        columns.append(scipy.sparse.csr_array(np.ones((counts.a.size, 1))))
+    move = scipy.sparse.csr_array(scipy.sparse.hstack(columns))
     rows = []
     for outcome, signs, nu in (
         (counts.wins_a, (1.0,), -2.0),
@@ -151,9 +150,9 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
         (counts.ties, (1.0, -1.0), 2.0),
     ):
         seen = np.flatnonzero(outcome[0] > 0)
-        nu_column = sparse.csr_array(np.full((seen.size, 1), nu * tie_parameter))
-        rows += [sparse.hstack([sign * move[seen], nu_column]) for sign in signs]
-    gain = sparse.csr_array(sparse.vstack(rows))
+        nu_column = scipy.sparse.csr_array(np.full((seen.size, 1), nu * tie_parameter))
+        rows += [scipy.sparse.hstack([sign * move[seen], nu_column]) for sign in signs]
+    gain = scipy.sparse.csr_array(scipy.sparse.vstack(rows))
     bounds = [(-1.0, 1.0)] * move.shape[1] + [(0.0, 1.0)]
     limit = np.zeros(gain.shape[0])
     # scipy's linprog takes sparse matrices; its stubs do not say so.
@@ -167,18 +166,18 @@ def _any_winner(counts: PairCounts) -> bool:
     return bool(counts.wins_a[0].any() or counts.wins_b[0].any())
 
 
-def _beats(counts: PairCounts) -> sparse.csr_array:
+def _beats(counts: PairCounts) -> scipy.sparse.csr_array:
     """The graph with an edge from each agent to those it beat or tied with."""
     tied = counts.ties[0] > 0
     forward, backward = tied | (counts.wins_a[0] > 0), tied | (counts.wins_b[0] > 0)
     tail = np.concatenate([counts.a[forward], counts.b[backward]])
     head = np.concatenate([counts.b[forward], counts.a[backward]])
-    return sparse.csr_array((np.ones(tail.size), (tail, head)), shape=(counts.agents, counts.agents))
+    return scipy.sparse.csr_array((np.ones(tail.size), (tail, head)), shape=(counts.agents, counts.agents))
 
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """The agents that no chain of games links to the largest component."""
-    number, labels = connected_components(_beats(counts), directed=False)
+    number, labels = scipy.sparse.csgraph.connected_components(_beats(counts), directed=False)
     if number == 1:
         return []
     sets = [_named(names, labels == label) for label in range(number)]
@@ -191,8 +190,8 @@ def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Proble
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """Agents whose games against the others all went one way, in each set of agents that games link."""
     beats = _beats(counts)
-    _, linked = connected_components(beats, directed=False)
-    _, labels = connected_components(beats, connection="strong")
+    _, linked = scipy.sparse.csgraph.connected_components(beats, directed=False)
+    _, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
     tail, head = beats.nonzero()
     across = labels[tail] != labels[head]
     ahead, behind = set(labels[tail[across]].tolist()), set(labels[head[across]].tolist())

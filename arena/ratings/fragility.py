@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.games import Floats, Games
@@ -174,9 +174,9 @@ class _Deck:
         kinds = 3 * pairs.a.size
         self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
         self.units = int(self.counts.sum())
-        self.by_cluster = sparse.csr_array((0, kinds))
+        self.by_cluster = scipy.sparse.csr_array((0, kinds))
         if cluster is not None:
-            self.by_cluster = sparse.csr_array(
+            self.by_cluster = scipy.sparse.csr_array(
                 (self.weights, (cluster, self.kind)), shape=(int(cluster.max(initial=-1)) + 1, kinds)
             )
             self.units = int((self.by_cluster.sum(axis=1) > 0).sum())

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse, special
 
 from arena.ratings.counts import PairCounts
 from arena.ratings.games import Floats
@@ -82,7 +82,9 @@ def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> F
     return result
 
 
-def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sparse.csr_array | None = None) -> Floats:
+def gradient(
+    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: scipy.sparse.csr_array | None = None
+) -> Floats:
     """Gradient of ``log_posterior``, shape (samples, parameters); ``leans`` is ``incidence``, where at hand."""
     slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
     columns = [((incidence(counts) if leans is None else leans).T @ slope.gap.T).T]
@@ -95,7 +97,7 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sp
 
 
 def information(
-    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: sparse.csr_array | None = None
+    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: scipy.sparse.csr_array | None = None
 ) -> Floats:
     """Negative Hessian, shape (samples, parameters, parameters); ``leans`` is ``incidence``, where at hand.
 
@@ -156,12 +158,12 @@ def feasible(form: Form, counts: PairCounts, x: Floats) -> Floats:
     return x
 
 
-def incidence(counts: PairCounts) -> sparse.csr_array:
+def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
     """+1 at the pair's first agent, -1 at its second, shape (pairs, agents)."""
     pairs = np.arange(counts.a.size)
     signs = np.repeat([1.0, -1.0], pairs.size)
     cells = (np.tile(pairs, 2), np.concatenate([counts.a, counts.b]))
-    return sparse.csr_array((signs, cells), shape=(pairs.size, counts.agents))
+    return scipy.sparse.csr_array((signs, cells), shape=(pairs.size, counts.agents))
 
 
 def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats) -> Floats:
@@ -194,7 +196,7 @@ def prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
     middle = centred(form, x)
     distance = np.maximum(np.abs(middle), 1e-9)
     bound = np.tanh(distance / 2) / (2 * distance)
-    curvature = prior * np.maximum(special.expit(middle) * special.expit(-middle), bound / 10)
+    curvature = prior * np.maximum(scipy.special.expit(middle) * scipy.special.expit(-middle), bound / 10)
     result: Floats = curvature[:, :, np.newaxis] * np.eye(form.size)
     own, agents = curvature[:, : form.agents], form.agents
     mean = own.mean(axis=1)[:, np.newaxis, np.newaxis]

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from arena.ratings.games import Floats
 from retrieval_eval.significance import holm
@@ -139,7 +139,7 @@ def queries_needed(difference: float, se: float, half: float, units: int) -> int
         return 0
     if gap <= _RESOLUTION:
         return None
-    total = units * ((half + float(special.ndtri(_POWER)) * se) / gap) ** 2
+    total = units * ((half + float(scipy.special.ndtri(_POWER)) * se) / gap) ** 2
     return math.ceil(total - units) if total - units <= _MOST_QUERIES else None
 
 
@@ -158,7 +158,7 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
     variance = np.max([_difference_variance(covariance) for covariance in covariances], axis=0)
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
-    p = np.where(apart, 2 * special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
+    p = np.where(apart, 2 * scipy.special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
     return PairedTests(difference, p, _holm_of_pairs(p))
 
 
@@ -206,7 +206,7 @@ def _critical(deviations: Floats, below: Floats, units: int, level: float) -> fl
         np.maximum(largest, (_short_of(deviations, agent) / scale[agent]).max(axis=1), out=largest)
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
     normal = float(np.partition(largest, rank - 1)[rank - 1])
-    return -float(special.stdtrit(units - 1, special.ndtr(-min(normal, _LARGEST))))
+    return -float(scipy.special.stdtrit(units - 1, scipy.special.ndtr(-min(normal, _LARGEST))))
 
 
 def _short_of(deviations: Floats, agent: int) -> Floats:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import game_cells, game_clusters
@@ -91,7 +91,7 @@ def _game_scores(fitted: BradleyTerry) -> Floats:
     form, pairs = fitted.form, fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
     of_gap, of_tie = (np.concatenate(part) for part in _single_game_slopes(fitted))
-    columns = [sparse.vstack([incidence(pairs)] * 3).toarray() * of_gap[:, np.newaxis]]
+    columns = [scipy.sparse.vstack([incidence(pairs)] * 3).toarray() * of_gap[:, np.newaxis]]
     if form.position:
         columns.append(of_gap[:, np.newaxis])
     if form.has_tie_parameter:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from arena.store import Runner, Store, Wanted, chunks
 from judges.errors import InputError
 from judges.types import Answer, JudgeFailure, Judgment, Task, Usage
+from tests.support.children import at_once
 from tests.support.stores import DATA, FAILURE, GAME, JUDGMENT, LABEL, save
 
 
@@ -182,33 +183,26 @@ import sys
 from arena.dataset import Dataset
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
-path, who = sys.argv[1:]
 data = Dataset({"q": Query("q", "?")})
-for _ in range(5):
-    store = Store.create(path)
-    wants = [Wanted(Task.RELEVANCE, "judge", "q", f"d{n}") for n in range(20)]
-    store.begin("shared", {}, data, wants)
-    for n in range(20):
-        right = (n % 2 == 0) == (who == "a")
-        found = Judgment(f"id-{n}", 1, who, "", "m") if right else JudgeFailure(f"id-{n}", "empty", who)
-        store.save([(Task.RELEVANCE, "p@1", found), (Task.RELEVANCE, "p@1", Judgment(f"{who}-{n}", 1, who, "", "m"))])
-        store.assign("shared", [(wants[n], f"id-{n}")])
-        store.outcomes("shared", Task.RELEVANCE)
-    store.close()
+def act(who):
+    for _ in range(5):
+        store = Store.create(sys.argv[1])
+        wants = [Wanted(Task.RELEVANCE, "judge", "q", f"d{n}") for n in range(20)]
+        store.begin("shared", {}, data, wants)
+        for n in range(20):
+            right = (n % 2 == 0) == (who == "a")
+            found = Judgment(f"id-{n}", 1, who, "", "m") if right else JudgeFailure(f"id-{n}", "empty", who)
+            own = Judgment(f"{who}-{n}", 1, who, "", "m")
+            store.save([(Task.RELEVANCE, "p@1", found), (Task.RELEVANCE, "p@1", own)])
+            store.assign("shared", [(wants[n], f"id-{n}")])
+            store.outcomes("shared", Task.RELEVANCE)
+        store.close()
 """
 
 
 def test_two_processes_write_one_store_at_once(store_location: str) -> None:
     """Both make it, begin the same tournament and judge the same things; nothing fails and no judgment is lost."""
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, store_location, who], stderr=subprocess.PIPE, text=True, cwd=Path.cwd()
-        )
-        for who in "ab"
-    ]
-    for process in running:
-        _, errors = process.communicate(timeout=60)
-        assert (process.returncode, errors) == (0, "")
+    at_once(WRITER, store_location, ["a", "b"])
     store = Store.open(store_location)
     kept = store.results([f"{who}-{number}" for who in ("id", "a", "b") for number in range(20)])
     assert len(kept) == 60
@@ -219,12 +213,8 @@ def test_two_processes_write_one_store_at_once(store_location: str) -> None:
 
 def test_a_crowd_of_processes_can_make_one_store(store_location: str) -> None:
     """Making tables, or turning a new file to write-ahead logging, while others do the same must not fail."""
-    code = "import sys; from arena.store import Store; Store.create(sys.argv[1]).close()"
-    running = [
-        subprocess.Popen([sys.executable, "-c", code, store_location], stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    assert [process.communicate(timeout=60)[1] for process in running] == [""] * 4
+    maker = "import sys; from arena.store import Store; act = lambda _: Store.create(sys.argv[1]).close()"
+    at_once(maker, store_location, ["a", "b", "c", "d"])
     Store.open(store_location).close()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +20,7 @@ from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind, annotator_name, texts_digest
 from judges.errors import InputError, StoreError
 from judges.types import Query
-from tests.conftest import ROOT
+from tests.support.children import at_once
 
 DATA = Dataset({"q1": Query("q1", "why?")})
 SAID = Annotation(Kind.NUGGET, "ann", "q1", "x", "q1/abc", "texts-1", "support", 2.5, "2025-01-01T00:00:00.000+00:00")
@@ -135,23 +133,20 @@ import sys
 from dataclasses import replace
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind
-store = Store.open(sys.argv[1])
-kept = Annotations(store, "one")
 said = Annotation(Kind.NUGGET, "", "q1", "", "", "t", "support")
-for number in range(20):
-    kept.add([replace(said, annotator=sys.argv[2], item=f"a{number}")])
-    kept.add([replace(said, annotator="team", item=f"a{number}", other=sys.argv[2])])
-    kept.add([replace(said, annotator="double", item=f"a{number}")])
-store.close()
+def act(who):
+    store = Store.open(sys.argv[1])
+    kept = Annotations(store, "one")
+    for number in range(20):
+        kept.add([replace(said, annotator=who, item=f"a{number}")])
+        kept.add([replace(said, annotator="team", item=f"a{number}", other=who)])
+        kept.add([replace(said, annotator="double", item=f"a{number}")])
+    store.close()
 """
 
 
 def test_ten_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
-    command = [sys.executable, "-c", WRITER, store_location]
-    writers = [
-        subprocess.Popen([*command, f"person {i}"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for i in range(10)
-    ]
-    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [("", 0)] * 10
+    at_once(WRITER, store_location, [f"person {i}" for i in range(10)])
     counts = kept.counts()
     assert counts == {
         **{(Kind.NUGGET, f"person {i}"): 20 for i in range(10)},

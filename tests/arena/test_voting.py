@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +18,7 @@ from arena.voting import documents, grades
 from arena.voting.games import Ballot, Game, annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Answer, Document, Query, Verdict
-from tests.conftest import ROOT
+from tests.support.children import at_once
 
 AGENTS = ("w", "x", "y", "z")
 QUERIES = [f"q{number}" for number in range(60)]
@@ -99,16 +97,16 @@ from arena.voting.games import annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Verdict
 from tests.arena.test_voting import GAMES
-who = sys.argv[2]
-while True:  # as the page does: what is said is read anew before each vote
-    with closing(Store.open(sys.argv[1])) as store:
-        kept = Annotations(store, "t")
-        todo = ballots(GAMES[:120], store.dataset("t"), kept.latest(Kind.VERDICT, who), who)
-        left = [ballot for ballot in todo if ballot.state is State.OPEN]
-        if not left:
-            break
-        kept.add([annotation_of(left[0], Verdict.A, who)])
-        kept.add([annotation_of(left[0], Verdict.A, who)])
+def act(who):
+    while True:  # as the page does: what is said is read anew before each vote
+        with closing(Store.open(sys.argv[1])) as store:
+            kept = Annotations(store, "t")
+            todo = ballots(GAMES[:120], store.dataset("t"), kept.latest(Kind.VERDICT, who), who)
+            left = [ballot for ballot in todo if ballot.state is State.OPEN]
+            if not left:
+                break
+            kept.add([annotation_of(left[0], Verdict.A, who)])
+            kept.add([annotation_of(left[0], Verdict.A, who)])
 """
 
 
@@ -116,11 +114,7 @@ def test_ten_voters_at_once_on_one_store_lose_nothing(tmp_path: Path) -> None:
     place = str(tmp_path / "s.db")
     with closing(Store.create(place)) as store:
         store.begin("t", {}, DATA, [])
-    command = [sys.executable, "-c", VOTER, place]
-    voters = [
-        subprocess.Popen([*command, f"person {i}"], cwd=ROOT, stderr=subprocess.PIPE, text=True) for i in range(10)
-    ]
-    assert [(voter.communicate(timeout=240)[1], voter.returncode) for voter in voters] == [("", 0)] * 10
+    at_once(VOTER, place, [f"person {i}" for i in range(10)])
     with closing(Store.open(place)) as store:
         said = Annotations(store, "t").history()
     assert Counter(own.annotator for own in said) == {f"person {i}": 20 for i in range(10)}

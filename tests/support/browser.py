@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -112,14 +112,19 @@ def until(page: Page, holds: Callable[[], bool]) -> None:
     assert holds()
 
 
-@contextmanager
-def watched(browser: Browser, address: str) -> Iterator[Page]:
-    """A page that must ask nothing of anyone but the server, open no dialog, and run no planted script.
+def reader(browser: Browser) -> BrowserContext:
+    """Somebody whose pages share what the browser keeps of the server's scripts: reading those takes longest.
 
     The pages' own policy, under which no planted script could run anyway, is off, as it refuses Playwright's polls too.
     """
+    return browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", bypass_csp=True)
+
+
+@contextmanager
+def watched(context: BrowserContext, address: str) -> Iterator[Page]:
+    """A new page that must ask nothing of anyone but the server, open no dialog, and run no planted script."""
     asked: list[str] = []
-    page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", bypass_csp=True)
+    page = context.new_page()
     page.set_default_timeout(20_000)
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: (asked.append(f"dialog: {dialog.message}"), dialog.dismiss()))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.support.browser import chromium, watched
+from tests.support.browser import chromium, reader, watched
 from ui.roles import EVERYBODY_VARIABLE
 
 
@@ -24,8 +24,15 @@ def browser(address: str) -> Iterator[Browser]:
         yield started
 
 
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> BrowserContext:
+    """The one who reads the pages of a module."""
+    return reader(browser)
+
+
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A new page of the browser, see ``watched``."""
-    with watched(browser, address) as opened:
+def page(context: BrowserContext, address: str) -> Iterator[Page]:
+    """A new page, see ``watched``; nobody has signed in or said a name yet."""
+    context.clear_cookies()
+    with watched(context, address) as opened:
         yield opened

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.support.browser import chromium, served, settle, show_at, watched
+from tests.support.browser import chromium, reader, served, settle, show_at, watched
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
 
@@ -27,7 +27,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     store: Path = tmp_path_factory.mktemp("calibration") / "s.db"
     write_store(store, agents=AGENTS, wording=lambda _kind, text: f"{text}\n{PLANTED}", failed=3)
     add_people(store, "sample")
-    with served(store) as address, chromium() as browser, watched(browser, address) as page:
+    with served(store) as address, chromium() as browser, watched(reader(browser), address) as page:
         page.goto(f"{address}/calibration")
         page.wait_for_selector("text=Where they disagree most")
         settle(page)
