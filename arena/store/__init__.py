@@ -248,6 +248,11 @@ class Store:
         with self._read() as connection:
             return wishes.outcomes(connection, tournament_number(connection, name), task, query_id)
 
+    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
+        """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
+        with self._read() as connection:
+            yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
+
     def game_rows(self, name: str) -> list[Any] | None:
         """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""
         with self._read() as connection:
