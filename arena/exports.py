@@ -11,10 +11,10 @@ from typing import Any
 
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
-from arena.samples import outcomes
+from arena.samples import each_outcome, outcomes
 from arena.store import Store
 from arena.store.grouped import verdict_rows
-from arena.verdicts import write_verdicts
+from arena.verdicts import VERDICT_CELLS, verdict_cells
 from judges.errors import DataError
 from judges.pointwise import details_of, label_of
 from judges.tables import Cell, write_rows
@@ -24,11 +24,18 @@ from retrieval_eval.trec_files import is_qrels
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """Every verdict as judged, one row per order shown; returns the number of rows."""
-    judged = outcomes(store, tournament, Task.PAIRWISE)
-    verdicts = list(game_verdicts(judged))
-    reasons = [result.reason for _, result in judged if isinstance(result, Judgment)]
-    write_verdicts(out, verdicts, {"reason": reasons})
-    return len(verdicts)
+    count = 0
+
+    def rows() -> Iterator[dict[str, Cell]]:
+        nonlocal count
+        for want, result in each_outcome(store, tournament, Task.PAIRWISE):
+            if isinstance(result, Judgment):
+                count += 1
+                (game,) = game_verdicts([(want, result)])
+                yield {"qid": game.query_id, **verdict_cells(game), "reason": result.reason}
+
+    write_rows(out, ("qid", *VERDICT_CELLS, "reason"), rows())
+    return count
 
 
 def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -> int:

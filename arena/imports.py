@@ -10,7 +10,7 @@ from pathlib import Path
 from arena.config import RatingsSection
 from arena.dataset import Dataset, load_dataset
 from arena.ratings.games import GameVerdict
-from arena.store import Store, Wanted
+from arena.store import Store, Wanted, chunks
 from arena.verdicts import read_verdicts
 from judges.errors import DataError, InputError
 from judges.types import Answer, Judgment, Query, Task
@@ -18,6 +18,8 @@ from judges.types import Answer, Judgment, Query, Task
 UNNAMED_JUDGE = "recorded"
 """The judge of verdicts in tables without a judge column."""
 _SOURCE = "imported verdicts"
+_PART = 10_000
+"""Verdicts that are written at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +47,21 @@ def import_table(
     """
     table = read_verdicts(file)
     reasons = table.extras.get("reason", [""] * len(table.verdicts))
-    unique: dict[Wanted, GameVerdict] = {}
-    explained: dict[Wanted, str] = {}
+    unique: dict[Wanted, tuple[GameVerdict, str]] = {}
     for number, (verdict, reason) in enumerate(zip(table.verdicts, reasons, strict=True), start=1):
-        want = _want(file, verdict)
-        explained.setdefault(want, reason)
-        if unique.setdefault(want, verdict).verdict != verdict.verdict:
+        if unique.setdefault(_want(file, verdict), (verdict, reason))[0].verdict != verdict.verdict:
             problem = f"verdict {number} contradicts an earlier one of the same judge, query and order"
             raise DataError(file, f"{problem}; name annotators in a 'judge' column")
-    data = _data(unique.values(), queries, documents, answers)
-    judgments = {want: _judgment(tournament, want, verdict, explained[want]) for want, verdict in unique.items()}
+    data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
     store = Store.create(location)
     if tournament in store.tournaments() and store.settings(tournament).get("source") != _SOURCE:
         raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
-    store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
     store.begin(tournament, settings, data, unique)
-    store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
+    for part in chunks(unique.items(), _PART):
+        judgments = {want: _judgment(tournament, want, *said) for want, said in part}
+        store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
+        store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
     store.close()
     return Imported(len(unique), len(table.verdicts) - len(unique))
 

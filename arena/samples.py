@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
@@ -42,6 +42,11 @@ def outcomes(
     """
     how = combinations(store.settings(tournament))
     return combined(store.outcomes(tournament, task, query_id), how)
+
+
+def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
+    """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
+    return _each_combined(store.each_outcome(tournament, task), combinations(store.settings(tournament)))
 
 
 def labels_of(store: Store, tournament: str, query_id: str | None = None) -> dict[tuple[str, str], Result | None]:
@@ -116,13 +121,15 @@ def combined(
 ) -> list[tuple[Wanted, Result | None]]:
     """Samples of one thing, which stand together, as one result."""
     each = list(results)
-    if not _repeated(each):
-        return each
-    whole: list[tuple[Wanted, Result | None]] = []
-    for want, group in groupby(each, key=_thing):
+    return list(_each_combined(each, how)) if _repeated(each) else each
+
+
+def _each_combined(
+    results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
+) -> Iterator[tuple[Wanted, Result | None]]:
+    for want, group in groupby(results, key=_thing):
         samples = [result for _, result in group]
-        whole.append((want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))))
-    return whole
+        yield want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))
 
 
 def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:

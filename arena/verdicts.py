@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Final
 
 from arena.ratings.games import GameVerdict
@@ -24,6 +25,9 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
 }
 """Other spellings of the columns, best first, accepted where the column itself is absent."""
 
+VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
+"""What a table says of a game besides its query; ``order`` is that in which the row names the agents."""
+
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
 """Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
 
@@ -31,6 +35,8 @@ _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.
 _COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", "inconsistent"}
+_BIT: Final = {verdict: 1 << place for place, verdict in enumerate(Verdict)}
+"""A set of verdicts as a number: there may be as many sets as games."""
 _OWN: Final = frozenset(Verdict)
 _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
@@ -106,7 +112,7 @@ def read_verdicts(
     swapped: list[bool] = []
     order_known: list[bool] = []
     lines: list[int] = []
-    seen: defaultdict[tuple[str | None, ...], set[Verdict]] = defaultdict(set)
+    seen: defaultdict[tuple[str | None, ...], int] = defaultdict(int)
     layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
     rows = skipped = self_play = 0
     for row in read_rows(path):
@@ -130,9 +136,9 @@ def read_verdicts(
             swapped.append(game.agent_a != row.identifier(layout.agent_a))
             order_known.append(layout.order is None or bool(row.text(layout.order).strip()))
             lines.append(row.line)
-            seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing].add(game.verdict)
-    duplicates = len(verdicts) - sum(len(found) for found in seen.values())
-    conflicts = sum(len(found) > 1 for found in seen.values())
+            seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing] |= _BIT[game.verdict]
+    duplicates = len(verdicts) - sum(found.bit_count() for found in seen.values())
+    conflicts = sum(found.bit_count() > 1 for found in seen.values())
     aligned = {name: _padded(column, len(verdicts)) for name, column in extras.items()}
     return ImportedVerdicts(
         verdicts,
@@ -147,6 +153,12 @@ def read_verdicts(
         order_known=order_known,
         lines=lines,
     )
+
+
+def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
+    """A game as it was shown, without its query, under the names of ``VERDICT_CELLS``."""
+    cells = (game.agent_a, game.agent_b, game.verdict.value, game.judge, "ab")
+    return dict(zip(VERDICT_CELLS, cells, strict=True))
 
 
 def write_verdicts(
@@ -164,7 +176,7 @@ def write_verdicts(
         ValueError: some games have a query and others do not, or a column of ``extras`` has another length.
     """
     extras = extras or {}
-    own = ["agent_a", "agent_b", "verdict", "judge", "order"]
+    own = [*VERDICT_CELLS]
     if any(game.query_id is not None for game in verdicts):
         if any(game.query_id is None for game in verdicts):
             raise ValueError("either every game has a query or none has")
@@ -173,8 +185,7 @@ def write_verdicts(
         raise DataError(path, "a further column has the name of one of the table's own", value=min(taken))
     rows: list[dict[str, Cell]] = []
     for game, *further in zip(verdicts, *extras.values(), strict=True):
-        values = {"qid": game.query_id, "agent_a": game.agent_a, "agent_b": game.agent_b, "judge": game.judge}
-        row: dict[str, Cell] = {**values, "verdict": game.verdict.value, "order": "ab"}
+        row = {"qid": game.query_id, **verdict_cells(game)}
         rows.append({name: row[name] for name in own} | dict(zip(extras, further, strict=True)))
     write_rows(path, [*own, *extras], rows)
 
@@ -228,11 +239,11 @@ def _find(name: str, header: Sequence[str], columns: Mapping[str, str]) -> str |
 
 def _games(row: Row, layout: _Layout, *, skip_empty: bool) -> Iterator[GameVerdict | None]:
     """The one or two games of a row, as shown; ``None`` for one without a verdict."""
-    agent_a, agent_b = row.identifier(layout.agent_a), row.identifier(layout.agent_b)
+    agent_a, agent_b = intern(row.identifier(layout.agent_a)), intern(row.identifier(layout.agent_b))
     if agent_a == agent_b:
         raise row.error("an agent plays against itself: remove the row, or have such rows skipped", agent_a)
-    query_id = row.identifier(layout.qid) if layout.qid is not None else None
-    judge = row.text(layout.judge) if layout.judge is not None else ""
+    query_id = intern(row.identifier(layout.qid)) if layout.qid is not None else None
+    judge = intern(row.text(layout.judge)) if layout.judge is not None else ""
     for column in layout.verdicts:
         swapped = column == BOTH_ORDERS[1] or _shown_swapped(row, layout.order)
         text = row.text(column).strip()

@@ -1,17 +1,15 @@
 """A leaderboard of ten million recorded verdicts: ``python -m benchmarks.volume --verdicts 10000000 --store FILE``.
 
 The store is filled in bulk with what ``ragarena import`` keeps of a table of verdicts, from agents whose strengths are
-known; then the command is run in a process of its own and its time and memory are printed beside the bar. On a
-PostgreSQL server the memory of the server's own processes is not counted. A store that is there is used as it is.
+known; then the command is run in a process of its own and its time and memory are printed beside the bar, those of a
+PostgreSQL server on this machine included. A store that is there is used as it is. ``--files`` adds what it takes to
+export, import and copy all of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ from arena.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load
 from arena.store.rows import JudgmentRow, WantedRow, table
+from benchmarks.used import run, server_used
 from judges.types import Query, Task
 from tests.support.postgres import postgres_server
 
@@ -43,7 +42,7 @@ NAME = "volume"
 def fill(location: str, verdicts: int) -> None:
     """Every judge on every pair in both orders, for as many queries as that takes."""
     queries = -(-verdicts // OF_A_QUERY)
-    store = Store.create(location)
+    store = Store.create(location, to_fill=True)
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}
     store.begin(NAME, settings, Dataset({f"q{number}": Query(f"q{number}", "?") for number in range(queries)}), [])
     rng = np.random.default_rng(0)
@@ -94,6 +93,7 @@ def main() -> None:
     parser.add_argument("--verdicts", type=int, default=1_000_000)
     parser.add_argument("--store", help="a file or the address of an empty database; a file for the while when absent")
     parser.add_argument("--postgres", action="store_true", help="on a server that is started for the while")
+    parser.add_argument("--files", action="store_true", help="also export, import and copy all of it")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, postgres_server() if given.postgres else nullcontext() as server:
         location = given.store or (server.database() if server else str(Path(folder) / "volume.db"))
@@ -102,22 +102,37 @@ def main() -> None:
             fill(location, given.verdicts)
             print(f"filled in {time.perf_counter() - started:.0f} s")
         report(location)
+        if given.files:
+            report_files(location, Path(folder))
 
 
 def report(location: str) -> None:
-    """Run the command and say what it took."""
-    command = [sys.executable, "-c", "from arena.cli.main import main; main()", "leaderboard", location]
-    started = time.perf_counter()
-    ended = subprocess.run([*command, "--quick", "--format", "json"], check=True, capture_output=True, text=True)
-    seconds = time.perf_counter() - started
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s, memory_mb = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
-    agents = sorted(json.loads(ended.stdout)["agents"], key=lambda row: row["agent"])
+    """Say what the leaderboard took, the server's part included, and whether it is right."""
+    with server_used(location) as server:
+        took = run("leaderboard", location, "--quick", "--format", "json")
+    agents = sorted(json.loads(took.output)["agents"], key=lambda row: row["agent"])
     games = sum(row["games"] for row in agents) // 2
     in_order = all(weaker["bt"] < stronger["bt"] for weaker, stronger in pairwise(agents))
     half = max(row["bt_high"] - row["bt_low"] for row in agents) / 2
-    print(f"{games} games: {seconds:.1f} s, {cpu_s:.1f} s of CPU, {memory_mb:.0f} MB (bar {BAR_S} s, {BAR_MB} MB)")
+    cpu_s, memory_mb = took.cpu_s + server.cpu_s, took.peak_mb + server.peak_mb
+    print(f"{games} games: {took.seconds:.1f} s, {cpu_s:.1f} s of CPU, {memory_mb:.0f} MB (bar {BAR_S} s, {BAR_MB} MB)")
+    if server.peak_mb:
+        print(f"of which the database server: {server.cpu_s:.1f} s of CPU, {server.peak_mb:.0f} MB")
     print(f"in the order of the strengths drawn: {in_order}; intervals of up to {half:.1f} points either way")
+
+
+def report_files(location: str, folder: Path) -> None:
+    """Say what it takes to write all verdicts, to read them again, and to copy the store."""
+    table, parts, again, copied = (str(folder / name) for name in ("verdicts.csv", "parts", "again.db", "copied.db"))
+    for words in (
+        ("export", location, table),
+        ("export", location, parts, "--parts", "4"),
+        ("import", table, "--store", again),
+        ("store", "copy", location, copied),
+    ):
+        took = run(*words)
+        shown = " ".join(Path(word).name for word in words)
+        print(f"{shown}: {took.seconds:.0f} s, {took.cpu_s:.0f} s of CPU, {took.peak_mb:.0f} MB")
 
 
 if __name__ == "__main__":

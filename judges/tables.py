@@ -14,8 +14,10 @@ from __future__ import annotations
 import csv
 import difflib
 import io
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +40,8 @@ FORMATS = {
 }
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1
+_PART = 10_000
+"""Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
 _MISSING_NAMES = frozenset({"nan", "<na>"})
 
 
@@ -380,11 +384,25 @@ def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iter
     import pyarrow as pa
     from pyarrow import parquet
 
-    records = list(rows)
-    arrays = {}
-    for name in columns:
-        try:
-            arrays[name] = pa.array([record[name] for record in records])
-        except (pa.ArrowException, OverflowError) as error:
-            raise DataError(path, f"column {name!r} fits no one Parquet type ({error})") from error
-    parquet.write_table(pa.table(arrays), raw)
+    parts: dict[str, list[Any]] = {name: [] for name in columns}
+    records = iter(rows)
+    while part := list(itertools.islice(records, _PART)):
+        for name, arrays in parts.items():
+            with _one_type(path, name):
+                arrays.append(pa.array([record[name] for record in part]))
+    whole = {}
+    for name, arrays in parts.items():
+        with _one_type(path, name):
+            tables = [pa.table({name: array}) for array in arrays]
+            whole[name] = pa.concat_tables(tables, promote_options="permissive")[name] if tables else pa.array([])
+    parquet.write_table(pa.table(whole), raw)
+
+
+@contextmanager
+def _one_type(path: Path, column: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OverflowError) as error:
+        raise DataError(path, f"column {column!r} fits no one Parquet type ({error})") from error

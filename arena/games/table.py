@@ -222,8 +222,9 @@ def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 
 def _used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
     """The names that occur, and the codes counted anew."""
-    found, anew = np.unique(codes, return_inverse=True)
-    return tuple(names[code] for code in found), anew.astype(np.int32)
+    seen = np.zeros(len(names), np.bool_)
+    seen[codes] = True
+    return tuple(names[code] for code in np.flatnonzero(seen)), (np.cumsum(seen, dtype=np.int32) - 1)[codes]
 
 
 def _place(names: Sequence[str], name: str) -> int:

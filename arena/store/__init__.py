@@ -82,18 +82,20 @@ class Store:
         self._begun: dict[str, tuple[str, str]] = {}
 
     @classmethod
-    def create(cls, location: str) -> Store:
+    def create(cls, location: str, *, to_fill: bool = False) -> Store:
         """Open a store for writing; made if it is not there.
 
         Args:
             location: a path, or a database URL.
+            to_fill: nobody else is there yet and all of it comes in one transaction, for which a file need no
+                write-ahead log beside it as large as itself; the next who writes turns that on.
 
         Raises:
             StoreError: it cannot be opened, or was written by another version.
         """
         if not missing(location):
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
-        store = cls(open_engine(location, write_ahead=True), shown(location))
+        store = cls(open_engine(location, write_ahead=not to_fill), shown(location))
         try:
             with store._write(alone=True, judged=False) as connection:
                 bring_up_to_date(connection)
@@ -247,6 +249,11 @@ class Store:
         """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
         with self._read() as connection:
             return wishes.outcomes(connection, tournament_number(connection, name), task, query_id)
+
+    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
+        """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
+        with self._read() as connection:
+            yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
     def game_rows(self, name: str) -> list[Any] | None:
         """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""

@@ -52,7 +52,7 @@ def copy(source: str, target: str) -> dict[str, Content]:
     """
     there = Store.open(source)
     try:
-        here = Store.create(target)
+        here = Store.create(target, to_fill=True)
         try:
             return _copied(there, here, shown(target))
         finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from operator import attrgetter
 from typing import Final
@@ -15,6 +15,8 @@ from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import JudgmentRow, Result, Wanted, WantedRow, result_of, table, wanted_of, wanted_values
 from judges.types import Task
 
+_FETCHED: Final = 2_000
+"""Rows that a server sends at once."""
 _KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
 
 
@@ -30,10 +32,14 @@ def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple
 def outcomes(
     connection: Connection, number: int, task: Task, query_id: str | None = None
 ) -> list[tuple[Wanted, Result | None]]:
-    """Everything wanted of one task with its result, or of one query only.
+    """Everything wanted of one task with its result, or of one query only."""
+    return list(each_outcome(connection, number, task, query_id))
 
-    In one statement, since there may be hundreds of thousands.
-    """
+
+def each_outcome(
+    connection: Connection, number: int, task: Task, query_id: str | None = None
+) -> Iterator[tuple[Wanted, Result | None]]:
+    """The same, one by one as the database reads them: in one statement, since there may be millions."""
     here, judged = table(WantedRow), table(JudgmentRow)
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (
@@ -45,10 +51,8 @@ def outcomes(
     if query_id is not None:
         statement = statement.where(here.c.query_id == query_id)
     size = len(columns)
-    return [
-        (Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:]))
-        for row in connection.execute(statement)
-    ]
+    for row in connection.execute(statement.execution_options(yield_per=_FETCHED)):
+        yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:

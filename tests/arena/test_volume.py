@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pyarrow import dataset
 
 from arena.config import RatingsSection
 from arena.dataset import Dataset
+from arena.games.grouped import read_grouped
+from arena.games.read import read_games
 from arena.leaderboard import game_verdicts, leaderboard
+from arena.samples import Combine
 from arena.store import IDENTICAL, Store, Wanted
-from arena.volume import quick_leaderboard
-from judges.errors import InputError
+from arena.volume import LEFT_OUT, quick_leaderboard
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task
 from tests.conftest import CLI
 
@@ -29,16 +33,20 @@ def settings(min_coverage: float, **judge: object) -> dict[str, object]:
     return {"ratings": ratings, "judges": {"one": {"provider": "openai", **judge}}}
 
 
-def played(location: str, min_coverage: float = 0.3, **judge: object) -> Store:
-    """Two judges, of which one skips orders; failures, wants without a result, ties without a call, an agent unread."""
+def played(location: str, min_coverage: float = 0.3, samples: int = 1, **judge: object) -> Store:
+    """Two judges, of which one skips orders; failures, wants without a result, ties without a call, an agent unread.
+
+    The first is asked ``samples`` times.
+    """
     rng = random.Random(3)
     store = Store.create(location)
     wants = [
-        Wanted(Task.PAIRWISE, judge_, query, *pair, order)
+        Wanted(Task.PAIRWISE, judge_, query, *pair, order, sample)
         for judge_ in ("one", "two")
         for query in QUERIES
         for pair in combinations(AGENTS, 2)
         for order in (("ab", "ba") if judge_ == "one" else ("ba",))
+        for sample in range(samples if judge_ == "one" else 1)
     ]
     answers = {(query, agent): Answer(query, agent, "so") for query in QUERIES for agent in AGENTS}
     data = Dataset({query: Query(query, "?") for query in QUERIES}, answers=answers)
@@ -50,7 +58,7 @@ def played(location: str, min_coverage: float = 0.3, **judge: object) -> Store:
         if kind == "judged":
             results.append(Judgment(f"id-{number}", rng.choice(["A", "A", "B", "TIE"]), "", "", "m"))
         elif kind == "failed":
-            results.append(JudgeFailure(f"id-{number}", "contract", "no"))
+            results.append(JudgeFailure(f"id-{number}", rng.choice(["contract", "timeout"]), "no"))
         if kind != "open":
             links.append((want, IDENTICAL if kind == "identical" else f"id-{number}"))
     store.save([(Task.PAIRWISE, "p@1", result) for result in results])
@@ -71,11 +79,24 @@ def test_ratings_and_coverage_are_those_of_the_whole_leaderboard(store_location:
         assert one.bt_high is not None
         assert one.bt_low < one.bt < one.bt_high
     assert quick.ratings.tally == whole.ratings.tally
-    assert quick.coverage == whole.coverage
+    assert (quick.coverage, quick.causes) == (whole.coverage, whole.causes)
     # Ten bootstrap samples are too few: both compare agents by the sandwich covariance.
     assert [pair.se for pair in quick.ratings.pairs] == pytest.approx(
         [pair.se for pair in whole.ratings.pairs], rel=0.1
     )
+    store.close()
+
+
+@pytest.mark.parametrize("how", ["majority", "median", "mean"])
+def test_samples_are_combined_as_in_the_whole_leaderboard(how: Combine, tmp_path: Path) -> None:
+    store = played(str(tmp_path / "s.db"), samples=4, combine=how)
+    whole, quick = read_games(store, "t", {"one": how}), read_grouped(store, "t", {"one": how})
+    order = np.lexsort([getattr(quick.table, name) for name in ("b", "a", "judge", "query")])
+    as_planned = np.lexsort([getattr(whole.table, name) for name in ("b", "a", "judge", "query")])
+    assert (quick.table.said[order] == whole.table.said[as_planned]).all()
+    assert (quick.table.identical[order] == whole.table.identical[as_planned]).all()
+    assert quick.causes == whole.causes
+    assert len(quick.causes) == 2
     store.close()
 
 
@@ -97,13 +118,6 @@ def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path_factory: pytest.
     store.close()
 
 
-def test_judges_that_are_asked_several_times_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = played(str(tmp_path_factory.mktemp("s") / "s.db"), samples=3)
-    with pytest.raises(InputError, match="'t': judge 'one' is asked several times; leave --quick out"):
-        quick_leaderboard(store, "t")
-    store.close()
-
-
 def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactory) -> None:
     location = str(tmp_path_factory.mktemp("s") / "s.db")
     played(location).close()
@@ -111,6 +125,8 @@ def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactor
     assert told.status == 0
     assert told.out.startswith("rank")
     assert "pairwise: " in told.out
+    assert "Not computed: Elo, bootstrap" in told.out
+    assert LEFT_OUT in json.loads(cli("leaderboard", location, "--quick", "--format", "json").out)["notes"]
     refused = cli("leaderboard", location, "--quick", "--matrix")
     assert (refused.status, refused.err) == (2, "error: --matrix: a matrix needs every verdict; leave --quick out\n")
 
