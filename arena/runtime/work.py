@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -95,20 +95,28 @@ class Work:
     async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
         """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
         left = [want for feed in self._feeds.values() for want in await feed.rest()]
-        self.count_known([*left, *further])
+        await self.count_known([*left, *further])
 
-    def count_known(self, wants: Sequence[Wanted]) -> None:
+    async def count_known(self, wants: Sequence[Wanted]) -> None:
         """Count those of these wants that the store knows."""
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            for entry, known in self.lookup.known(chunk):
-                if isinstance(known, Judgment):
-                    self.ledger.count(entry.want, "known", known)
-                elif known is not None and not self.lookup.to_be_asked(known):
-                    self.ledger.count(entry.want, "failed", known)
+        async for want, known in self._looked_up(wants):
+            if isinstance(known, Judgment):
+                self.ledger.count(want, "known", known)
+            elif known is not None and not self.lookup.to_be_asked(known):
+                self.ledger.count(want, "failed", known)
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+    async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, in their order; nobody is asked."""
         results: dict[Wanted, Result | None] = dict.fromkeys(wants)
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            results.update((entry.want, known) for entry, known in self.lookup.known(chunk))
+        async for want, known in self._looked_up(wants):
+            results[want] = known
         return list(results.items())
+
+    async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Result | None]]:
+        """What the store knows of those wants that can be rendered; there may be a hundred thousand.
+
+        Whatever else waits for the loop is heard meanwhile, Ctrl-C for one, which ends it after the chunk at hand.
+        """
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            for entry, known in await asyncio.to_thread(self.lookup.known, chunk):
+                yield entry.want, known

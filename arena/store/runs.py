@@ -129,7 +129,7 @@ def _run(row: Any, time: float) -> Run:
     here = Runner()
     state = row.ending
     if state is None:
-        state = "running" if alive(row.host, row.pid, row.beat, here, time) else "killed"
+        state = "running" if alive(row.host, row.pid, time - row.beat, here) else "killed"
     return Run(
         row.run_id,
         state,
