@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from arena.runtime.feed import Feed, Lookup, prompt_label
 from arena.runtime.ledger import Ledger, Progress
-from arena.runtime.writer import Writer, write_while
+from arena.runtime.writer import MOST_OPEN, Writer, write_while
 from arena.store import Result, Wanted, chunks
 from judges.account import Request
 from judges.runtime import judge_all
@@ -18,6 +18,8 @@ from judges.types import Judgment, Task
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
 """Requests that are ready before a judge takes them: what waits in batches is far more than has to be."""
+_LEAST_OPEN = 16
+"""Results that may be on their way into the store, however few calls are made at once: local judges are quick."""
 
 _Judged: TypeAlias = tuple[Task, str, Result]
 """A result as the store keeps it, with its task and its prompt's name and version."""
@@ -77,8 +79,12 @@ class Work:
             StoreError: the store cannot be read or written.
         """
         store = self.lookup.store
+        in_flight = sum(judge.spec.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
-            store.save, lambda judged: self.ledger.settle(judged[2]), lambda judged: judged[2].calls
+            store.save,
+            lambda judged: self.ledger.settle(judged[2]),
+            lambda judged: judged[2].calls,
+            min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
         )
         await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
 

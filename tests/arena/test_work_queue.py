@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from arena import tournament
 from arena.adaptive_games import AdaptiveGames
+from arena.runtime.writer import Writer
 from arena.store import Runner, Store, Wanted
 from judges.types import Task
 from tests.support.llm_server import LLMServer, Reply
@@ -59,6 +61,20 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
     assert set(mine) == set(anothers) == set(planned)
     blocks = [planned[start : start + 16] for start in range(0, len(planned), 16)]
     assert all(mine[mine.index(block[0]) :][: len(block)] == block for block in blocks)
+
+
+async def test_a_kill_costs_no_more_replies_than_are_allowed_on_their_way_into_the_store() -> None:
+    stored, busy = list[int](), threading.Event()
+    writer: Writer[int] = Writer(lambda _: busy.wait(20) and None, stored.append, lambda _: 1, most_open=3)
+    working = asyncio.create_task(writer.work())
+    puts = [asyncio.create_task(writer.put(number)) for number in range(10)]
+    await asyncio.sleep(0.1)
+    assert sum(put.done() for put in puts) == 3
+    busy.set()
+    await asyncio.gather(*puts)
+    await writer.finish()
+    assert stored == list(range(10))
+    working.cancel()
 
 
 def test_nothing_that_takes_long_holds_up_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
