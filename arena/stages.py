@@ -18,6 +18,7 @@ from arena.runtime.releases import Release
 from arena.runtime.work import Work
 from arena.samples import Combine
 from arena.store import Result, Wanted, chunks
+from arena.store.runs import Runs
 from judges.types import EXAM_TASKS, Task
 
 _BLOCK = 256
@@ -88,8 +89,7 @@ class StageRunner:
         Side by side all would want the same at once, and most of what each looks up would be another's.
         """
         lookup = self._work.lookup
-        lookup.store.beat(lookup.runner)  # first: of runners that begin together all but one see another
-        if not lookup.store.others(lookup.runner):
+        if not Runs(lookup.store, lookup.tournament).others(lookup.runner):
             return wants
         blocks = list(chunks(wants, _BLOCK))
         random.Random(lookup.runner.runner_id).shuffle(blocks)  # noqa: S311 - not secret

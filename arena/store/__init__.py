@@ -209,11 +209,6 @@ class Store:
             runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)
 
-    def others(self, runner: Runner) -> int:
-        """How many other runners share the store's work."""
-        with self._read() as connection:
-            return runners.others(connection, runner)
-
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""
         if judgment_ids:

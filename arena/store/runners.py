@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, text
+from sqlalchemy import ColumnElement, Connection, text
 from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.store.bulk import among, insert_rows
@@ -72,12 +72,6 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> None:
     dead = [row.runner_id for row in others if not alive(row.host, row.pid, silent_s[row.runner_id], runner)]
     _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
     _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
-
-
-def others(connection: Connection, runner: Runner) -> int:
-    """How many other runners are there; some may have died since they said so."""
-    chosen = select(func.count()).select_from(table(RunnerRow)).where(table(RunnerRow).c.runner_id != runner.runner_id)
-    return int(connection.execute(chosen).scalar_one())
 
 
 def leave(connection: Connection, runner: Runner) -> None:

@@ -14,6 +14,7 @@ from arena import tournament
 from arena.adaptive_games import AdaptiveGames
 from arena.runtime.writer import Writer
 from arena.store import Runner, Store, Wanted
+from arena.store.runs import Runs
 from judges.types import Task
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.tournaments import AGENTS, Quiet, configured, results, run, write_data
@@ -54,7 +55,7 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
     assert sizes == sorted(sizes, reverse=True)
     assert (sizes[0], sizes[-2]) == (len(planned) // 32, 16)
     store = Store.open(config.store)
-    store.beat(Runner())
+    Runs(store, config.name).begin(Runner(), {})
     store.close()
     mine, anothers = order(), order()
     assert planned != mine != anothers != planned
