@@ -54,8 +54,7 @@ class GameBatches:
 
     async def play(self) -> None:
         """Choose games and wait for their verdicts."""
-        while batch := self._next():
-            await asyncio.to_thread(self._extend, batch)
+        while batch := await self._next():
             self._work.ledger.want(Task.PAIRWISE, len(batch))
             if any(self._prompting.prompt(want) is None for want in batch):
                 break  # it would wait for labels that this run does not get
@@ -66,37 +65,40 @@ class GameBatches:
                 self._unfinished = batch
                 break
             self._changed.clear()
-            self._games.learn(game_verdicts(self._known(batch)))
+            self._games.learn(game_verdicts(await self._known(batch)))
 
-    def play_on(self) -> None:
+    async def play_on(self) -> None:
         """Go on with what the store knows, once all judges have ended and the last batch is known all the same."""
         if self._unfinished and not self._open:
-            self._games.learn(game_verdicts(self._known(self._unfinished)))
-            self.find_again(asked=True)
+            self._games.learn(game_verdicts(await self._known(self._unfinished)))
+            await self.find_again(asked=True)
 
-    def find_again(self, *, asked: bool) -> None:
+    async def find_again(self, *, asked: bool) -> None:
         """Follow the schedule as far as the verdicts in the store take it; what it wants next is left.
 
         Args:
             asked: whether what is found counts in the run.
         """
-        while batch := self._next():
-            self._extend(batch)
+        while batch := await self._next():
             if asked:
                 self._work.ledger.want(Task.PAIRWISE, len(batch))
-                self._work.count_known(batch)
-            outcomes = self._known(batch)
+                await self._work.count_known(batch)
+            outcomes = await self._known(batch)
             if any(result is None for _, result in outcomes):
                 break
             self._games.learn(game_verdicts(outcomes))
 
-    def _next(self) -> list[Wanted]:
-        return list(self._prompting.game_wants(self._games.choose()))
+    async def _next(self) -> list[Wanted]:
+        """The next games' wants, which the store is told of; none at the end."""
+        return await asyncio.to_thread(self._choose)
 
-    def _extend(self, batch: Sequence[Wanted]) -> None:
+    def _choose(self) -> list[Wanted]:
+        batch = list(self._prompting.game_wants(self._games.choose()))
         lookup = self._work.lookup
-        lookup.store.extend(lookup.tournament, batch)
+        if batch:
+            lookup.store.extend(lookup.tournament, batch)
+        return batch
 
-    def _known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+    async def _known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, samples combined."""
-        return combined(self._work.known(wants), self._how)
+        return combined(await self._work.known(wants), self._how)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from arena.game_batches import GameBatches
 from arena.labels import Labelling
@@ -15,8 +17,12 @@ from arena.runtime.ledger import Ledger, Progress
 from arena.runtime.releases import Release
 from arena.runtime.work import Work
 from arena.samples import Combine
-from arena.store import Result, Wanted
+from arena.store import Result, Wanted, chunks
+from arena.store.runs import Runs
 from judges.types import EXAM_TASKS, Task
+
+_BLOCK = 256
+"""Wants that a runner beside others does in their order."""
 
 
 class StageRunner:
@@ -58,11 +64,11 @@ class StageRunner:
             StoreError: the store cannot be read or written.
         """
         by_task: defaultdict[Task, list[Wanted]] = defaultdict(list)
-        for want in self._from_elsewhere_on(list(wants)):
+        for want in self._in_own_order(list(wants)):
             by_task[want.task].append(want)
         self._labelling = Labelling(self._prompting, self._how, by_task[Task.RELEVANCE])
         if Task.RELEVANCE not in self._asked:
-            for want, known in self._work.known(by_task[Task.RELEVANCE]):
+            for want, known in await self._work.known(by_task[Task.RELEVANCE]):
                 if known is not None:
                     self._labelling.take(want, known)
         for task in self._asked:
@@ -77,22 +83,26 @@ class StageRunner:
         await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
         await self._find_rest([want for task in not_asked for want in by_task[task]])
 
-    def _from_elsewhere_on(self, wants: list[Wanted]) -> list[Wanted]:
-        """The wants from some place on, where others are at work: side by side all would want the same at once."""
+    def _in_own_order(self, wants: list[Wanted]) -> list[Wanted]:
+        """The wants in the plan's order, or its blocks in an order of this runner's own where others are at work.
+
+        Side by side all would want the same at once, and most of what each looks up would be another's.
+        """
         lookup = self._work.lookup
-        if not wants or not lookup.store.others(lookup.runner):
+        if not Runs(lookup.store, lookup.tournament).others(lookup.runner):
             return wants
-        start = int(lookup.runner.runner_id, 16) % len(wants)
-        return wants[start:] + wants[:start]
+        blocks = list(chunks(wants, _BLOCK))
+        random.Random(lookup.runner.runner_id).shuffle(blocks)  # noqa: S311 - not secret
+        return list(chain.from_iterable(blocks))
 
     async def _find_rest(self, not_asked: Sequence[Wanted]) -> None:
         """Link what is known of the stages that were not asked for, and of what the last results have led to."""
         await self._follow_ups.run()
-        self._work.known(not_asked)
+        await self._work.known(not_asked)
         if self._games is not None and Task.PAIRWISE in self._asked:
-            self._games.play_on()
+            await self._games.play_on()
         elif self._games is not None:
-            self._games.find_again(asked=False)
+            await self._games.find_again(asked=False)
 
     def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
         """Put a stage's wants where they belong: to their judge, or behind their query's labels."""

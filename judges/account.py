@@ -29,6 +29,7 @@ class Account:
         price: of the judge's tokens, ``None`` where it is not known.
         model: as the server names it, until then as it was asked for.
         started: when the first call began: waiting for a turn is no doing of the model's.
+        in_line_s: seconds spent waiting for turns.
         rejected: replies outside the contract, to each of which the judge was asked again.
         error: of the last attempt, if that brought no reply.
     """
@@ -37,6 +38,7 @@ class Account:
     price: Price | None
     model: str
     started: float | None = None
+    in_line_s: float = 0.0
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     rejected: list[str] = field(default_factory=list)

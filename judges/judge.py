@@ -12,8 +12,6 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
     wait_none,
     wait_random_exponential,
 )
@@ -197,7 +195,7 @@ class Judge:
         account.error = error
         outcomes = AsyncRetrying(
             retry=retry_if_exception(lambda raised: isinstance(raised, TransientError)),
-            stop=stop_after_attempt(self.spec.max_attempts) | stop_before_delay(self.spec.retry_s),
+            stop=self._is_last(account),
             wait=wait_none() if self.spec.in_batches else _wait,  # what goes into one batch comes at one time
             sleep=self._sleep,
             reraise=True,
@@ -211,6 +209,17 @@ class Judge:
                 completion = await self._attempt(prompt, account)
         return completion
 
+    def _is_last(self, account: Account) -> Callable[[RetryCallState], bool]:
+        """Whether attempts have been enough, or the next would come after ``retry_s`` without what it waits in line."""
+        before_s = account.in_line_s
+
+        def last(state: RetryCallState) -> bool:
+            trying_s = (state.seconds_since_start or 0.0) - (account.in_line_s - before_s)
+            too_long = trying_s + state.upcoming_sleep >= self.spec.retry_s
+            return too_long or state.attempt_number >= self.spec.max_attempts
+
+        return last
+
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -218,8 +227,9 @@ class Judge:
                 raise _GivenUpError
 
     async def _attempt(self, prompt: Prompt, account: Account) -> Completion:
-        tokens = self._expected_tokens(prompt)
+        tokens, came = self._expected_tokens(prompt), time.perf_counter()
         ticket = await self._pace.enter(tokens, self.halted.is_set, self._expected_usd(tokens))
+        account.in_line_s += time.perf_counter() - came
         if ticket is None:
             raise _GivenUpError
         self.calls += 1

@@ -17,8 +17,12 @@ from judges.judge import Judge
 from judges.parse import parse_reply
 from judges.types import JudgeFailure, Judgment, Prompt
 
-_FEWEST, _MOST = 16, 64
-"""Wants looked up together: enough to spare the store, few enough to share the work with another process."""
+_FEWEST, _USUAL, _MOST = 16, 64, 256
+"""Wants looked up together: at least as many as are asked at once, up to ``_USUAL``."""
+_SHARE = 32
+"""Of what is left this part is looked up together, up to ``_MOST``: many, which spares the store, as long as there is
+much to do, and few at the end, which other processes share. Polychronopoulos and Kuck (1987) call it guided
+self-scheduling."""
 _POLL_S = 0.5
 """How often to look for what another process is judging."""
 
@@ -152,8 +156,8 @@ class Feed:
         left_out: Callable[[Collection[Wanted]], None],
     ) -> None:
         self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
-        self._chunk = min(_MOST, max(_FEWEST, concurrency))
-        self._ahead = max(self._chunk, concurrency)
+        self._least = min(_USUAL, max(_FEWEST, concurrency))
+        self._concurrency = concurrency
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
@@ -174,7 +178,7 @@ class Feed:
 
     def take(self) -> Request | None:
         """The next request that is ready."""
-        if self._wants and len(self._ready) < self._ahead and (self._filling is None or self._filling.done()):
+        if self._wants and self._is_short() and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
             self._filling.add_done_callback(_heard)
@@ -225,10 +229,17 @@ class Feed:
         if self._filling is not None and self._filling.done():
             self._filling.result()
 
+    def _chunk(self) -> int:
+        return max(self._least, min(_MOST, len(self._wants) // _SHARE))
+
+    def _is_short(self) -> bool:
+        """Whether what is ready may soon be asked."""
+        return len(self._ready) < max(self._chunk(), self._concurrency)
+
     async def _fill(self) -> None:
         try:
-            while self._wants and len(self._ready) < self._ahead and not self._over:
-                await self._look_up([self._wants.popleft() for _ in range(min(self._chunk, len(self._wants)))])
+            while self._wants and self._is_short() and not self._over:
+                await self._look_up([self._wants.popleft() for _ in range(min(self._chunk(), len(self._wants)))])
         finally:
             self._changed.set()
 

@@ -86,8 +86,8 @@ class FollowUps:
         for want in asked:
             if want.judge not in self._ended:
                 self.put(want)
-        self._work.count_known([want for want in asked if want.judge in self._ended])
+        await self._work.count_known([want for want in asked if want.judge in self._ended])
         others = [want for want in ready if want.task not in self._asked]
-        for want, known in await asyncio.to_thread(self._work.known, others):
+        for want, known in await self._work.known(others):
             if known is not None:
                 self.settled(want, known)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from arena.runtime.feed import Feed, Lookup, prompt_label
 from arena.runtime.ledger import Ledger, Progress
-from arena.runtime.writer import Writer, write_while
+from arena.runtime.writer import MOST_OPEN, Writer, write_while
 from arena.store import Result, Wanted, chunks
 from judges.account import Request
 from judges.runtime import judge_all
@@ -18,6 +18,8 @@ from judges.types import Judgment, Task
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
 """Requests that are ready before a judge takes them: what waits in batches is far more than has to be."""
+_LEAST_OPEN = 16
+"""Results that may be on their way into the store, however few calls are made at once: local judges are quick."""
 
 _Judged: TypeAlias = tuple[Task, str, Result]
 """A result as the store keeps it, with its task and its prompt's name and version."""
@@ -77,8 +79,12 @@ class Work:
             StoreError: the store cannot be read or written.
         """
         store = self.lookup.store
+        in_flight = sum(judge.spec.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
-            store.save, lambda judged: self.ledger.settle(judged[2]), lambda judged: judged[2].calls
+            store.save,
+            lambda judged: self.ledger.settle(judged[2]),
+            lambda judged: judged[2].calls,
+            min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
         )
         await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
 
@@ -95,20 +101,28 @@ class Work:
     async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
         """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
         left = [want for feed in self._feeds.values() for want in await feed.rest()]
-        self.count_known([*left, *further])
+        await self.count_known([*left, *further])
 
-    def count_known(self, wants: Sequence[Wanted]) -> None:
+    async def count_known(self, wants: Sequence[Wanted]) -> None:
         """Count those of these wants that the store knows."""
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            for entry, known in self.lookup.known(chunk):
-                if isinstance(known, Judgment):
-                    self.ledger.count(entry.want, "known", known)
-                elif known is not None and not self.lookup.to_be_asked(known):
-                    self.ledger.count(entry.want, "failed", known)
+        async for want, known in self._looked_up(wants):
+            if isinstance(known, Judgment):
+                self.ledger.count(want, "known", known)
+            elif known is not None and not self.lookup.to_be_asked(known):
+                self.ledger.count(want, "failed", known)
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+    async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
         """What the store knows of these wants by now, in their order; nobody is asked."""
         results: dict[Wanted, Result | None] = dict.fromkeys(wants)
-        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
-            results.update((entry.want, known) for entry, known in self.lookup.known(chunk))
+        async for want, known in self._looked_up(wants):
+            results[want] = known
         return list(results.items())
+
+    async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Result | None]]:
+        """What the store knows of those wants that can be rendered; there may be a hundred thousand.
+
+        Whatever else waits for the loop is heard meanwhile, Ctrl-C for one, which ends it after the chunk at hand.
+        """
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            for entry, known in await asyncio.to_thread(self.lookup.known, chunk):
+                yield entry.want, known

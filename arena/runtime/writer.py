@@ -12,8 +12,8 @@ from judges.errors import StoreError
 
 _GATHERED_S = 0.01
 """How long results are gathered before they are committed together: a commit each would cost more than the call."""
-_BACKLOG = 256
-"""Results that may wait before whoever brings one is held back."""
+MOST_OPEN = 256
+"""Results that may be on their way into the store before whoever brings one is held back."""
 
 Entry = TypeVar("Entry")
 
@@ -28,20 +28,27 @@ class Writer(Generic[Entry]):
         save: puts results into the store; runs in a thread.
         settled: told of each result once it is committed.
         calls: how many calls a result took.
+        most_open: results that a kill may cost, besides calls in flight.
     """
 
     def __init__(
-        self, save: Callable[[Sequence[Entry]], None], settled: Callable[[Entry], None], calls: Callable[[Entry], int]
+        self,
+        save: Callable[[Sequence[Entry]], None],
+        settled: Callable[[Entry], None],
+        calls: Callable[[Entry], int],
+        most_open: int = MOST_OPEN,
     ) -> None:
         self._save, self._settled, self._calls = save, settled, calls
-        self._arrived: asyncio.Queue[Entry] = asyncio.Queue(_BACKLOG)
+        self._room = asyncio.Semaphore(most_open)
+        self._arrived: asyncio.Queue[Entry] = asyncio.Queue()
         self._writing: list[Entry] = []
         self._unkept = 0
 
     async def put(self, entry: Entry) -> None:
         """Take a result; waits while the store is behind."""
         self._unkept += self._calls(entry) > 0
-        await self._arrived.put(entry)
+        await self._room.acquire()
+        self._arrived.put_nowait(entry)
 
     async def work(self) -> None:
         """Write until cancelled.
@@ -59,6 +66,7 @@ class Writer(Generic[Entry]):
                 self._unkept -= self._calls(entry) > 0
                 self._settled(entry)
                 self._arrived.task_done()
+                self._room.release()
             self._writing = []
 
     def rescue(self) -> int:

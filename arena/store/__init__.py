@@ -80,6 +80,7 @@ class Store:
         self._name = name
         self._writing = threading.Lock()
         self._begun: dict[str, tuple[str, str]] = {}
+        self._watch = runners.Watch()
 
     @classmethod
     def create(cls, location: str, *, to_fill: bool = False) -> Store:
@@ -161,8 +162,9 @@ class Store:
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Note which judgment answers each want."""
         if judgments:
-            with self._write() as connection:
-                wishes.assign(connection, self._begun_id(connection, name), judgments)
+            with self._write(judged=False) as connection:
+                if wishes.assign(connection, self._begun_id(connection, name), judgments):
+                    _changed(connection)
 
     def claim(
         self,
@@ -188,8 +190,8 @@ class Store:
         if not judgments:
             return {}, set()
         idents = list(dict.fromkeys(ident for _, ident in judgments))
-        with self._write() as connection:
-            wishes.assign(connection, self._begun_id(connection, name), judgments)
+        with self._write(judged=False) as connection:
+            linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
             known = kept.results(connection, idents)
             asked = [ident for ident in idents if to_be_asked(known.get(ident))]
             left = {ident for ident in asked if ident in known and tried(ident)}
@@ -199,18 +201,15 @@ class Store:
             # Another runner may have saved one between the look and the lease, and given it back with that.
             known |= kept.results(connection, sorted(mine))
             runners.release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))))
+            if linked:  # mostly another runner has noted it all before
+                _changed(connection)
             return known, elsewhere
 
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
         with self._write(judged=False) as connection:
-            runners.beat(connection, runner)
+            runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)
-
-    def others(self, runner: Runner) -> int:
-        """How many other runners share the store's work."""
-        with self._read() as connection:
-            return runners.others(connection, runner)
 
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""
@@ -363,6 +362,14 @@ class Store:
             wait_for_others(connection, alone=alone)
             yield connection
             if judged:
-                figures.forget(connection)
-                state = table(StateRow)
-                connection.execute(update(state).values(changes=state.c.changes + 1))
+                _changed(connection)
+
+
+def _changed(connection: Connection) -> None:
+    """What a leaderboard is made of is not what it was.
+
+    The last thing that a transaction does: all who write wait for this one row.
+    """
+    figures.forget(connection)
+    state = table(StateRow)
+    connection.execute(update(state).values(changes=state.c.changes + 1))

@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, text
+from sqlalchemy import ColumnElement, Connection, text
 from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.store.bulk import among, insert_rows
@@ -41,7 +42,24 @@ class Runner:
     pid: int = field(default_factory=os.getpid)
 
 
-def beat(connection: Connection, runner: Runner) -> None:
+class Watch:
+    """For how long other runners' beats have stood still, by this process's own clock.
+
+    None of theirs is asked: one that jumps by a minute would make all that are alive look dead.
+    """
+
+    def __init__(self) -> None:
+        self._heard: dict[str, tuple[float, float]] = {}
+
+    def silent_s(self, runner_id: str, beat: float) -> float:
+        """Seconds since this beat was first seen here, which is now if it is another one than the last time."""
+        time = monotonic()
+        if self._heard.get(runner_id, (None,))[0] != beat:
+            self._heard[runner_id] = beat, time
+        return time - self._heard[runner_id][1]
+
+
+def beat(connection: Connection, runner: Runner, watch: Watch) -> None:
     """Say that the runner is there; what dead ones were about to ask is free again."""
     runners, leases = table(RunnerRow), table(LeaseRow)
     time = now(connection)
@@ -50,15 +68,10 @@ def beat(connection: Connection, runner: Runner) -> None:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": time}
         connection.execute(insert(RunnerRow), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
-    dead = [row.runner_id for row in others if not alive(row.host, row.pid, row.beat, runner, time)]
+    silent_s = {row.runner_id: watch.silent_s(row.runner_id, row.beat) for row in others}
+    dead = [row.runner_id for row in others if not alive(row.host, row.pid, silent_s[row.runner_id], runner)]
     _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
     _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
-
-
-def others(connection: Connection, runner: Runner) -> int:
-    """How many other runners are there; some may have died since they said so."""
-    chosen = select(func.count()).select_from(table(RunnerRow)).where(table(RunnerRow).c.runner_id != runner.runner_id)
-    return int(connection.execute(chosen).scalar_one())
 
 
 def leave(connection: Connection, runner: Runner) -> None:
@@ -109,9 +122,9 @@ def now(connection: Connection) -> float:
     return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
-def alive(host: str, pid: int, beat: float, here: Runner, time: float) -> bool:
+def alive(host: str, pid: int, silent_s: float, here: Runner) -> bool:
     """Whether a runner may still be at work. On this machine a process that is gone is known at once."""
-    if time - beat > SILENT_S:
+    if silent_s > SILENT_S:
         return False
     if host != here.host or os.name == "nt":  # there, asking after a process would end it
         return True

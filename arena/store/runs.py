@@ -113,6 +113,15 @@ class Runs:
             time = now(connection)
         return [_run(row, time) for row in found]
 
+    def others(self, runner: Runner) -> bool:
+        """Whether the tournament has another run that is at work; of several that began together all but one see it."""
+        runs = table(RunRow).c
+        with self._store._read() as connection:
+            number, time = tournament_number(connection, self._tournament), now(connection)
+            chosen = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
+            found = connection.execute(chosen.where(runs.runner_id != runner.runner_id)).all()
+        return any(alive(host, pid, time - beat, runner) for host, pid, beat in found)
+
     def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
         runs = table(RunRow)
         connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
@@ -129,7 +138,7 @@ def _run(row: Any, time: float) -> Run:
     here = Runner()
     state = row.ending
     if state is None:
-        state = "running" if alive(row.host, row.pid, row.beat, here, time) else "killed"
+        state = "running" if alive(row.host, row.pid, time - row.beat, here) else "killed"
     return Run(
         row.run_id,
         state,

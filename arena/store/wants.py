@@ -87,15 +87,14 @@ def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
         return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
 
 
-def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> None:
-    """Note which judgment answers each want, where that is not noted yet."""
+def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> int:
+    """Note which judgment answers each want, where that is not noted yet; returns for how many it was not."""
     rows = [
         {**{key: getattr(want, key) for key in _KEYS}, "judgment_id": ident} for want, ident in dict(judgments).items()
     ]
     if connection.dialect.name == "sqlite":
-        connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows])
-    else:
-        connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WantedRow, rows)})
+        return connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows]).rowcount
+    return connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WantedRow, rows)}).rowcount
 
 
 def _assign_all() -> TextClause:

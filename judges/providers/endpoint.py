@@ -153,7 +153,7 @@ class Endpoint:
         message = f"{self._target.name}: {str(error) or type(error).__name__}"
         return TransientError("connection", one_line(message, *self._target.secrets))
 
-    def no_reply(self, body: object) -> TransientError:
+    def no_reply(self, body: object) -> ProviderError:
         """The error of an answer that came with status 200 and holds no reply."""
         return error_in_body(body, self._target.name, *self._target.secrets)
 

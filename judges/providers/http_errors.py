@@ -4,6 +4,7 @@
 |---|---|
 | 408, 409, 425, 429, 5xx | another attempt may succeed, not before ``Retry-After`` |
 | 401, 402, 403, and 429 without credit left | nothing can succeed with this key |
+| 403 of a filter that objects to what this request says | this request cannot succeed: ``content_filter`` |
 | 404, a redirect, or an error code that names the model | nothing can succeed with this model or address |
 | other 4xx | this request cannot succeed; ``content_filter`` where the server says so |
 """
@@ -25,6 +26,10 @@ _NO_ACCESS = frozenset({401, 402, 403})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"})
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
+_FLAGGED = "flagged_input"
+"""What OpenRouter, and gateways that follow it, name in the ``metadata`` of an error about a text."""
+_AGAINST_GUIDELINES = "Content violates usage guidelines"
+"""How xAI begins to say so, with the code of a key that lacks permission."""
 
 
 def error_of_answer(
@@ -51,13 +56,14 @@ def error_of_answer(
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
     message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", *secrets)
-    if status in _NO_ACCESS or words & _NO_CREDIT:
+    filtered = _is_filtered(said)
+    if (status in _NO_ACCESS and not (status == 403 and filtered)) or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check {named_by})")
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
-    return RejectedError("content_filter" if words & _FILTERED else "bad_request", message)
+    return RejectedError("content_filter" if filtered else "bad_request", message)
 
 
 def _transient_cause(status: int) -> str | None:
@@ -68,10 +74,21 @@ def _transient_cause(status: int) -> str | None:
     return "server_error" if status in _BUSY or status >= 500 else None
 
 
-def error_in_body(body: object, model: str, *secrets: str) -> TransientError:
+def error_in_body(body: object, model: str, *secrets: str) -> ProviderError:
     """The error of an answer with status 200 that is no reply: gateways send their failures so."""
-    said = _said(body).get("message")
-    return TransientError("server_error", one_line(f"{model}: {said or 'the answer holds no reply'}", *secrets))
+    said = _said(body)
+    message = one_line(f"{model}: {said.get('message') or 'the answer holds no reply'}", *secrets)
+    return RejectedError("content_filter", message) if _is_filtered(said) else TransientError("server_error", message)
+
+
+def _is_filtered(said: Mapping[str, Any]) -> bool:
+    """Whether an error is about what this one request says, and no other request need share it."""
+    about = said.get("metadata")
+    return (
+        bool(_FILTERED & {str(said.get("code")), str(said.get("type"))})
+        or (isinstance(about, Mapping) and _FLAGGED in about)
+        or str(said.get("message")).startswith(_AGAINST_GUIDELINES)
+    )
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -253,12 +253,25 @@ def test_what_one_runner_is_about_to_ask_no_other_one_asks(store: Store) -> None
     assert store.claim("t", links, here, unknown) == ({"1": judged}, set())
 
 
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets time go by for the watch that a runner keeps on others."""
+    time = 1000.0
+    monkeypatch.setattr("arena.store.runners.monotonic", lambda: time)
+
+    def goes_by(seconds: float) -> None:
+        nonlocal time
+        time += seconds
+
+    return goes_by
+
+
 @pytest.mark.parametrize(
     ("host", "silent_s", "free"),
-    [("here", 0, True), ("here", 999, True), ("elsewhere", 0, False), ("elsewhere", 999, True)],
+    [("here", 0, True), ("here", 999, True), ("elsewhere", 59, False), ("elsewhere", 61, True)],
 )
 def test_what_a_dead_runner_was_about_to_ask_is_free(
-    store: Store, monkeypatch: pytest.MonkeyPatch, host: str, silent_s: float, free: bool
+    store: Store, watched: Callable[[float], None], host: str, silent_s: float, free: bool
 ) -> None:
     """A process that is gone is known at once on its own machine, elsewhere when it has been silent for long."""
     want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
@@ -266,13 +279,36 @@ def test_what_a_dead_runner_was_about_to_ask_is_free(
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     dead, here = Runner(host=host, pid=gone.pid), Runner(host="here")
-    now = time.time()
-    monkeypatch.setattr("arena.store.runners.now", lambda _: now - silent_s)
     store.beat(dead)
     store.claim("t", [(want, "1")], dead, lambda known: True)
-    monkeypatch.setattr("arena.store.runners.now", lambda _: now)
+    store.beat(here)
+    watched(silent_s)
     store.beat(here)
     assert (store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()) is free
+
+
+@pytest.mark.parametrize("jump_s", [3600, -3600])
+def test_a_clock_that_jumps_makes_no_live_runner_look_dead_and_no_dead_one_alive(
+    store: Store, watched: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    want = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
+    store.begin("t", {}, DATA, [want])
+    there, here = Runner(host="elsewhere"), Runner(host="here")
+    free = lambda: store.claim("t", [(want, "1")], here, lambda known: True)[1] == set()
+    for runner in (there, here):
+        store.beat(runner)
+    store.claim("t", [(want, "1")], there, lambda known: True)
+    now = time.time() + jump_s
+    for _ in range(10):
+        now += 10
+        watched(10)
+        monkeypatch.setattr("arena.store.runners.now", lambda _, now=now: now)
+        for runner in (there, here):
+            store.beat(runner)
+        assert not free()
+    watched(61)
+    store.beat(here)
+    assert free()
 
 
 def test_containers_of_one_name_are_not_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:

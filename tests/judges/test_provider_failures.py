@@ -7,6 +7,7 @@ import email.utils
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -95,14 +96,36 @@ async def test_a_status_says_whether_to_try_again(sdk: str, status: int, kind: t
         (429, {"type": "billing_error", "message": "no credit"}, JudgeStoppedError, "quota"),
         (400, {"code": "model_not_found", "message": "no judge-x"}, JudgeStoppedError, "unknown_model"),
         (400, {"code": "content_filter", "message": "filtered"}, RejectedError, "content_filter"),
+        (403, {"code": "content_policy_violation", "message": "filtered"}, RejectedError, "content_filter"),
+        (403, {"code": 403, "message": "m", "metadata": {"flagged_input": "x"}}, RejectedError, "content_filter"),
+        (403, {"code": 403, "message": "m", "metadata": {"provider_name": "x"}}, JudgeStoppedError, "authentication"),
+        (403, {"code": "Forbidden", "message": "your resource is blocked"}, JudgeStoppedError, "authentication"),
+        (401, {"code": "content_filter", "message": "no key"}, JudgeStoppedError, "authentication"),
+        (200, {"code": 403, "message": "m", "metadata": {"flagged_input": "x"}}, RejectedError, "content_filter"),
+        (200, {"code": 502, "message": "overloaded"}, TransientError, "server_error"),
     ],
 )
 async def test_an_error_code_says_more_than_the_status(
-    sdk: str, status: int, body: dict[str, str], kind: type[ProviderError], cause: str
+    sdk: str, status: int, body: dict[str, Any], kind: type[ProviderError], cause: str
 ) -> None:
     error = await failure(sdk, Reply(status=status, body={"type": "error", "error": body}))
     assert (type(error), error.cause) == (kind, cause)
     assert body["message"] in str(error)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ("Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO", RejectedError),
+        ("Access to the chat endpoint is denied", JudgeStoppedError),
+    ],
+)
+async def test_xai_forbids_a_text_with_the_code_of_a_key_without_permission(
+    sdk: str, told: str, kind: type[ProviderError]
+) -> None:
+    """Both as recorded in reports to clients of xAI (UKGovernmentBEIS/inspect_ai 2267, Wei-Shaw/sub2api 5359)."""
+    error = await failure(sdk, Reply(status=403, body={"code": "permission-denied", "error": told}))
+    assert (type(error), told in str(error)) == (kind, True)
 
 
 @pytest.mark.parametrize(

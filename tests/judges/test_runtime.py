@@ -159,6 +159,18 @@ async def test_a_request_that_is_refused_is_not_repeated_and_stops_nobody() -> N
     assert done.judge.stopped is None
 
 
+async def test_a_text_that_a_gateway_forbids_fails_alone() -> None:
+    flagged = {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "Text 1."}}
+
+    def script(call: Call) -> Reply:
+        return Reply(status=403, body={"error": flagged}) if b"Text 1." in call.content else GOOD
+
+    done = await ran(script, requests(5), concurrency=1)
+    assert len(done.calls) == 5
+    assert [(failure.judgment_id, failure.cause) for failure in done.failures] == [("1", "content_filter")]
+    assert done.judge.stopped is None
+
+
 @pytest.mark.parametrize(
     ("status", "cause"), [(401, "authentication"), (403, "authentication"), (404, "unknown_model")]
 )
@@ -529,6 +541,15 @@ async def test_time_spent_on_attempts_is_bounded() -> None:
     done = await ran(script, requests(1), max_attempts=50, max_retry_s=1)
     assert 2 <= len(done.calls) <= 4
     assert done.failures[0].cause == "server_error"
+
+
+async def test_time_in_line_for_a_rate_limit_is_not_time_spent_on_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.pace.MINUTE_S", 0.6)
+    monkeypatch.setattr("judges.judge._wait", lambda state: 0.0)
+    replies = [Reply("busy", status=500), Reply("busy", status=500), GOOD]
+    done = await ran(replies, requests(1), requests_per_minute=1, max_retry_s=0.5)
+    assert isinstance(done.only, Judgment)
+    assert done.calls[-1].at - done.calls[0].at > 1.0
 
 
 async def test_a_stop_does_not_wait_for_pauses() -> None:
