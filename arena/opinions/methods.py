@@ -13,11 +13,12 @@ from arena.calibration.orders import games_of, settled
 from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.exam.board import exam_board
-from arena.leaderboard import game_verdicts, grades
+from arena.games.table import GameTable
+from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games, reconcile, tabulate
+from arena.ratings.games import Games, reconcile
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Store
@@ -27,14 +28,14 @@ from retrieval_eval.nuggets.scores import COLUMNS, score_table
 PEOPLE = "people"
 
 
-def stored_methods(store: Store, tournament: str) -> list[Method]:
-    """Every way in which a tournament scores its agents.
+def stored_methods(store: Store, tournament: str, data: Dataset, games: GameTable) -> list[Method]:
+    """Every way in which a tournament, with its data and its games, scores its agents.
 
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
     documents retrieved, by judges and by people.
     """
-    settings, data = store.settings(tournament), store.dataset(tournament)
-    found: list[Method] = [*_played(store, tournament, settings), *_criteria(store, tournament, settings)]
+    settings = store.settings(tournament)
+    found: list[Method] = [*_played(games, settings), *_criteria(store, tournament, settings)]
     if (board := exam_board(store, tournament)) is not None:
         scores, level = board.report.scores, board.study.usual_level
         found.append(Means("cover", scores.agents, scores.queries, scores.cover[:, :, scores.levels.index(level)]))
@@ -61,11 +62,10 @@ def people_methods(people: Opinions) -> list[Method]:
     return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
-def _played(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Played]:
-    verdicts = list(game_verdicts(outcomes(store, tournament, Task.PAIRWISE)))
-    if not verdicts:
+def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
+    table = wanted.verdicts()
+    if not len(table):
         return
-    table = tabulate(verdicts)
     games: Games = reconcile(table, win_and_tie=(settings.get("pairwise") or {}).get("win_and_tie", "tie"))
     queries = table.queries or ()
     section = RatingsSection.model_validate(settings["ratings"])
