@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.calibration.opinions import Level, Opinion
+from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
@@ -68,12 +69,11 @@ def verdict_opinions(games: GameTable) -> list[Opinion]:
     ]
 
 
-def peoples_labels(store: Store, tournament: str) -> list[Opinion]:
+def labels_with_data(data: Dataset) -> list[Opinion]:
     """The relevance labels of people that came with the data."""
-    labels = store.dataset(tournament).qrels
     return [
         Opinion(query_id, (doc_id,), _QRELS, float(label))
-        for query_id, own in labels.items()
+        for query_id, own in data.qrels.items()
         for doc_id, label in own.items()
     ]
 

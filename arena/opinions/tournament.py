@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.calibration.methods import MethodComparison, compare_methods
 from arena.calibration.opinions import Level, Opinion
-from arena.calibration.orders import OrderHealth, table_health
-from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
+from arena.calibration.orders import OrderHealth
+from arena.calibration.style import StyleEffect, family_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import kept_games
+from arena.opinions.kept import Shelf, judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
 from arena.opinions.people import peoples_opinions
-from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending, verdict_opinions
+from arena.opinions.stored import Spending, judges_opinions, labels_with_data, verdict_opinions
 from arena.opinions.tables import Opinions, compare_opinions, dataset_texts
-from arena.ratings.games import VerdictTable
-from arena.ratings.judges import of_judge
 from arena.store import Store
 from arena.store.annotations import Annotations
 
@@ -34,7 +34,8 @@ class TournamentCalibration:
         comparisons: judges against people, nothing where there are no people.
         spent: by answer judge.
         orders: by answer judge.
-        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
+        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name; for
+            disagreements, if there are any comparisons.
         outdated: people's annotations of texts that have changed since, which are left out.
         styles: what answer judges make of qualities of style, and of agents of their own family.
         apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
@@ -84,19 +85,20 @@ def calibrate_tournament(
     Raises:
         InputError: no such tournament, or people speak of nothing that a judge judged.
     """
-    data, games = store.dataset(tournament), kept_games(store, tournament)
-    said = _said(store, tournament, games, people)
-    verdicts = games.verdicts()
-    by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
-    methods = [*stored_methods(store, tournament, data, games), *people_methods(said.people)]
+    shelf, data = Shelf(store, tournament), cache(partial(store.dataset, tournament))
+    games = kept_games(store, tournament)
+    said = _said(store, tournament, people, games, data)
+    alone = judges_alone(store, tournament, shelf, games, data)
+    methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
+    comparisons = compare_opinions(said.judges, said.people, settings, most=most, wish=wish)
     return TournamentCalibration(
-        compare_methods(methods, method_samples, settings.seed),
-        compare_opinions(said.judges, said.people, settings, most=most, wish=wish),
-        spending(store, tournament),
-        {judge: table_health(own) for judge, own in by_judge.items()},
-        dataset_texts(data) if most else {},
+        compare_methods([with_kept_scores(own, shelf) for own in methods], method_samples, settings.seed),
+        comparisons,
+        alone.spent,
+        alone.orders,
+        dataset_texts(data()) if most and comparisons else {},
         said.outdated,
-        (*_styles(data, by_judge), *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
+        (*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
         said.apart,
     )
 
@@ -109,7 +111,7 @@ def compare_with_people(store: Store, tournament: str, settings: Settings) -> tu
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ""
-    said = _said(store, tournament, kept_games(store, tournament), {})
+    said = _said(store, tournament, {}, kept_games(store, tournament), partial(store.dataset, tournament))
     return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)
 
 
@@ -118,12 +120,12 @@ def not_compared(apart: Sequence[Level]) -> str:
     return f"judges and people have no {', '.join(apart)} of the same things to compare" if apart else ""
 
 
-def _said(store: Store, tournament: str, games: GameTable, people: Opinions) -> _Said:
+def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:
     """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside."""
     on_pages = peoples_opinions(store, tournament)
     own = dict(on_pages.opinions)
-    if labels := peoples_labels(store, tournament):
-        own["labels", ""] = own.get(("labels", ""), []) + labels
+    if store.is_labelled(tournament):
+        own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
     judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)})
     human = {key: list(said) for key, said in people.items()}
     apart = []
@@ -134,13 +136,6 @@ def _said(store: Store, tournament: str, games: GameTable, people: Opinions) -> 
         else:
             apart.append(key[0])
     return _Said(judges, human, on_pages.outdated, tuple(apart))
-
-
-def _styles(data: Dataset, by_judge: Mapping[str, VerdictTable]) -> list[StyleEffect]:
-    if not by_judge:
-        return []
-    answers = answer_qualities({key: answer.text for key, answer in data.answers.items()})
-    return [effect for judge, own in by_judge.items() for effect in style_effects(judge, own, answers)]
 
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
