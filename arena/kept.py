@@ -34,7 +34,7 @@ def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
 
     A store that cannot be written keeps nothing, and each reader makes its own.
     """
-    figures = _figures(store, tournament)
+    figures = kept_figures(store, tournament)
     (seen, _), found = store.judged(tournament), figures.get(_BOARD)
     board = None if found is None else _read_board(store, tournament, found)
     if board is None:
@@ -47,7 +47,7 @@ def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
 
 def kept_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
-    found = _figures(store, tournament).get(_GAMES)
+    found = kept_figures(store, tournament).get(_GAMES)
     if found is None:
         return read_games(store, tournament, combinations(store.settings(tournament))).table
     with np.load(io.BytesIO(found), allow_pickle=False) as columns:
@@ -56,7 +56,8 @@ def kept_games(store: Store, tournament: str) -> GameTable:
     return GameTable(**values)
 
 
-def _figures(store: Store, tournament: str) -> Figures:
+def kept_figures(store: Store, tournament: str) -> Figures:
+    """The figures of one tournament that this very program has kept."""
     return Figures(store, tournament, _program())
 
 

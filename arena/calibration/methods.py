@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -96,7 +96,26 @@ class Played:
         return np.round(rated, _DECIMALS_OF_SAMPLE)
 
 
-Method: TypeAlias = Means | Played
+class Method(Protocol):
+    """A way of scoring agents, of which ``Means`` and ``Played`` are two."""
+
+    @property
+    def name(self) -> str:
+        """Of the method."""
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names, in the order of scores."""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Those that scores rest on, in the order of weights."""
+
+    def points(self) -> Floats:
+        """Scores, shape (agents,)."""
+
+    def drawn(self, weights: Floats) -> Floats:
+        """Scores with each row of weights on the queries, shape (samples, queries) to (samples, agents)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from arena.calibration.opinions import Opinion, Values, by_item, by_rater
 from arena.ratings.clustered import share_interval
-from arena.ratings.games import Games, GameVerdict, tabulate
+from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
+from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
 from judges.types import Verdict
 from retrieval_eval.resampling import Estimate
@@ -84,38 +85,36 @@ def values_of(settled_opinions: Sequence[Opinion]) -> Values:
 
 
 def order_health(said: Sequence[Opinion]) -> OrderHealth | None:
-    """Places in the verdicts of one rater; ``None`` where none is known of whose answer was shown first."""
-    said = [one for one in said if one.placed]
-    if not said:
+    """Places in these verdicts, whoever's; ``None`` where none is known of whose answer was shown first."""
+    placed = [replace(one, rater="") for one in said if one.placed]
+    if not placed:
         return None
-    queries = {one.query_id: at for at, one in enumerate(said)}
-    value = np.array([one.value for one in said])
-    swapped = np.array([one.swapped for one in said])
-    unit: NDArray[np.int64] = np.array([queries[one.query_id] for one in said], np.int64)
-    decided = value != 0
-    agree, of_query = _both_orders(said)
-    agreeing = np.array([queries[query_id] for query_id in of_query], np.int64)
+    table = tabulate(map(_verdict, placed))
+    _, unit = np.unique([query_id for query_id, _ in _things(table)], return_inverse=True)
+    return table_health(table, unit.astype(np.int32))
+
+
+def table_health(table: VerdictTable, unit: Ints | None = None) -> OrderHealth:
+    """Places in the verdicts of one judge.
+
+    Args:
+        table: of that judge alone.
+        unit: the independent unit of each of the table's queries, shape (queries,); each is its own if absent.
+    """
+    assert table.query is not None
+    of_query = np.arange(len(table.queries or ())) if unit is None else unit
+    decided = table.outcome != 0
+    agree, query = both_orders(table)
     return OrderHealth(
-        verdicts=len(said),
-        tie_rate=1 - int(decided.sum()) / len(said),
-        both_orders=len(agree),
-        order_agreement=_share(np.array(agree, np.bool_), agreeing),
-        first_share=_share((value > 0)[decided] != swapped[decided], unit[decided]),
+        verdicts=len(table),
+        tie_rate=1 - int(decided.sum()) / len(table),
+        both_orders=agree.size,
+        order_agreement=_share(agree, of_query[query]),
+        first_share=_share(table.outcome[decided] > 0, of_query[table.query[decided]]),
     )
 
 
-def _both_orders(said: Sequence[Opinion]) -> tuple[list[bool], list[str]]:
-    """Of every game judged in both orders, whether they agree, and its query."""
-    outcomes = []
-    for order in (False, True):
-        own = [replace(one, swapped=False, rater="") for one in said if one.swapped == order]
-        outcomes.append({(one.query_id, one.item): one.value for one in settled(own, verdicts=True)})
-    forward, backward = outcomes
-    both = [key for key in forward if key in backward]
-    return [forward[key] == backward[key] for key in both], [query_id for query_id, _ in both]
-
-
-def _share(part: NDArray[np.bool_], unit: NDArray[np.int64]) -> Estimate:
+def _share(part: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
     if not part.size:
         return Estimate(None)
     parts, wholes = np.bincount(unit, part), np.bincount(unit)
@@ -128,11 +127,13 @@ def _games(
 ) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
     """Reconciled games, with the query and further columns, the rater and the agent behind each number."""
     table = tabulate(_verdict(one) for one in said)
-    names = []
-    for name in table.queries or ():
-        query_id, *further = json.loads(name)
-        names.append((query_id, tuple(further)))
-    return judged_games(table), names, table.judges, table.agents
+    return judged_games(table), _things(table), table.judges, table.agents
+
+
+def _things(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
+    """The query and the further columns behind each number of a query."""
+    named = (json.loads(name) for name in table.queries or ())
+    return [(query_id, tuple(further)) for query_id, *further in named]
 
 
 def _verdict(one: Opinion) -> GameVerdict:

@@ -11,14 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import games_of
 from arena.ratings.clustered import student
 from arena.ratings.covariates import controlled_ratings, standardised_difference
+from arena.ratings.games import Floats, Games, VerdictTable
 from retrieval_eval.resampling import Estimate
 
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
@@ -35,6 +37,9 @@ QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     "confident_words": lambda text: float(len(_CONFIDENT.findall(text))),
 }
 """Of an answer's text."""
+
+AnswerQualities: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
+"""Each quality of each answer, in the order of ``QUALITIES``, by query and agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +61,32 @@ class StyleEffect:
     why_not: str = ""
 
 
-def style_effects(judge: str, said: Sequence[Opinion], texts: Mapping[tuple[str, str], str]) -> tuple[StyleEffect, ...]:
+def answer_qualities(texts: Mapping[tuple[str, str], str]) -> AnswerQualities:
+    """Look at every answer once, however many games it plays; ``texts`` by query and agent."""
+    return {key: [measure(text) for measure in QUALITIES.values()] for key, text in texts.items()}
+
+
+def style_effects(judge: str, verdicts: VerdictTable, answers: AnswerQualities) -> tuple[StyleEffect, ...]:
     """The effect of each quality on one judge's verdicts, each by itself.
 
     Args:
         judge: its name.
-        said: its verdicts.
-        texts: of answers, by query and agent; verdicts on answers without a text are left out.
+        verdicts: of that judge alone, with their queries.
+        answers: their qualities; verdicts on answers without any are left out.
     """
-    known = [one for one in said if all((one.query_id, agent) in texts for agent in one.item[-2:])]
+    assert verdicts.query is not None
+    low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
+    measured = _by_number(verdicts, answers)
+    sides = measured[verdicts.query, low], measured[verdicts.query, high]
+    known = np.asarray(~np.isnan(sides[0] + sides[1]).any(axis=1), np.bool_)
+    games = _games(verdicts, known)
     found = []
-    for name, measure in QUALITIES.items():
-        sides = [
-            np.array([measure(texts[one.query_id, one.item[place]]) for one in known], np.float64) for place in (-2, -1)
-        ]
-        if not known or not (sides[0] != sides[1]).any():
-            found.append(StyleEffect(judge, name, Estimate(None), len(known), "the same in both answers of every game"))
+    for place, name in enumerate(QUALITIES):
+        first, second = (side[known, place] for side in sides)
+        if (first == second).all():
+            found.append(StyleEffect(judge, name, Estimate(None), len(games), "the same in both answers of every game"))
             continue
-        found.append(_effect(judge, name, known, standardised_difference(*sides)))
+        found.append(_effect(judge, name, games, standardised_difference(first, second)))
     return tuple(found)
 
 
@@ -87,6 +100,7 @@ def family_effects(
         judges: families of judges; raters without one have none.
         agents: families of agents.
     """
+    games, _ = games_of(said)
     found = []
     for judge, family in sorted(judges.items()):
         kin = {name for name, own in agents.items() if own == family}
@@ -97,19 +111,36 @@ def family_effects(
         if not own:
             found.append(StyleEffect(judge, "own family", Estimate(None), 0, f"no game of {family} against another"))
             continue
-        found.append(replace(_effect(judge, "own family", said, difference), games=own))
+        found.append(replace(_effect(judge, "own family", games, difference), games=own))
     return tuple(found)
 
 
-def _effect(judge: str, name: str, said: Sequence[Opinion], difference: np.ndarray) -> StyleEffect:
-    games, _ = games_of(said)
+def _by_number(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
+    """Qualities of the answers that play, NaN where there are none, shape (queries, agents, qualities)."""
+    unknown = [np.nan] * len(QUALITIES)
+    queries = verdicts.queries or ()
+    return np.array([[answers.get((query_id, agent), unknown) for agent in verdicts.agents] for query_id in queries])
+
+
+def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
+    """Some of the verdicts as games, the agent whose name comes first as ``a``, of the agents and queries in them."""
+    assert verdicts.query is not None
+    a, b, outcome = verdicts.a[rows], verdicts.b[rows], verdicts.outcome[rows]
+    used, codes = np.unique(np.concatenate([np.minimum(a, b), np.maximum(a, b)]), return_inverse=True)
+    low, high = np.split(codes.astype(np.int32), 2)
+    score = (1 + np.where(a < b, outcome, -outcome)) / 2
+    cluster = np.unique(verdicts.query[rows], return_inverse=True)[1].astype(np.int32)
+    return Games(tuple(verdicts.agents[agent] for agent in used), low, high, score, cluster)
+
+
+def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEffect:
     try:
         fitted = controlled_ratings(games, {name: difference})
     except ValueError as error:
-        return StyleEffect(judge, name, Estimate(None), len(said), str(error))
+        return StyleEffect(judge, name, Estimate(None), len(games), str(error))
     (effect,) = fitted.effects
     if effect.sd is None or not fitted.converged:
-        return StyleEffect(judge, name, Estimate(effect.points), len(said))
+        return StyleEffect(judge, name, Estimate(effect.points), len(games))
     half = student(0.95, fitted.clusters) * effect.sd
     points = Estimate(effect.points, effect.points - half, effect.points + half)
-    return StyleEffect(judge, name, points, len(said))
+    return StyleEffect(judge, name, points, len(games))

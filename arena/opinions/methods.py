@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,35 +13,37 @@ from arena.calibration.orders import games_of, settled
 from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.exam.board import exam_board
-from arena.leaderboard import game_verdicts, grades
+from arena.games.table import GameTable
+from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games, reconcile, tabulate
+from arena.ratings.games import Games, reconcile
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
-from arena.store import Store
+from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
 
 PEOPLE = "people"
 
 
-def stored_methods(store: Store, tournament: str) -> list[Method]:
-    """Every way in which a tournament scores its agents.
+def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
+    """Every way in which a tournament, with its games and its data, scores its agents.
 
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
     documents retrieved, by judges and by people.
     """
-    settings, data = store.settings(tournament), store.dataset(tournament)
-    found: list[Method] = [*_played(store, tournament, settings), *_criteria(store, tournament, settings)]
+    settings = store.settings(tournament)
+    found: list[Method] = [*_played(games, settings), *_criteria(store, tournament, settings)]
     if (board := exam_board(store, tournament)) is not None:
         scores, level = board.report.scores, board.study.usual_level
         found.append(Means("cover", scores.agents, scores.queries, scores.cover[:, :, scores.levels.index(level)]))
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         table = score_table(results.assignments, list(results.banks))
         found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))
-    return found + _retrieval(store, tournament, settings, data)
+    labels = store.outcomes(tournament, Task.RELEVANCE)
+    return found + (_retrieval(labels, settings, data()) if labels or store.is_labelled(tournament) else [])
 
 
 def people_methods(people: Opinions) -> list[Method]:
@@ -61,11 +63,10 @@ def people_methods(people: Opinions) -> list[Method]:
     return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
-def _played(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Played]:
-    verdicts = list(game_verdicts(outcomes(store, tournament, Task.PAIRWISE)))
-    if not verdicts:
+def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
+    table = wanted.verdicts()
+    if not len(table):
         return
-    table = tabulate(verdicts)
     games: Games = reconcile(table, win_and_tie=(settings.get("pairwise") or {}).get("win_and_tie", "tie"))
     queries = table.queries or ()
     section = RatingsSection.model_validate(settings["ratings"])
@@ -92,8 +93,10 @@ def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Mean
         yield Means(name, agents, queries, np.array(values))
 
 
-def _retrieval(store: Store, tournament: str, settings: Mapping[str, Any], data: Dataset) -> list[Method]:
-    board = retrieval_board(data, store.outcomes(tournament, Task.RELEVANCE), settings)
+def _retrieval(
+    labels: Sequence[tuple[Wanted, Result | None]], settings: Mapping[str, Any], data: Dataset
+) -> list[Method]:
+    board = retrieval_board(data, labels, settings)
     if board is None:
         return []
     found: list[Method] = []

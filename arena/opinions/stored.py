@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from arena.calibration.opinions import Level, Opinion
-from arena.leaderboard import game_verdicts, grades
+from arena.dataset import Dataset
+from arena.games.table import GameTable
+from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
-from arena.opinions.files import OUTCOME, SUPPORT
+from arena.opinions.files import SUPPORT
 from arena.samples import labels_by_judge, outcomes
 from arena.store import Store
+from arena.store.grouped import spent_by_judge
 from judges.pointwise import label_of
-from judges.types import JudgeFailure, Judgment, Task
+from judges.types import Judgment, Task
 
 _QRELS = "qrels"
 """The one person whom the labels of a file are of."""
@@ -40,54 +44,53 @@ class Spending:
         return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
 
 
-def judges_opinions(store: Store, tournament: str) -> dict[tuple[Level, str], list[Opinion]]:
-    """Everything judges said, by level; failures are no opinions."""
-    found: dict[Level, list[Opinion]] = {
-        "verdicts": list(_verdicts(store, tournament)),
-        "labels": [
-            Opinion(query_id, (doc_id,), judge, float(label_of(result.outcome)))
-            for judge, own in labels_by_judge(store, tournament).items()
-            for (query_id, doc_id), result in own.items()
-            if isinstance(result, Judgment)
-        ],
-        "criteria": list(_criteria(store, tournament)),
-        "nuggets": list(_nuggets(store, tournament)),
+def judges_opinions(
+    store: Store, tournament: str, games: GameTable, levels: Collection[Level]
+) -> dict[tuple[Level, str], list[Opinion]]:
+    """Everything judges said on some levels; failures are no opinions."""
+    said: dict[Level, Callable[[], Iterable[Opinion]]] = {
+        "verdicts": lambda: verdict_opinions(games),
+        "labels": lambda: _labels(store, tournament),
+        "criteria": lambda: _criteria(store, tournament),
+        "nuggets": lambda: _nuggets(store, tournament),
     }
-    return {(level, ""): said for level, said in found.items() if said}
+    found = {level: list(read()) for level, read in said.items() if level in levels}
+    return {(level, ""): own for level, own in found.items() if own}
 
 
-def peoples_labels(store: Store, tournament: str) -> list[Opinion]:
+def verdict_opinions(games: GameTable) -> list[Opinion]:
+    """Every verdict on every game; agents' numbers go by their names, so that ``a`` is the first of a thing."""
+    rows, second = np.nonzero(games.judged)
+    queries, agents, judges = games.queries, games.agents, games.judges
+    columns = (games.query[rows], games.a[rows], games.b[rows], games.judge[rows], games.said[rows, second], second > 0)
+    return [
+        Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(said), swapped)
+        for query, a, b, judge, said, swapped in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def labels_with_data(data: Dataset) -> list[Opinion]:
     """The relevance labels of people that came with the data."""
-    labels = store.dataset(tournament).qrels
     return [
         Opinion(query_id, (doc_id,), _QRELS, float(label))
-        for query_id, own in labels.items()
+        for query_id, own in data.qrels.items()
         for doc_id, label in own.items()
     ]
 
 
 def spending(store: Store, tournament: str) -> dict[str, Spending]:
     """What each answer judge's games took, by judge."""
-    rows: defaultdict[str, list[tuple[tuple[str, str, str], object, float | None]]] = defaultdict(list)
-    for want, result in store.outcomes(tournament, Task.PAIRWISE):
-        cost = result.cost_usd if isinstance(result, Judgment | JudgeFailure) else 0.0
-        rows[want.judge].append(((want.query_id, want.item, want.other), result, cost))
-    found = {}
-    for judge, own in rows.items():
-        costs = [cost for *_, cost in own]
-        games = {game for game, result, _ in own if isinstance(result, Judgment)}
-        failed = sum(isinstance(result, JudgeFailure) for _, result, _ in own)
-        known = [cost for cost in costs if cost is not None]
-        found[judge] = Spending(len(games), len(own), failed, sum(known) if len(known) == len(costs) else None)
-    return found
+    return {
+        judge: Spending(games, wanted, failed, None if unpriced else cost)
+        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
+    }
 
 
-def _verdicts(store: Store, tournament: str) -> Iterator[Opinion]:
-    for verdict in game_verdicts(outcomes(store, tournament, Task.PAIRWISE)):
-        pair = tuple(sorted((verdict.agent_a, verdict.agent_b)))
-        swapped = verdict.agent_a != pair[0]
-        value = OUTCOME[verdict.verdict]
-        yield Opinion(verdict.query_id or "", pair, verdict.judge, -value if swapped else value, swapped)
+def _labels(store: Store, tournament: str) -> Iterator[Opinion]:
+    for judge, own in labels_by_judge(store, tournament).items():
+        for (query_id, doc_id), result in own.items():
+            if isinstance(result, Judgment):
+                yield Opinion(query_id, (doc_id,), judge, float(label_of(result.outcome)))
 
 
 def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.calibration.methods import MethodComparison, compare_methods
 from arena.calibration.opinions import Level, Opinion
-from arena.calibration.orders import OrderHealth, order_health
-from arena.calibration.style import StyleEffect, family_effects, style_effects
+from arena.calibration.orders import OrderHealth
+from arena.calibration.style import StyleEffect, family_effects
+from arena.dataset import Dataset
+from arena.games.table import GameTable
+from arena.kept import kept_games
+from arena.opinions.kept import Shelf, judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
 from arena.opinions.people import peoples_opinions
-from arena.opinions.stored import Spending, judges_opinions, peoples_labels, spending
-from arena.opinions.tables import Opinions, by_name, compare_opinions, dataset_texts
+from arena.opinions.stored import Spending, judges_opinions, labels_with_data, verdict_opinions
+from arena.opinions.tables import Opinions, compare_opinions, dataset_texts
 from arena.store import Store
 from arena.store.annotations import Annotations
 
@@ -29,7 +34,8 @@ class TournamentCalibration:
         comparisons: judges against people, nothing where there are no people.
         spent: by answer judge.
         orders: by answer judge.
-        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name.
+        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name; for
+            disagreements, if there are any comparisons.
         outdated: people's annotations of texts that have changed since, which are left out.
         styles: what answer judges make of qualities of style, and of agents of their own family.
         apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
@@ -79,18 +85,20 @@ def calibrate_tournament(
     Raises:
         InputError: no such tournament, or people speak of nothing that a judge judged.
     """
-    said = _said(store, tournament, people)
-    verdicts = said.people.get(("verdicts", ""), ())
-    games: Mapping[str, list[Opinion]] = by_name(said.judges.get(("verdicts", ""), ()))
-    methods = [*stored_methods(store, tournament), *people_methods(said.people)]
+    shelf, data = Shelf(store, tournament), cache(partial(store.dataset, tournament))
+    games = kept_games(store, tournament)
+    said = _said(store, tournament, people, games, data)
+    alone = judges_alone(store, tournament, shelf, games, data)
+    methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
+    comparisons = compare_opinions(said.judges, said.people, settings, most=most, wish=wish)
     return TournamentCalibration(
-        compare_methods(methods, method_samples, settings.seed),
-        compare_opinions(said.judges, said.people, settings, most=most, wish=wish),
-        spending(store, tournament),
-        {judge: own for judge, said_by in games.items() if (own := order_health(said_by)) is not None},
-        dataset_texts(store.dataset(tournament)) if most else {},
+        compare_methods([with_kept_scores(own, shelf) for own in methods], method_samples, settings.seed),
+        comparisons,
+        alone.spent,
+        alone.orders,
+        dataset_texts(data()) if most and comparisons else {},
         said.outdated,
-        _styles(store, tournament, games, list(verdicts)),
+        (*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
         said.apart,
     )
 
@@ -103,7 +111,7 @@ def compare_with_people(store: Store, tournament: str, settings: Settings) -> tu
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ""
-    said = _said(store, tournament, {})
+    said = _said(store, tournament, {}, kept_games(store, tournament), partial(store.dataset, tournament))
     return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)
 
 
@@ -112,12 +120,13 @@ def not_compared(apart: Sequence[Level]) -> str:
     return f"judges and people have no {', '.join(apart)} of the same things to compare" if apart else ""
 
 
-def _said(store: Store, tournament: str, people: Opinions) -> _Said:
-    """What judges said, and people: in files, on the pages, and with the data where a judge judged the same."""
-    judges, on_pages = judges_opinions(store, tournament), peoples_opinions(store, tournament)
+def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:
+    """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside."""
+    on_pages = peoples_opinions(store, tournament)
     own = dict(on_pages.opinions)
-    if labels := peoples_labels(store, tournament):
-        own["labels", ""] = own.get(("labels", ""), []) + labels
+    if store.is_labelled(tournament):
+        own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
+    judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)})
     human = {key: list(said) for key, said in people.items()}
     apart = []
     for key, said in own.items():
@@ -129,14 +138,9 @@ def _said(store: Store, tournament: str, people: Opinions) -> _Said:
     return _Said(judges, human, on_pages.outdated, tuple(apart))
 
 
-def _styles(
-    store: Store, tournament: str, games: Mapping[str, list[Opinion]], people: list[Opinion]
-) -> tuple[StyleEffect, ...]:
-    texts = {key: answer.text for key, answer in store.dataset(tournament).answers.items()}
-    found = [effect for judge, said in games.items() for effect in style_effects(judge, said, texts)]
-    families = store.settings(tournament).get("families") or {}
-    if families and games:
-        judges = {judge: own for judge, own in families["judges"].items() if judge in games}
-        said = [one for own in games.values() for one in own] + people
-        found += family_effects(said, judges, families["agents"])
-    return tuple(found)
+def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
+    """What judges with a family make of their kin, where any have one."""
+    families = store.settings(tournament).get("families") or {"judges": {}}
+    played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
+    judges = {judge: own for judge, own in families["judges"].items() if judge in played}
+    return family_effects([*verdict_opinions(games), *people], judges, families["agents"]) if judges else ()

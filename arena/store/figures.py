@@ -47,7 +47,7 @@ class Figures:
         return None if found is None else bytes(found)
 
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
-        """Keep figures, all kinds of them, in place of earlier ones.
+        """Keep figures in place of earlier ones of these kinds.
 
         Args:
             figures: by kind.
@@ -63,7 +63,7 @@ class Figures:
             if changes != seen or not connection.dialect.has_table(connection, "figures"):
                 return False
             number = tournament_number(connection, self._tournament)
-            connection.execute(delete(here).where(here.c.tournament_id == number))
+            connection.execute(delete(here).where(here.c.tournament_id == number, here.c.kind.in_(figures)))
             mine = {"tournament_id": number, "made_by": self._made_by}
             connection.execute(insert(here), [{**mine, "kind": kind, "content": own} for kind, own in figures.items()])
         return True

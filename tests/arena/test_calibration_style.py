@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from arena.calibration.opinions import Opinion
-from arena.calibration.style import QUALITIES, family_effects, style_effects
+from arena.calibration.style import QUALITIES, StyleEffect, answer_qualities, family_effects, style_effects
+from arena.ratings.games import GameVerdict, tabulate
+from judges.types import Verdict
 
 AGENTS = ("gpt-rag", "claude-rag", "qwen-rag", "lexical")
 FAMILIES = {"gpt-rag": "openai", "claude-rag": "anthropic", "qwen-rag": "qwen"}
@@ -35,10 +37,16 @@ def verdicts(
     return said, texts
 
 
+def effects_of(said: list[Opinion], texts: dict[tuple[str, str], str]) -> dict[str, StyleEffect]:
+    won = {1.0: Verdict.A, -1.0: Verdict.B}
+    table = tabulate(GameVerdict(one.query_id, *one.item, won[one.value], one.rater) for one in said)
+    return {one.name: one for one in style_effects("j", table, answer_qualities(texts))}
+
+
 def test_a_judge_that_likes_length_is_found_out_and_one_that_does_not_is_not() -> None:
     for length, likes in ((0.8, True), (0.0, False)):
         said, texts = verdicts("j", length=length)
-        (effect,) = (one for one in style_effects("j", said, texts) if one.name == "log_words")
+        effect = effects_of(said, texts)["log_words"]
         assert effect.points.low is not None
         assert (effect.points.low > 0) == likes
         assert effect.points.low <= length * 400 / np.log(10) <= (effect.points.high or 0)
@@ -70,7 +78,7 @@ def test_an_agent_of_no_other_family_leaves_nothing_to_tell() -> None:
 
 def test_answers_alike_in_a_quality_say_nothing_about_it() -> None:
     said, texts = verdicts("j")
-    effects = {one.name: one for one in style_effects("j", said, texts)}
+    effects = effects_of(said, texts)
     assert effects["citations"].why_not == "the same in both answers of every game"
 
 

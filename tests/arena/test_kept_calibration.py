@@ -1,0 +1,66 @@
+"""The slow figures of a calibration are made once: votes leave them, whatever a judge says takes them away."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.calibration.methods import Played
+from arena.opinions import kept
+from arena.store import Store
+from judges.types import Task
+from tests.conftest import CLI
+from tests.support.peoples_words import add_people
+from tests.support.sample_store import write_store
+
+
+def calibrated(cli: CLI, path: Path) -> Any:
+    ended = cli("calibrate", path, "--json", "--method-samples", 20)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+def refuse(*_: object, **__: object) -> Any:
+    raise AssertionError("made anew")
+
+
+def test_kept_figures_are_those_made_anew_until_something_is_judged(
+    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_store(tmp_path / "s.db")
+    fresh = calibrated(cli, path)
+    monkeypatch.setattr(kept, "WORTH_KEEPING", 0)
+    assert calibrated(cli, path) == fresh
+    with monkeypatch.context() as patch:
+        patch.setattr(kept, "style_effects", refuse)
+        patch.setattr(kept, "spending", refuse)
+        assert calibrated(cli, path) == fresh
+        assert add_people(path, "sample", share=0.2)
+        voted = calibrated(cli, path)
+        assert voted["comparisons"]
+        assert voted["style"] == fresh["style"]
+        with closing(Store.create(str(path))) as store:
+            store.save(
+                [(Task.PAIRWISE, "by-hand@1", result) for _, result in store.outcomes("sample", Task.PAIRWISE)[:1]]
+            )
+        with pytest.raises(AssertionError, match="made anew"):
+            calibrated(cli, path)
+
+
+def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_store(tmp_path / "s.db")
+    monkeypatch.setattr(kept, "WORTH_KEEPING", 0)
+    calibrated(cli, path)
+    with closing(Store.open(str(path))) as store:
+        shelf = kept.Shelf(store, "sample")
+        assert shelf.content("calibration: elo", b"other games", lambda: b"others") == b"others"
+        assert shelf.content("calibration: elo", b"other games", refuse) == b"others"
+    drawn = Played.drawn
+    monkeypatch.setattr(Played, "drawn", lambda own, weights: refuse() if own.kind == "elo" else drawn(own, weights))
+    calibrated(cli, path)
+    with pytest.raises(AssertionError, match="made anew"):
+        cli("calibrate", path, "--json", "--method-samples", 20, "--seed", 1)
