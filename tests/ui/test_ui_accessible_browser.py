@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 from tests.support.browser import served, settle, show_at, until
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = re.findall(r'^    \("(\w+)", "', (ROOT / "ui" / "app.py").read_text(encoding="utf-8"), re.MULTILINE)
+PAGES = re.findall(r'^        \("(\w+)", "', (ROOT / "ui" / "app.py").read_text(encoding="utf-8"), re.MULTILINE)
 GRAVE = ("serious", "critical")
 
 
