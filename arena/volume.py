@@ -16,7 +16,8 @@ from judges.types import Task
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games alone, intervals from the sandwich covariance. Not computed: Elo, "
-    "bootstrap, fragility, the judges' health, agreement and own ratings, other stages; leave --quick out for them."
+    "bootstrap, fragility, the judges' health, agreement and own ratings, costs, other stages; leave --quick out for "
+    "them."
 )
 
 

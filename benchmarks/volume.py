@@ -131,7 +131,7 @@ def report_files(location: str, folder: Path) -> None:
         ("store", "copy", location, copied),
     ):
         took = run(*words)
-        shown = " ".join(Path(word).name for word in words)
+        shown = " ".join("STORE" if word == location else Path(word).name for word in words)
         print(f"{shown}: {took.seconds:.0f} s, {took.cpu_s:.0f} s of CPU, {took.peak_mb:.0f} MB")
 
 

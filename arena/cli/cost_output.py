@@ -13,7 +13,9 @@ from arena.cli.tables import print_table
 
 
 def print_costs(board: CostBoard) -> None:
-    """Write the table and its notes to standard output; one line where nothing is known."""
+    """Write the table and its notes to standard output; one line where nothing is known, none without an agent."""
+    if not board.agents:
+        return
     if board.known:
         headings = [
             "queries\nanswered",

@@ -143,7 +143,10 @@ def test_names_stay_as_they_are_in_csv_and_command_no_terminal(cli: Any, hostile
     assert "<script>alert(1)</script>" in table
 
 
-def test_exported_verdicts_imported_again_give_the_same_ratings(cli: Any, played_demo: Path, tmp_path: Path) -> None:
+def test_exported_verdicts_imported_again_give_the_same_ratings(
+    cli: Any, played_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.imports._PART", 100)
     config = played_demo / "tournament.yaml"
     verdicts = tmp_path / "verdicts.csv"
     assert cli("export", config, verdicts).out.startswith("520 rows")

@@ -199,6 +199,15 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, extension: str) -> No
         assert (tmp_path / f"a{extension}").read_bytes()[4:8] == bytes(4), "the gzip header holds the time of writing"
 
 
+def test_parquet_written_in_parts_has_the_types_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judges.tables._PART", 2)
+    rows = [{"a": None, "b": 1, "c": ["x"]}, {"a": None, "b": 2, "c": None}, {"a": "x", "b": 0.5, "c": ["y", "z"]}]
+    write_rows(tmp_path / "t.parquet", ["a", "b", "c"], rows)
+    assert [row.values for row in read_rows(tmp_path / "t.parquet")] == rows
+    with pytest.raises(DataError, match="column 'b' fits no one Parquet type"):
+        write_rows(tmp_path / "u.parquet", ["b"], [{"b": 1}, {"b": 2}, {"b": "three"}])
+
+
 def test_writing_refuses_what_would_be_lost(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="row 1 has columns that are not written"):
         write_rows(tmp_path / "t.csv", ["a"], [{"a": "1", "b": "2"}])
