@@ -15,14 +15,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 import scipy
 
 from arena.calibration.prediction_powered import inflated, numbered, tuned
 from arena.ratings.games import Floats
 from judges.errors import InputError
 from retrieval_eval.resampling import Estimate
+
+Places: TypeAlias = NDArray[np.int64]
+"""Numbers of agents."""
 
 _STEPS = 100
 _TOLERANCE = 1e-9
@@ -117,10 +122,11 @@ def corrected_ratings(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Data:
-    """Games as arrays; ``x`` has a row per game, 1 for ``a`` and -1 for ``b``, ``f`` and ``y`` are scores."""
+    """Games as arrays, one row each; ``a`` and ``b`` number agents, ``f`` and ``y`` are scores of ``a``."""
 
     agents: tuple[str, ...]
-    x: Floats
+    a: Places
+    b: Places
     f: Floats
     y: Floats
     labelled: np.ndarray
@@ -130,13 +136,10 @@ class _Data:
     def of(cls, games: Sequence[ScoredGame]) -> _Data:
         agents = tuple(sorted({name for game in games for name in (game.a, game.b)}))
         place = {name: at for at, name in enumerate(agents)}
-        x = np.zeros((len(games), len(agents)))
-        for row, game in zip(x, games, strict=True):
-            row[place[game.a]] += 1
-            row[place[game.b]] -= 1
         return cls(
             agents,
-            x,
+            np.array([place[game.a] for game in games]),
+            np.array([place[game.b] for game in games]),
             np.array([game.judge for game in games]),
             np.array([0.0 if game.people is None else game.people for game in games]),
             np.array([game.people is not None for game in games], np.bool_),
@@ -149,11 +152,8 @@ class _Data:
 
     def settled(self, scores: Floats, rows: np.ndarray) -> bool:
         """Whether a maximum exists: from every agent a chain of wins or ties leads to every other (Ford 1957)."""
-        beats = np.zeros((len(self.agents), len(self.agents)))
-        for row, score in zip(self.x[rows], scores[rows], strict=True):
-            first, second = int(row.argmax()), int(row.argmin())
-            beats[first, second] += score > 0
-            beats[second, first] += score < 1
+        a, b, own = self.a[rows], self.b[rows], scores[rows]
+        beats = self.by_pair(a, b, own > 0) + self.by_pair(b, a, own < 1)
         parts, _ = scipy.sparse.csgraph.connected_components(beats, directed=True, connection="strong")
         return bool(parts == 1)
 
@@ -174,37 +174,51 @@ class _Data:
         """Gradient of the loss by query, shape (queries, agents)."""
         of_people, of_judge = self.parts(theta)
         if judge_alone:
-            return self.by_query((scipy.special.expit(self.x @ theta) - self.f) / self.f.size)
+            return self.by_query((self.expected(theta) - self.f) / self.f.size)
         moved: Floats = of_people - weight * of_judge
         return moved
 
     def parts(self, theta: Floats) -> tuple[Floats, Floats]:
         """The gradient's two parts: without the judge, and what lambda takes off."""
-        p, m = scipy.special.expit(self.x @ theta), int(self.labelled.sum())
+        p, m = self.expected(theta), int(self.labelled.sum())
         of_people = self.by_query(self.labelled * (p - self.y) / m)
         of_judge = self.by_query(self.labelled * (p - self.f) / m - (p - self.f) / p.size)
         return of_people, of_judge
 
     def by_query(self, residuals: Floats) -> Floats:
-        sums = np.zeros((int(self.unit.max()) + 1, len(self.agents)))
-        np.add.at(sums, self.unit, residuals[:, np.newaxis] * self.x)
-        return sums
+        agents = len(self.agents)
+        cells = (int(self.unit.max()) + 1) * agents
+        of_a, of_b = (np.bincount(self.unit * agents + side, residuals, cells) for side in (self.a, self.b))
+        return np.asarray((of_a - of_b).reshape(-1, agents), np.float64)
+
+    def by_pair(self, first: Places, second: Places, amounts: np.ndarray) -> Floats:
+        """Sums of what games have to give, shape (agents, agents)."""
+        agents = len(self.agents)
+        sums = np.bincount(first * agents + second, amounts, agents**2)
+        return np.asarray(sums.reshape(agents, agents), np.float64)
+
+    def expected(self, theta: Floats) -> Floats:
+        """Of each game, the score of ``a``."""
+        p: Floats = scipy.special.expit(theta[self.a] - theta[self.b])
+        return p
 
     def curvature(self, theta: Floats, weight: float, *, judge_alone: bool = False) -> Floats:
         """Of the loss; a square of the mean strength is added, which holds it at 0 and changes nothing else."""
-        p = scipy.special.expit(self.x @ theta)
+        p = self.expected(theta)
         shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
         if not judge_alone:
             shares += (1 - weight) * self.labelled / self.labelled.sum()
         return self.weighed(shares * p * (1 - p))
 
     def weighed(self, shares: Floats) -> Floats:
-        curved: Floats = self.x.T @ (self.x * shares[:, np.newaxis]) + 1 / len(self.agents)
+        met = self.by_pair(self.a, self.b, shares)
+        met += met.T
+        curved: Floats = np.diag(met.sum(axis=0)) - met + 1 / len(self.agents)
         return curved
 
     def tuned(self, theta: Floats) -> float:
         """The lambda in [0, 1] with the least sum of variances at these strengths."""
-        p = scipy.special.expit(self.x @ theta)
+        p = self.expected(theta)
         inverse = np.linalg.inv(self.weighed(p * (1 - p) / p.size))
         of_people, of_judge = (part @ inverse for part in self.parts(theta))
         return tuned(of_people, of_judge)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,8 +138,14 @@ def _things(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _verdict(one: Opinion) -> GameVerdict:
-    *further, a, b = one.item
-    game = json.dumps([one.query_id, *further])
+    a, b = one.item[-2:]
+    game = _game(one.query_id, one.item[:-2])
     if one.swapped:
         return GameVerdict(game, b, a, _VERDICT[-one.value], one.rater)
     return GameVerdict(game, a, b, _VERDICT[one.value], one.rater)
+
+
+@lru_cache(maxsize=1 << 16)
+def _game(query_id: str, further: tuple[str, ...]) -> str:
+    """One name for both; asked for once for each verdict, of which there may be hundreds of thousands."""
+    return json.dumps([query_id, *further])
