@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -129,7 +131,6 @@ def test_the_time_is_the_store_s_where_none_is_given(kept: Annotations) -> None:
 
 
 WRITER = """
-import sys
 from dataclasses import replace
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind
@@ -166,3 +167,29 @@ def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_writt
         Store.open(str(path))
     with closing(Store.create(str(path))) as brought:
         assert Annotations(brought, "one").add([SAID]) == 1
+
+
+def test_of_two_windows_that_answer_at_once_one_is_refused(kept: Annotations, store_location: str) -> None:
+    queries, both = [f"q{number}" for number in range(10)], threading.Barrier(2)
+
+    def answered(window: str) -> list[bool]:
+        with closing(Store.open(store_location)) as own:
+            return [
+                one_answer(Annotations(own, "one"), replace(SAID, query_id=asked, item=window)) for asked in queries
+            ]
+
+    def one_answer(annotations: Annotations, answer: Annotation) -> bool:
+        def unless_said(said: list[Annotation]) -> None:
+            if any(one.query_id == answer.query_id for one in said):
+                raise InputError("answered in another window")
+
+        both.wait()
+        try:
+            return annotations.add([answer], unless_said) == 1
+        except InputError:
+            return False
+
+    with ThreadPoolExecutor(2) as windows:
+        left, right = windows.map(answered, ("left", "right"))
+    assert [one != other for one, other in zip(left, right, strict=True)] == [True] * len(queries)
+    assert len(kept.history()) == len(queries)
