@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -25,17 +25,28 @@ def choose(
         words: an option as it is shown.
         given: further arguments of ``st.selectbox``.
     """
-    asked = st.query_params.get(key)
-    if asked and asked not in {words(option) for option in options}:
-        st.session_state.setdefault(_UNKNOWN, []).append(label)
+    _note_unknown(label, key, map(words, options))
     chosen: Option | None = st.selectbox(
         label, options, index=None, placeholder="any", format_func=words, key=key, bind="query-params", **given
     )
     return chosen
 
 
+def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
+    """One of the options, the first if the address names none; arguments as for ``choose``."""
+    _note_unknown(label, key, map(words, options))
+    chosen: Option = st.selectbox(label, options, format_func=words, key=key, bind="query-params", **given)
+    return chosen
+
+
+def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
+    asked = st.query_params.get(key)
+    if asked and asked not in set(known):
+        st.session_state.setdefault(_UNKNOWN, []).append(label.strip())
+
+
 def say_what_is_unknown() -> None:
-    """A note on what the address asked for and the page does not have; once, after the fields are drawn."""
+    """A note on what the address asked for and the page does not have; after some fields are drawn."""
     if names := st.session_state.pop(_UNKNOWN, []):
         fields = ", ".join(names)
         st.warning(f"The address asks for something that is not here, so it was left out: {fields}.")

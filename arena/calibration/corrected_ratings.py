@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 import scipy
+from numpy.typing import NDArray
 
 from arena.calibration.prediction_powered import inflated, numbered, tuned
 from arena.ratings.games import Floats

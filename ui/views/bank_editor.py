@@ -15,6 +15,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.edits import ItemEdit, new_item
 from retrieval_eval.exam.items import ITEM_TYPES
 from ui import data, exam, text
+from ui.address import choose, say_what_is_unknown
 from ui.bank import Draft
 from ui.editing import Session, ask_name, named
 from ui.tables import show_table
@@ -91,8 +92,9 @@ def _choose(draft: Draft) -> list[int]:
     items = draft.file.bank.items
     with st.container(horizontal=True, vertical_alignment="bottom"):
         queries = list(draft.file.bank.query_ids)
-        query_id = st.selectbox("Query", queries, index=None, placeholder="all", key="bank-query", width=420)
-        retired = st.toggle("Show retired items", key="bank-retired")
+        query_id = choose("Query", queries, "bank-query", width=420)
+        retired = st.toggle("Show retired items", key="bank-retired", bind="query-params")
+    say_what_is_unknown()
     shown = [
         place
         for place, item in enumerate(items)

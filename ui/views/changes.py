@@ -15,6 +15,7 @@ from arena.history.record import standings_of, subject_of
 from arena.store import Store
 from arena.store.runs import Runs
 from ui import data, text
+from ui.address import pick, say_what_is_unknown
 from ui.charts import moves_chart
 from ui.tables import show_chart, show_table
 
@@ -41,9 +42,10 @@ def show(source: data.Source) -> None:
     labels = [one.label for one in found]
     left, right = st.columns(2)
     with left:
-        earlier = st.selectbox("From", labels, index=1, key="from", bind="query-params")
+        earlier = pick("From", labels, "from", index=1)
     with right:
-        later = st.selectbox("To", labels, index=0, key="to", bind="query-params")
+        later = pick("To", labels, "to")
+    say_what_is_unknown()
     before, after = (_state(source, found[labels.index(label)]) for label in (earlier, later))
     changes = compare(before, after)
     text.lead(_in_words(changes), "changes")

@@ -11,6 +11,7 @@ from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
+from ui.address import choose, pick, say_what_is_unknown
 from ui.retrieval import JudgedDocument, Shown, judged_documents, passing, retrieved_by
 from ui.states import nothing
 
@@ -28,11 +29,12 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     labels = sorted({label for own in board.judges.values() for label in own.distribution.counts})
     columns = st.columns(3)
     with columns[0]:
-        query_id = st.selectbox("Query", query_ids, format_func=named.__getitem__, key="query", bind="query-params")
+        query_id = pick("Query", query_ids, "query", named.__getitem__)
     with columns[1]:
-        label = st.selectbox("Label", labels, index=None, placeholder="any", key="label", bind="query-params")
+        label = choose("Label", labels, "label")
     with columns[2]:
-        shown: Shown = st.selectbox("Documents", get_args(Shown), key="documents", bind="query-params")
+        shown: Shown = pick("Documents", get_args(Shown), "documents")
+    say_what_is_unknown()
     text.lead(queries[query_id].text, "query")
     dataset, labelled = data.dataset_of(source, query_id), data.labels_of_query(source, query_id)
     found = judged_documents(query_id, dataset, labelled, depth_of(data.settings(source)))

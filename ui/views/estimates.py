@@ -9,6 +9,7 @@ import streamlit as st
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Estimates
 from ui import text
+from ui.address import pick, say_what_is_unknown
 from ui.calibration import reports
 from ui.calibration_charts import bars_chart
 from ui.estimates import estimates_frame, ratings_frame, three_ways
@@ -23,7 +24,8 @@ def choose(
     if len(options) == 1:
         return options[0]
     named = [f"{name}, {one.people.level}" for one, name, _ in options]
-    chosen = st.selectbox(label, named, key=key, bind="query-params", width=420)
+    chosen = pick(label, named, key, width=420)
+    say_what_is_unknown()
     return options[named.index(chosen)]
 
 
@@ -53,6 +55,7 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
         step=0.01,
         format="%.3f",
         key="width",
+        bind="query-params",
         width=420,
     )
     number = st.column_config.NumberColumn

@@ -12,6 +12,7 @@ from arena.exam.board import ExamBoard
 from arena.exam.study import Study, Unit
 from retrieval_eval.exam.grades import Labels
 from ui import data, exam, text
+from ui.address import pick, say_what_is_unknown
 from ui.retrieval import WHOSE
 from ui.states import incomplete, nothing
 from ui.tables import show_table
@@ -67,14 +68,10 @@ def _say_what_is_there(found: Study) -> None:
 def _level(found: Study) -> int:
     if len(found.levels) == 1:
         return found.usual_level
-    return st.selectbox(
-        "An item is covered from grade",
-        found.levels,
-        index=found.levels.index(found.usual_level),
-        key="level",
-        bind="query-params",
-        width=260,
-    )
+    usual = found.levels.index(found.usual_level)
+    level = pick("An item is covered from grade", found.levels, "level", index=usual, width=260)
+    say_what_is_unknown()
+    return level
 
 
 def _show_cover(board: ExamBoard, level: int) -> None:
@@ -129,10 +126,11 @@ def _show_labels(source: data.Source, found: Study, level: int) -> None:
         st.caption(_NO_LABELS[found.unit])
         return
     with st.container(horizontal=True):
-        whose = st.selectbox("Labels of", list(labels), format_func=WHOSE.__getitem__, key="labels", width=260)
+        whose = pick("Labels of", list(labels), "labels", WHOSE.__getitem__, width=260)
         values = sorted({label for own in labels[whose].values() for label in own.values()})
         start = next((at for at, value in enumerate(values) if value >= 1), len(values) - 1)
-        relevant = st.selectbox("Relevant from label", values, index=start, key=f"relevant-{whose}", width=260)
+        relevant = pick("Relevant from label", values, f"relevant-{whose}", index=start, width=260)
+    say_what_is_unknown()
     _show_uncovered(found, labels[whose], level, relevant)
     _show_spurious(found, labels[whose], level, relevant)
 
@@ -163,7 +161,8 @@ def _show_query(source: data.Source, found: Study, level: int) -> None:
         for query_id, grid in found.grids.grids.items()
         if grid.items
     }
-    query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
+    query_id = pick("Query", list(named), "query", named.__getitem__)
+    say_what_is_unknown()
     text.lead(queries[query_id].text, "query")
     without = exam.left_out(source, level)
     items = exam.items_frame(found, query_id, level, without)

@@ -9,6 +9,7 @@ import streamlit as st
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import least_and_most_alike
 from ui import text
+from ui.address import pick, say_what_is_unknown
 from ui.calibration_charts import correlation_chart, points_chart
 from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
 from ui.tables import show_chart, show_table
@@ -40,7 +41,12 @@ def show_methods(found: MethodComparison) -> None:
 def _show_matrix(found: MethodComparison) -> None:
     names = [own.method for own in found.methods]
     coefficient = st.segmented_control(
-        "Correlation", _COEFFICIENTS, default=_COEFFICIENTS[0], required=True, key="coefficient"
+        "Correlation",
+        _COEFFICIENTS,
+        default=_COEFFICIENTS[0],
+        required=True,
+        key="coefficient",
+        bind="query-params",
     )
     frame = correlation_frame(found, coefficient)
     with st.container(width=180 + 84 * len(names)):
@@ -80,7 +86,8 @@ def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
     names = sorted({name for pair in found.pairs for name in (pair.first, pair.second)})
     left, right = st.columns(2)
     with left:
-        across = st.selectbox("Method across", names, index=names.index(first[0]), key="across", bind="query-params")
+        across = pick("Method across", names, "across", index=names.index(first[0]))
+    say_what_is_unknown()
     others = [name for name in names if name != across]
     with right:
         up = st.selectbox(

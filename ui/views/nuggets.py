@@ -12,6 +12,7 @@ from arena.nuggets.board import Scored
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
+from ui.address import pick, say_what_is_unknown
 from ui.charts import support_chart
 from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
 from ui.states import incomplete, nothing
@@ -39,7 +40,8 @@ def show(source: data.Source) -> None:
     queries = data.queries(source)
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
     st.subheader("Nuggets of a query", anchor=False)
-    query_id = st.selectbox("Query", list(named), format_func=named.__getitem__, key="query", bind="query-params")
+    query_id = pick("Query", list(named), "query", named.__getitem__)
+    say_what_is_unknown()
     text.lead(queries[query_id].text, "query")
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])

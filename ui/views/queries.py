@@ -15,7 +15,7 @@ from arena.queries.board import QueryBoard, query_board
 from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
-from ui.address import choose, say_what_is_unknown
+from ui.address import choose, pick, say_what_is_unknown
 from ui.tables import filtered, show_table
 
 _TEXT = 300
@@ -145,7 +145,8 @@ def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
 
 def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
     st.subheader("Where an agent fails", anchor=False)
-    agent = st.selectbox("Agent", agents, key="agent", bind="query-params", width=420)
+    agent = pick("Agent", agents, "agent", width=420)
+    say_what_is_unknown()
     frame = failures_frame(board, agent)
     _show_choosable(
         frame[[name for name in frame if name != "Answer" or (frame[name] != "yes").any()]],
@@ -172,7 +173,8 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
     if not board.columns or not agents:
         return
     st.subheader("By group of queries", anchor=False)
-    column = st.selectbox("Column of the queries' table", board.columns, key="by", bind="query-params", width=420)
+    column = pick("Column of the queries' table", board.columns, "by", width=420)
+    say_what_is_unknown()
     lines = board.by_group(column)
     rows = [
         {

@@ -7,6 +7,7 @@ import streamlit as st
 from arena.retrieval import RetrievalBoard, Source
 from judges.types import Task
 from ui import data, text
+from ui.address import pick, say_what_is_unknown
 from ui.retrieval import WHOSE, labels_frame, queries_frame, scores_frame, span
 from ui.states import incomplete, nothing
 from ui.tables import show_table
@@ -83,10 +84,11 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
     st.subheader("Query by query", anchor=False)
     columns = st.columns(2)
     with columns[0]:
-        measure = st.selectbox("Measure", board.measures, key="measure", bind="query-params")
+        measure = pick("Measure", board.measures, "measure")
     with columns[1]:
         sources: list[Source] = list(board.scores)
-        whose = st.selectbox("Labels of", sources, format_func=WHOSE.__getitem__, key="labels", bind="query-params")
+        whose = pick("Labels of", sources, "labels", WHOSE.__getitem__)
+    say_what_is_unknown()
     frame = queries_frame(board.scores[whose], measure, data.queries(source), order)
     agents = [str(name) for name in frame if name not in {"Query", "Text"}]
     frame["Text"] = [text.clipped(query, 120) for query in frame["Text"]]
