@@ -9,6 +9,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from arena.calibration.bland_altman import BlandAltman
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
@@ -116,6 +117,12 @@ def confusion_frame(level: Level, report: JudgeReport) -> pd.DataFrame:
     table = pd.DataFrame(labels.confusion, columns=[f"judge: {name}" for name in names])
     table.insert(0, "People", names)
     return table
+
+
+def differences_frame(own: BlandAltman) -> pd.DataFrame:
+    """A line for each mark of a Bland-Altman plot."""
+    rows = [(point.mean, point.difference, point.times) for point in own.points]
+    return pd.DataFrame(rows, columns=["Mean of both", "Judge less people", "Things"])
 
 
 def votes_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:

@@ -7,9 +7,10 @@ import streamlit as st
 
 from arena.agents.board import CostBoard
 from arena.agents.costs import COST, LATENCY, Figure
+from arena.agents.front import Front
 from ui import text
 from ui.charts import front_chart
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 
 TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
 
@@ -41,10 +42,18 @@ def show_costs(board: CostBoard) -> None:
         st.columns(len(board.fronts)) if board.fronts else (), board.fronts.items(), strict=True
     ):
         with column:
-            st.caption(f"**{TITLES[price]}**: up is better, left is better; blue is the front.")
-            st.altair_chart(front_chart(front), width="stretch")
+            words = f"**{TITLES[price]}**: up is better, left is better; blue is the front, whom nobody beats in both."
+            show_chart(front_chart(front), words, front_frame(front), TITLES[price])
     for place, note in enumerate(board.notes):
         text.quiet(note, f"front-{place}")
+
+
+def front_frame(front: Front) -> pd.DataFrame:
+    """The agents of one chart, best rated first."""
+    price = "Latency, s" if front.price == LATENCY else "Cost of a query, $"
+    rows = [(agent, rating, paid, agent in front.agents) for agent, (rating, paid) in front.points.items()]
+    frame = pd.DataFrame(rows, columns=["Agent", "Rating", price, "On the front"])
+    return frame.sort_values("Rating", ascending=False, kind="stable")
 
 
 def costs_frame(board: CostBoard) -> pd.DataFrame:

@@ -15,9 +15,10 @@ from arena.calibration.opinions import Level
 from arena.games.table import GameKey
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
-from ui.calibration import calibration, reports
+from ui.calibration import calibration, differences_frame, reports
 from ui.calibration_charts import bland_altman_chart
 from ui.game_list import address_of
+from ui.tables import show_chart
 from ui.views.estimates import choose
 
 _PER_PAGE: Final = 5
@@ -34,8 +35,6 @@ def show_differences(comparisons: Sequence[Comparison]) -> None:
     _, name, report = choose("Judge and what it judged ", "differences", known)
     own = report.against.differences
     assert own is not None
-    with st.container(width=760):
-        st.altair_chart(bland_altman_chart(own), width="stretch")
     bias = "none" if own.bias.value is None else f"{own.bias.value:+.2f}"
     between = "" if own.bias.low is None else f" (95 %: {own.bias.low:+.2f} to {own.bias.high:+.2f})"
     limits = (
@@ -44,10 +43,12 @@ def show_differences(comparisons: Sequence[Comparison]) -> None:
         else f"95 % of all differences lie between {own.lower.value:+.2f} and {own.upper.value:+.2f} (dashed)"
     )
     text.plain(f"{name}: bias {bias}{between} (line), {limits}; {own.n:,} things.")
-    st.caption(
+    words = (
         "Bland and Altman's plot: above 0 the judge gives more than people. The larger a mark, the more things lie "
         "there. Marks that fall or rise from left to right: the judge uses less, or more, of the scale than people do."
     )
+    with st.container(width=760):
+        show_chart(bland_altman_chart(own), words, differences_frame(own), "Judge less people")
 
 
 def show_reading_list(source: data.Source, found: TournamentCalibration) -> None:
