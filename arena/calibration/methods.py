@@ -29,6 +29,8 @@ _MOST_PERMUTED = 7
 _ORDERS = 500
 _ORDERS_OF_SAMPLE = 10
 """Random orders that Elo is averaged over, of all games and in a bootstrap sample."""
+_CELLS_IN_MEMORY = 4_000_000
+"""Weights of games, over samples, that are held at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +92,10 @@ class Played:
         whole = (weights @ played > 0).all(axis=1)
         rated = np.full((len(weights), len(games.agents)), np.nan)
         if self.kind == "elo":
-            rated[whole] = resampled_elo(games, weights[whole][:, cluster], tournaments=_ORDERS_OF_SAMPLE)
+            drawn, at_once = np.flatnonzero(whole), max(1, _CELLS_IN_MEMORY // len(games))
+            for start in range(0, drawn.size, at_once):
+                part = drawn[start : start + at_once]
+                rated[part] = resampled_elo(games, weights[part][:, cluster], tournaments=_ORDERS_OF_SAMPLE)
         else:
             rated[whole] = refitted(games, bradley_terry(games, self.settings), weights[whole])
         return np.round(rated, _DECIMALS_OF_SAMPLE)
