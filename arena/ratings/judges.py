@@ -205,6 +205,8 @@ def _alpha(totals: Floats, level: Level) -> Coefficient:
 
 
 def _coefficient(statistic: Callable[[Floats], Floats], totals: Floats) -> Coefficient:
+    if not totals.any():  # as of most pairs in a crowd
+        return Coefficient(None, None, None)
     value = float(statistic(totals.sum(axis=0)[np.newaxis])[0])
     if math.isnan(value):
         return Coefficient(None, None, None)
