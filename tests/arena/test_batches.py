@@ -296,6 +296,17 @@ def test_a_server_out_of_reach_ends_the_run_and_not_its_batches(tmp_path: Path) 
         assert paid_once(back)
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_results_that_break_off_and_answers_that_are_no_batch_are_asked_for_again(
+    tmp_path: Path, server: LLMServer, vendor: str
+) -> None:
+    server.batches.garbled, server.batches.cut = 1, 1
+    config = batched(tmp_path, server, vendor)
+    assert run(config).complete
+    assert (server.batches.garbled, server.batches.cut) == (0, 0)
+    assert paid_once(server)
+
+
 def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None:
     store = Store.create(store_location)
     book = StoredBook(store, "judge", "openai", "gpt-x")
