@@ -20,7 +20,7 @@ from arena.games.read import WantedGames, read_games
 from arena.games.table import GameTable
 from arena.nuggets.board import NuggetBoard, nugget_board
 from arena.nuggets.results import nugget_results
-from arena.ratings.games import GameVerdict
+from arena.ratings.games import GameVerdict, WinAndTie
 from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
 from arena.retrieval import RetrievalBoard, retrieval_board
@@ -183,7 +183,6 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
 def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
     """How a tournament is rated, from its stored settings."""
     section = RatingsSection.model_validate(settings["ratings"])
-    pairwise = settings.get("pairwise") or {}
     return RatingSettings(
         k=section.elo.k,
         initial=section.elo.initial,
@@ -193,9 +192,15 @@ def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
         ties=section.bradley_terry.ties,
         bootstrap=section.bootstrap.samples,
         cluster=section.bootstrap.by == "query",
-        win_and_tie=pairwise.get("win_and_tie", "tie"),
+        win_and_tie=win_and_tie(settings),
         seed=section.seed,
     )
+
+
+def win_and_tie(settings: Mapping[str, Any]) -> WinAndTie:
+    """What a tournament makes of a win in one order and a tie in the other, from its stored settings."""
+    how: WinAndTie = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
+    return how
 
 
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:

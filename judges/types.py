@@ -96,9 +96,6 @@ EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT)
 """What judges do with nuggets, in this order for each query."""
 
-AGENT_TASKS = (Task.REWRITING, Task.ANSWERING)
-"""What a judge's model does as the generator of an agent, of the systems under evaluation: it judges nothing."""
-
 
 @dataclass(frozen=True, slots=True)
 class ListRule:

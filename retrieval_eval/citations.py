@@ -104,7 +104,7 @@ def _cited_as_told(answer: Answer, ranking: Sequence[str], in_text: Cited) -> Ci
     """What an answer's metadata says; else what stands in its text, which may count otherwise."""
     try:
         told = json.loads(answer.metadata.get(CITATIONS, ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         return in_text
     if not isinstance(told, list) or not all(isinstance(each, str | int) for each in told):
         return in_text

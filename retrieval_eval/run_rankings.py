@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from retrieval_eval.metrics import Metrics
+from retrieval_eval.rank_correlation import kendall_taus, spearmans
 from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
 
 _DIGITS = 12
@@ -62,29 +63,5 @@ def ranking_agreement(
     return RankingAgreement(measure, topics, tau, rho, swapped)
 
 
-def kendall_taus(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b of each row, shape (rankings, runs) twice to (rankings,); NaN where a row is all ties."""
-    i, j = np.triu_indices(one.shape[1], k=1)
-    ours, theirs = (
-        np.sign(scores[:, i] - scores[:, j]) for scores in (np.round(one, _DIGITS), np.round(other, _DIGITS))
-    )
-    return _cosines(ours, theirs)
-
-
-def spearmans(one: Floats, other: Floats) -> Floats:
-    """Spearman's rho of each row, shape (rankings, runs) twice to (rankings,); NaN where a row is all ties."""
-    from scipy.stats import rankdata
-
-    ours, theirs = (rankdata(np.round(scores, _DIGITS), axis=1) for scores in (one, other))
-    middle = (one.shape[1] + 1) / 2
-    return _cosines(ours - middle, theirs - middle)
-
-
 def _above(scores: Floats, better: int, worse: int) -> bool:
     return bool(np.round(scores[better], _DIGITS) > np.round(scores[worse], _DIGITS))
-
-
-def _cosines(one: Floats, other: Floats) -> Floats:
-    lengths = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(lengths > 0, (one * other).sum(axis=1) / lengths, np.nan)

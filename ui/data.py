@@ -19,7 +19,7 @@ from arena.dataset import Dataset
 from arena.games.pairs import PairResults, pair_results
 from arena.games.table import GameKey, GameTable
 from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import Leaderboard
+from arena.leaderboard import Leaderboard, win_and_tie
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.queries.groups import groupings
@@ -29,7 +29,7 @@ from arena.store import Store, sqlite_path
 from arena.which import rated_tournaments
 from judges.errors import InputError
 from judges.types import Query, Task
-from ui.records import GameRecord, game_records, win_and_tie
+from ui.records import GameRecord, game_records
 
 LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
 """Environment variable through which ``ui.serve`` tells the pages which store to read."""

@@ -95,11 +95,6 @@ class RetrievedDocument:
     shown: bool
 
 
-def win_and_tie(settings: Mapping[str, Any]) -> WinAndTie:
-    """What a tournament makes of a win in one order and a tie in the other."""
-    return _pairwise(settings).win_and_tie
-
-
 def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:
     """Both orders of each query, judge and pair as one game, in the order of the plan."""
     orders: dict[tuple[str, str, str, str], list[Shown]] = {}

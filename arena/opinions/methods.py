@@ -14,7 +14,7 @@ from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.exam.board import exam_board
 from arena.games.table import GameTable
-from arena.leaderboard import grades
+from arena.leaderboard import grades, win_and_tie
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -67,7 +67,7 @@ def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
     table = wanted.verdicts()
     if not len(table):
         return
-    games: Games = reconcile(table, win_and_tie=(settings.get("pairwise") or {}).get("win_and_tie", "tie"))
+    games: Games = reconcile(table, win_and_tie=win_and_tie(settings))
     queries = table.queries or ()
     section = RatingsSection.model_validate(settings["ratings"])
     yield Played("elo", "elo", games, queries)

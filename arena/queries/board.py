@@ -9,7 +9,7 @@ from statistics import fmean
 
 from arena import samples
 from arena.kept import kept_games
-from arena.leaderboard import grades
+from arena.leaderboard import grades, win_and_tie
 from arena.nuggets.results import nugget_results
 from arena.queries.groups import groupings
 from arena.queries.separation import QueryFigures, Record, Standings, standings
@@ -125,8 +125,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     settings, data, games = store.settings(tournament), store.dataset(tournament), kept_games(store, tournament)
     verdicts = games.verdicts() if games.judged.any() else None
     agents = sorted({*data.agents, *games.agents})
-    how = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
-    found = standings(verdicts, list(data.queries), agents, how)
+    found = standings(verdicts, list(data.queries), agents, win_and_tie(settings))
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)

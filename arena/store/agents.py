@@ -105,7 +105,7 @@ class AgentReplies:
         Returns:
             What was taken, and what another runner is asking for now.
         """
-        with self._store._write() as connection:
+        with self._store._write(judged=False) as connection:
             known = _outcomes(connection, asked)
             wanted = [each for each in asked if to_be_asked(known.get(each))]
             mine = runners.lease(connection, runner, sorted(each.reply_id for each in wanted))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, func, inspect, text
+from sqlalchemy import Connection, func
 from sqlmodel import Field, SQLModel, delete, insert, select, update
 
+from arena.store.bulk import among, insert_rows
 from arena.store.chunks import CHUNK, chunks
-from arena.store.rows import table
+from arena.store.rows import has_table, table
 from judges.batches.base import Batch
 
 if TYPE_CHECKING:
@@ -66,17 +67,16 @@ class StoredBook:
 
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
         """Remember a batch with those of its requests that are in no other one; returns the batch of each."""
-        row = {"judge": self.judge, "provider": self.provider, "model": self.model, **_values(batch)}
-        with self.store._write() as connection:
+        row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
+        with self.store._write(judged=False) as connection:
             connection.execute(insert(BatchRow), row)
             rows = [
                 {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
                 for custom_id, ident in sorted(lines.items())
             ]
-            connection.execute(text(_INSERT), rows)
+            insert_rows(connection, BatchLineRow, rows, "DO NOTHING")
             placed = _placed(connection, list(lines))
-            own = sum(marker == batch.marker for marker in placed.values())
-            _count(connection, batch.marker, own)
+            _count(connection, batch.marker, sum(marker == batch.marker for marker in placed.values()))
             found = {row.marker: _batch(row) for row in connection.execute(select(BatchRow))}
             _forget_empty(connection)
         return {custom_id: found[marker] for custom_id, marker in placed.items()}
@@ -90,14 +90,15 @@ class StoredBook:
     def submitted(self, marker: str, remote_id: str) -> None:
         """The server has taken a batch."""
         here = table(BatchRow)
-        with self.store._write() as connection:
+        with self.store._write(judged=False) as connection:
             connection.execute(update(here).where(here.c.marker == marker).values(remote_id=remote_id))
 
     def free(self, custom_ids: Sequence[str]) -> None:
         """These requests may go into another batch."""
-        with self.store._write() as connection:
+        with self.store._write(judged=False) as connection:
             for chunk in chunks(custom_ids, CHUNK):
-                connection.execute(delete(BatchLineRow).where(table(BatchLineRow).c.custom_id.in_(chunk)))
+                chosen = among(connection, table(BatchLineRow).c.custom_id, chunk)
+                connection.execute(delete(BatchLineRow).where(chosen))
             _forget_empty(connection)
 
     def drop(self, marker: str) -> None:
@@ -109,7 +110,7 @@ def open_batches(store: Store) -> list[OpenBatch]:
     """The batches whose replies are not all in the store, oldest first."""
     batches, lines = table(BatchRow), table(BatchLineRow)
     with store._read() as connection:
-        if not inspect(connection).has_table(batches.name):  # a store that no run has touched since there are batches
+        if not has_table(connection, BatchRow):
             return []
         statement = (
             select(batches, func.count(lines.c.custom_id))
@@ -124,36 +125,28 @@ def open_batches(store: Store) -> list[OpenBatch]:
 
 def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that have a request in a batch."""
-    here = table(BatchLineRow)
+    ident = table(BatchLineRow).c.judgment_id
     found: set[str] = set()
     with store._read() as connection:
-        if inspect(connection).has_table(here.name):
+        if has_table(connection, BatchLineRow):
             for chunk in chunks(judgment_ids, CHUNK):
-                found.update(
-                    connection.execute(select(here.c.judgment_id).where(here.c.judgment_id.in_(chunk))).scalars()
-                )
+                found.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
     return found
 
 
 def drop(store: Store, marker: str) -> None:
     """Forget a batch, whatever the server does with it."""
-    with store._write() as connection:
+    with store._write(judged=False) as connection:
         connection.execute(delete(BatchLineRow).where(table(BatchLineRow).c.marker == marker))
         connection.execute(delete(BatchRow).where(table(BatchRow).c.marker == marker))
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """These judgments have their results: nobody looks for their requests any more."""
-    lines = table(BatchLineRow)
-    gone = delete(BatchLineRow).where(lines.c.judgment_id.in_(bindparam("done", expanding=True)))
-    if sum(connection.execute(gone, {"done": chunk}).rowcount for chunk in chunks(judgment_ids, CHUNK)):
+    ident = table(BatchLineRow).c.judgment_id
+    settled = (delete(BatchLineRow).where(among(connection, ident, chunk)) for chunk in chunks(judgment_ids, CHUNK))
+    if sum(connection.execute(gone).rowcount for gone in settled):
         _forget_empty(connection)
-
-
-_INSERT = (
-    "INSERT INTO batch_line (custom_id, judgment_id, marker) VALUES (:custom_id, :judgment_id, :marker) "
-    "ON CONFLICT DO NOTHING"
-)
 
 
 def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
@@ -161,7 +154,7 @@ def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]
     here = table(BatchLineRow).c
     placed: dict[str, str] = {}
     for chunk in chunks(custom_ids, CHUNK):
-        rows = connection.execute(select(here.custom_id, here.marker).where(here.custom_id.in_(chunk)))
+        rows = connection.execute(select(here.custom_id, here.marker).where(among(connection, here.custom_id, chunk)))
         placed.update((row.custom_id, row.marker) for row in rows)
     return placed
 
@@ -176,15 +169,6 @@ def _forget_empty(connection: Connection) -> None:
     """Batches without a request are done with."""
     batches, lines = table(BatchRow), table(BatchLineRow)
     connection.execute(delete(BatchRow).where(batches.c.marker.not_in(select(lines.c.marker))))
-
-
-def _values(batch: Batch) -> dict[str, Any]:
-    return {
-        "marker": batch.marker,
-        "made_at": batch.made_at,
-        "requests": batch.requests,
-        "remote_id": batch.remote_id,
-    }
 
 
 def _batch(row: Any) -> Batch:

@@ -13,7 +13,7 @@ from sqlmodel import SQLModel, delete, select
 from arena.dataset import Dataset
 from arena.store.bulk import insert_rows
 from arena.store.chunks import CHUNK, chunks
-from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, table
+from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, has_table, table
 from judges.types import Answer, Document, Query, Retrieved
 
 DATA: Final = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
@@ -107,6 +107,6 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
 def is_labelled(connection: Connection, number: int) -> bool:
     """Whether any person's label came with the data."""
     here = table(LabelRow)
-    if not connection.dialect.has_table(connection, here.name):
-        return False  # a store of an earlier version
+    if not has_table(connection, LabelRow):
+        return False
     return connection.execute(select(here.c.doc_id).where(here.c.tournament_id == number).limit(1)).first() is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, delete, insert, select
 
-from arena.store.rows import StateRow, table, tournament_number
+from arena.store.rows import StateRow, has_table, table, tournament_number
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -39,8 +39,8 @@ class Figures:
         """The figures, if they are kept and hold for the store as it is."""
         here = table(FiguresRow).c
         with self._store._read() as connection:
-            if not connection.dialect.has_table(connection, "figures"):
-                return None  # a store of an earlier version
+            if not has_table(connection, FiguresRow):
+                return None
             number = tournament_number(connection, self._tournament)
             mine = here.tournament_id == number, here.kind == kind, here.made_by == self._made_by
             found = connection.execute(select(here.content).where(*mine)).scalar()
@@ -60,7 +60,7 @@ class Figures:
         here = table(FiguresRow)
         with self._store._write(alone=True, judged=False) as connection:
             changes = connection.execute(select(StateRow.changes)).scalar_one()
-            if changes != seen or not connection.dialect.has_table(connection, "figures"):
+            if changes != seen or not has_table(connection, FiguresRow):
                 return False
             number = tournament_number(connection, self._tournament)
             connection.execute(delete(here).where(here.c.tournament_id == number, here.c.kind.in_(figures)))

@@ -176,6 +176,11 @@ def table(row: type[SQLModel]) -> Any:
     return row.__table__  # type: ignore[attr-defined]
 
 
+def has_table(connection: Connection, row: type[SQLModel]) -> bool:
+    """Whether a store has the table of a row class, which one of an earlier version may lack until it is written to."""
+    return connection.dialect.has_table(connection, table(row).name)
+
+
 def tournament_number(connection: Connection, name: str) -> int:
     """The key of a tournament's rows.
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, insert, select, update
 
-from arena.store.rows import encoded, table, tournament_number
+from arena.store.rows import encoded, has_table, table, tournament_number
 from arena.store.runners import Runner, alive, now
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Runs:
         """Every run, or the ``most`` last ones, the latest first."""
         runs = table(RunRow)
         with self._store._read() as connection:
-            if RunRow.__tablename__ not in inspect(connection).get_table_names():  # no run since this table is kept
+            if not has_table(connection, RunRow):
                 return []
             mine = runs.c.tournament_id == tournament_number(connection, self._tournament)
             found = connection.execute(select(runs).where(mine).order_by(runs.c.number.desc()).limit(most)).all()

@@ -12,6 +12,7 @@ from judges.errors import ProviderError, TransientError
 from judges.providers.anthropic import ANTHROPIC_URL, KEY_VARIABLE
 from judges.providers.endpoint import api_key
 from judges.spec import JudgeSpec
+from judges.types import Completion
 
 _SKEW_S = 3600.0
 """How far the server's clock may be behind ours."""
@@ -55,8 +56,11 @@ class AnthropicBatches:
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:  # noqa: ARG002 - there is no place for it
         """Hand the requests in."""
         requests = [json.loads(line) for line in lines]
-        batch = await self._session.call(lambda: self._sdk.messages.batches.create(requests=requests))
-        return batch.id
+
+        async def create() -> str:
+            return (await self._sdk.messages.batches.create(requests=requests)).id
+
+        return await self._session.call(create)
 
     async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:
         """The batch that holds these requests.
@@ -93,8 +97,11 @@ class AnthropicBatches:
 
     async def look(self, remote_id: str) -> bool | ProviderError:
         """Whether a batch has ended."""
-        batch = await self._session.call(lambda: self._sdk.messages.batches.retrieve(remote_id))
-        return batch.processing_status == "ended"
+
+        async def ended() -> bool:
+            return (await self._sdk.messages.batches.retrieve(remote_id)).processing_status == "ended"
+
+        return await self._session.call(ended)
 
     async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
         """What became of each request."""
@@ -104,7 +111,7 @@ class AnthropicBatches:
     def _results(self, remote_id: str) -> AsyncIterator[dict[str, Any]]:
         return self._session.lines(self._sdk.messages.batches.with_streaming_response.results(remote_id))
 
-    def _outcome(self, result: Any) -> Any:
+    def _outcome(self, result: Any) -> Completion | ProviderError:
         kind = result.get("type") if isinstance(result, Mapping) else None
         if kind == "succeeded":
             return reply_of(self._provider, result.get("message"))

@@ -12,6 +12,7 @@ from judges.errors import ProviderError, TransientError
 from judges.providers.endpoint import api_key
 from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
 from judges.spec import JudgeSpec
+from judges.types import Completion
 
 _MARK = "ragarena"
 """The key of a batch's metadata that holds its marker."""
@@ -50,18 +51,18 @@ class OpenAIBatches:
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
         """Upload the requests and make a batch of them."""
         content = b"\n".join(lines)
-        file = await self._session.call(
-            lambda: self._sdk.files.create(file=(f"{_MARK}-{marker}.jsonl", content), purpose="batch")
-        )
-        batch = await self._session.call(
-            lambda: self._sdk.batches.create(
+
+        async def create() -> str:
+            file = await self._sdk.files.create(file=(f"{_MARK}-{marker}.jsonl", content), purpose="batch")
+            batch = await self._sdk.batches.create(
                 input_file_id=file.id,
                 endpoint="/v1/chat/completions",
                 completion_window="24h",
                 metadata={_MARK: marker},
             )
-        )
-        return batch.id
+            return batch.id
+
+        return await self._session.call(create)
 
     async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:  # noqa: ARG002 - the marker is enough
         """The batch that carries the marker."""
@@ -78,7 +79,10 @@ class OpenAIBatches:
 
     async def look(self, remote_id: str) -> bool | ProviderError:
         """Whether a batch has ended; an error if validation refused it."""
-        batch = await self._session.call(lambda: self._sdk.batches.retrieve(remote_id))
+        return await self._session.call(lambda: self._state(remote_id))
+
+    async def _state(self, remote_id: str) -> bool | ProviderError:
+        batch = await self._sdk.batches.retrieve(remote_id)
         if batch.status != "failed":
             return batch.status in _ENDED
         said = batch.errors.data[0] if batch.errors and batch.errors.data else None
@@ -89,12 +93,16 @@ class OpenAIBatches:
 
     async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
         """What both files say."""
-        batch = await self._session.call(lambda: self._sdk.batches.retrieve(remote_id))
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+
+        async def files() -> list[str]:
+            batch = await self._sdk.batches.retrieve(remote_id)
+            return [file_id for file_id in (batch.output_file_id, batch.error_file_id) if file_id]
+
+        for file_id in await self._session.call(files):
             async for said in self._session.lines(self._sdk.files.with_streaming_response.content(file_id)):
                 yield str(said.get("custom_id")), self._outcome(said)
 
-    def _outcome(self, said: Mapping[str, Any]) -> Any:
+    def _outcome(self, said: Mapping[str, Any]) -> Completion | ProviderError:
         response = said.get("response")
         if not isinstance(response, Mapping):  # expired or cancelled before it was its turn
             error = said.get("error")

@@ -34,24 +34,26 @@ class Session:
         self.model, self._key, self._status_error, self._error = model, key, status_error, error
 
     async def call(self, ask: Callable[[], Awaitable[Result]]) -> Result:
-        """The result of one call."""
+        """The result of one call, with what is read from its answer: the SDKs do not check that it has that."""
         try:
             return await ask()
         except self._error as problem:
             told = self._told(problem)
+        except (AttributeError, TypeError, ValueError):
+            told = TransientError("server_error", self.message("the answer is none of a batch API"))
         raise told  # outside: the SDK's error carries the request with the key
 
     async def lines(self, opened: Any) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a streamed answer, one on each line; ``opened`` is the SDK's context manager."""
+        import httpx2
+
         told: ProviderError | None = None
         try:
             async with opened as response:
                 async for line in _split(response.iter_bytes()):
                     yield self._object(line)
-        except self._error as problem:
+        except (self._error, httpx2.HTTPError) as problem:  # the latter where the connection broke within the body
             told = self._told(problem)
-        except OSError as problem:  # the connection broke within the body
-            told = TransientError("connection", self.message(str(problem) or type(problem).__name__))
         if told is not None:
             raise told
 
@@ -77,8 +79,8 @@ class Session:
             known: Any = problem
             status, headers = known.status_code, known.response.headers
             return error_of_answer(status, headers, known.body, self.model, secrets=(self._key,), named_by=_NAMED_BY)
-        timed_out = "Timeout" in type(problem).__name__
-        return TransientError("timeout" if timed_out else "connection", self.message(f"batches: {problem}"))
+        cause = "timeout" if "Timeout" in type(problem).__name__ else "connection"
+        return TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
 
 
 async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -68,8 +68,10 @@ def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
     first, second = Runner(), Runner()
     store.beat(first)
     store.beat(second)
+    before = store.changes()
     assert replies.claim([ASKED], first, unanswered) == ([ASKED], [])
     assert replies.claim([ASKED, other], second, unanswered) == ([other], [ASKED])
+    assert store.changes() == before, "nothing that is shown depends on who asks"
     replies.save([(ASKED, REPLY), (other, FAILURE)])
     assert replies.claim([ASKED, other], first, unanswered) == ([other], []), "a time-out may pass"
     store.leave(first)

@@ -296,8 +296,20 @@ def test_a_server_out_of_reach_ends_the_run_and_not_its_batches(tmp_path: Path) 
         assert paid_once(back)
 
 
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_results_that_break_off_and_answers_that_are_no_batch_are_asked_for_again(
+    tmp_path: Path, server: LLMServer, vendor: str
+) -> None:
+    server.batches.garbled, server.batches.cut = 1, 1
+    config = batched(tmp_path, server, vendor)
+    assert run(config).complete
+    assert (server.batches.garbled, server.batches.cut) == (0, 0)
+    assert paid_once(server)
+
+
 def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None:
     store = Store.create(store_location)
+    before = store.changes()
     book = StoredBook(store, "judge", "openai", "gpt-x")
     early, late = Batch("m1", 1.0, 2), Batch("m2", 2.0, 2)
     assert book.place(early, {"a": "ja", "b": "jb"}) == {"a": early, "b": early}
@@ -305,6 +317,7 @@ def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None
     placed = book.place(late, {"b": "jb", "c": "jc"})
     assert placed == {"b": Batch("m1", 1.0, 2, "batch_1"), "c": Batch("m2", 2.0, 1)}
     assert book.custom_ids("m2") == {"c"}
+    assert store.changes() == before, "nothing that is shown was made of batches"
     failure = JudgeFailure("ja", "contract", "no")
     store.save([(Task.PAIRWISE, "p@1", failure)])
     book.free(["b"])

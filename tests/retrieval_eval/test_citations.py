@@ -46,6 +46,7 @@ def test_citations_in_square_brackets_are_places_or_ids(text: str, expected: Cit
         ("[]", Cited((), unresolved=1)),
         ("2", Cited(("d1",), unresolved=1)),  # a column of that name that counts them
         ('[{"id": "d3"}]', Cited(("d1",), unresolved=1)),
+        pytest.param("[" * 100_000, Cited(("d1",), unresolved=1), id="too deep"),
     ],
 )
 def test_what_an_answer_says_itself_that_it_cites_goes_before_its_text(told: str, expected: Cited) -> None:

@@ -49,6 +49,8 @@ class Batches:
         refuses: the error of a batch of OpenAI that validation refuses, by its number, or ``None``.
         answer_lost: how many batches are still to be made whose answer does not reach the client.
         deaf: how many are still to be lost before the server makes anything of them.
+        garbled: how many looks at a batch are still answered with something that is none.
+        cut: how many downloads of results still break off in the middle.
         paid: ids of the requests that were answered, again for each time.
     """
 
@@ -58,6 +60,8 @@ class Batches:
     refuses: Callable[[int], Mapping[str, str] | None] = lambda batch: None
     answer_lost: int = 0
     deaf: int = 0
+    garbled: int = 0
+    cut: int = 0
     made: dict[str, Made] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     paid: list[str] = field(default_factory=list)
@@ -79,8 +83,17 @@ class Batches:
             return 404, b'{"error": {"message": "no such batch", "type": "not_found_error"}}'
         if action == "results":
             return 200, b"\n".join(map(_encoded, self._anthropic_results(made)))
+        if self.garbled:
+            self.garbled -= 1
+            return 200, b"<html>not JSON</html>"
         self._look(made, execute)
         return 200, _encoded(self._shown(made))
+
+    def cuts(self, path: str) -> bool:
+        """Whether the answer to this request breaks off in the middle."""
+        cut = self.cut > 0 and path.endswith(("/content", "/results"))
+        self.cut -= cut
+        return cut
 
     def _files(self, name: str | None, content: bytes) -> Answer:
         assert name is None, "a file is only uploaded and read"

@@ -199,10 +199,12 @@ class _Connection(asyncio.Protocol):
         batched = self.server.batches.answer(call.path, call.head, call.content, self.executed)
         if batched is not None:
             status, content = batched
-            if status:
-                self.transport.write(_response(status, {}, content))
-            else:
+            if not status:
                 self.transport.abort()
+            elif self.server.batches.cuts(call.path):
+                self.break_off(_response(status, {}, content), content)
+            else:
+                self.transport.write(_response(status, {}, content))
             return
         self.server.calls.append(call)
         reply = self.server.script(call)
@@ -230,10 +232,13 @@ class _Connection(asyncio.Protocol):
         content = b"<html>not JSON</html>" if reply.fault == "garbage" else json.dumps(_body(call, reply)).encode()
         response = _response(reply.status, reply.headers, content)
         if reply.fault == "half":
-            self.transport.write(response[: -len(content) // 2])
-            self.transport.close()
+            self.break_off(response, content)
         else:
             self.transport.write(response)
+
+    def break_off(self, response: bytes, content: bytes) -> None:
+        self.transport.write(response[: -len(content) // 2])
+        self.transport.close()
 
 
 def _content_length(head: bytes) -> int:

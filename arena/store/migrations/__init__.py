@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection
 from sqlmodel import SQLModel, insert, select
 
-from arena.store.rows import StateRow, table
+from arena.store.rows import StateRow, has_table
 
 SCHEMA_VERSION: Final = 3
 """The last revision in ``versions``."""
@@ -20,7 +20,7 @@ SCHEMA_VERSION: Final = 3
 def bring_up_to_date(connection: Connection) -> None:
     """Make the tables that are lacking, after those of an earlier version have become those of this one."""
     found = None
-    if inspect(connection).has_table(table(StateRow).name):
+    if has_table(connection, StateRow):
         found = connection.execute(select(StateRow.schema_version)).scalar()
     if found is not None and found < SCHEMA_VERSION:
         _upgrade(connection)
