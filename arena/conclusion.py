@@ -10,6 +10,7 @@ from arena.agents.front import lowest_prices
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
+from arena.wording import listed
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
@@ -78,7 +79,7 @@ def _listed(rows: Sequence[AgentRating]) -> str:
     names = [row.agent for row in rows[:_NAMED]]
     if len(rows) > _NAMED:
         names.append(f"{len(rows) - _NAMED} more")
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names)
 
 
 def _basis(ratings: Ratings) -> str:

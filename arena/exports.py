@@ -69,16 +69,18 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as unfinished:
+            whole = Path(unfinished) / "whole"
+            whole.mkdir()  # pyarrow makes no folder where there is no verdict
             dataset.write_dataset(
                 batches(),
-                Path(unfinished) / "whole",
+                whole,
                 format="parquet",
                 schema=schema,
                 partitioning=dataset.partitioning(pa.schema([("part", number)]), flavor="hive"),
                 max_partitions=parts,
                 max_open_files=parts + 1,
             )
-            (Path(unfinished) / "whole").rename(out)
+            whole.rename(out)
     except OSError as error:
         raise DataError(out, f"cannot be written: {error.strerror or error}") from error
     return count

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from arena.games.read import read_games
+from arena.kept import kept_games
 from arena.leaderboard import Leaderboard, win_and_tie
 from arena.ratings.counts import WinMatrix, win_matrix
-from arena.samples import combinations
 from arena.store import Store
 
 
 def tournament_wins(store: Store, tournament: str) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
-    settings = store.settings(tournament)
-    games = read_games(store, tournament, combinations(settings)).table.rated(win_and_tie(settings))
+    games = kept_games(store, tournament).rated(win_and_tie(store.settings(tournament)))
     return None if games is None else win_matrix(games)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveState
 from arena.ratings.health import JudgeHealth
@@ -37,6 +37,11 @@ FLAGS: Mapping[str, str] = {
     "single_game": "rated on a single game",
 }
 """Why a rating is to be read with care, in words."""
+
+
+def listed(words: Sequence[str]) -> str:
+    """One or more, as a sentence names them: "a, b and c"."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def adaptive_line(state: AdaptiveState) -> str:

@@ -27,7 +27,6 @@ PAGES: Final = (
     *("overview", "matrix", "retrieval", "exam", "bank", "nuggets", "calibration", "games", "queries", "runs"),
     *("vote", "label", "grade", "assess"),
 )
-_ANNOTATED: Final = frozenset({"vote", "label", "grade", "assess"})
 _TALLEST: Final = 1400
 """Pixels of a page that are shown."""
 _ACROSS: Final = 2560
@@ -54,7 +53,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, chromium() as browser:
         for sheet in sheets(Path(folder)):
             with served(sheet.store, sheet.config) as address:
-                pictures = [picture(browser, sheet, f"{address}/{_address(page)}") for page in PAGES]
+                pictures = [picture(browser, sheet, f"{address}/{ADDRESSES.get(page, page)}") for page in PAGES]
             put_together(pictures, sheet.width).save(out / f"{sheet.name}.png", optimize=True)
 
 
@@ -98,11 +97,6 @@ def put_together(pictures: Sequence[Image.Image], width: int) -> Image.Image:
         sheet.paste(own, (place % columns * width, place // columns * _TALLEST))
     size = int(sheet.width * _SCALE), int(sheet.height * _SCALE)
     return sheet.resize(size, Image.Resampling.LANCZOS).quantize(_COLOURS)
-
-
-def _address(page: str) -> str:
-    known = ADDRESSES.get(page, page)
-    return known if page not in _ANNOTATED or "?" in known else f"{page}?annotator=ann"
 
 
 if __name__ == "__main__":

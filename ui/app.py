@@ -9,6 +9,7 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
+from ui.states import problem
 from ui.views import (
     assess,
     bank,
@@ -78,8 +79,7 @@ def _draw(show: Callable[[data.Source], None]) -> None:
         elif show is runs.show:
             runs.show(None)
     except RagarenaError as error:
-        st.error("The store cannot be shown.", icon=":material/error:")
-        text.plain(str(error))
+        problem("The store cannot be shown.", error)
 
 
 def _source() -> data.Source | None:

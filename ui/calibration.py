@@ -97,10 +97,10 @@ def coefficients_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
             "Spearman": correlations.spearman,
             "Kendall's tau-b": correlations.kendall,
             "Kappa": NONE if labels is None else labels.kappa,
-            "Kappa linear": NONE if labels is None else labels.kappa_linear,
-            "Kappa quadratic": NONE if labels is None else labels.kappa_quadratic,
+            "Kappa, linear": NONE if labels is None else labels.kappa_linear,
+            "Kappa, quadratic": NONE if labels is None else labels.kappa_quadratic,
             "Alpha": NONE if labels is None else labels.alpha,
-            "Alpha ordinal": NONE if labels is None else labels.alpha_ordinal,
+            "Alpha, ordinal": NONE if labels is None else labels.alpha_ordinal,
         }
         row: Row = {"Judge": name, "Judged": one.people.level}
         for figure, own in figures.items():

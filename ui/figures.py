@@ -26,6 +26,13 @@ def span(own: Estimate | Coefficient, digits: int, factor: int = 1) -> str:
     return f"{factor * own.low:.{digits}f} to {factor * own.high:.{digits}f}"
 
 
+def between(low: float | None, high: float | None) -> str:
+    """Ranks or points from low to high, in whole numbers."""
+    if low is None or high is None:
+        return "none"
+    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
+
+
 def bar(own: Estimate, factor: int = 100) -> Row:
     """The figure and its ends as a chart draws them, the interval in words for its tooltip."""
     low, high = (None if bound is None else factor * bound for bound in (own.low, own.high))

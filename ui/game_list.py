@@ -49,12 +49,12 @@ class GameFilter:
         if self.judge is not None:
             passing &= games.of_judge(self.judge)
         if self.ending is not None:
-            passing &= self._ended(games, scores)
+            passing &= self._ended(self.ending, games, scores)
         if self.apart is not None:
             passing &= games.orders_disagree if self.apart == "the two orders" else games.judges_disagree(scores)
         return np.flatnonzero(passing)
 
-    def _ended(self, games: GameTable, scores: Floats) -> Bools:
+    def _ended(self, ending: Ending, games: GameTable, scores: Floats) -> Bools:
         won = np.zeros(len(games), np.bool_)
         if self.agent in games.agents:
             is_a = games.a == games.agents.index(self.agent)
@@ -67,7 +67,7 @@ class GameFilter:
             "the agent wins": decided & won,
             "the agent loses": decided & ~won & (self.agent in games.agents),
         }
-        return found[self.ending] if self.ending is not None else np.ones(len(games), np.bool_)
+        return found[ending]
 
 
 def games_frame(

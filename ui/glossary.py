@@ -10,6 +10,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Agent": "A system under evaluation: what answers the queries.",
     "Agrees with a vote": "How often the judge says what a person said, in percent.",
     "Alpha": "Krippendorff's alpha: 1 is full agreement, 0 no more than chance.",
+    "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
     "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
     "games; 400 more is 10 to 1.",
     "Bias": "Mean of the judge's figures less people's.",
@@ -26,6 +27,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Kappa, linear": "Cohen's kappa in which a disagreement counts by its distance.",
     "Kappa, quadratic": "Cohen's kappa in which a disagreement counts by the square of its distance.",
     "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse.",
+    "Kendall's tau-b": "Rank correlation of values with ties: 1 the same order, 0 unrelated, -1 the reverse.",
     "Label": "How relevant a document is to a query: 0 is not relevant, higher is more relevant.",
     "Left": "Wanted, and not asked for yet.",
     "Lost": "Rated games that the agent lost.",
@@ -36,6 +38,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
     "p, corrected": "How likely so clear a difference would be between equals, corrected for the number of pairs "
     "(Holm). Small is significant.",
+    "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
     "Percent": "Share of its games against the other agent that the agent took, in percent.",
     "Query": "The question that all agents answered.",
     "Rank": "One more than the number of agents with a higher rating.",

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from arena.games.pairs import PairResults
+from arena.plain_text import printable
 from ui import text
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
@@ -76,7 +77,9 @@ def matrix_html(frame: pd.DataFrame, order: Sequence[str]) -> str:
         order: the agents, down and across.
     """
     names = {agent: text.clipped(agent, _NAME) for agent in order}
-    return _table(frame, names) if len(order) <= _ROOMY else _picture(frame, names)
+    if len(order) <= _ROOMY:
+        return _table(frame, names)
+    return _picture(frame, {agent: printable(name) for agent, name in names.items()})  # what XML cannot hold breaks it
 
 
 def _table(frame: pd.DataFrame, names: Mapping[str, str]) -> str:

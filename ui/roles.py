@@ -33,7 +33,7 @@ def viewer() -> Person | None:
         InputError: the roles file cannot be used.
     """
     access = _access()
-    return person_of(st.user.to_dict(), access.hours) if access is not None else None
+    return None if access is None else _person(access)
 
 
 def signing_in() -> bool:
@@ -49,11 +49,15 @@ def role() -> Role:
     """
     access = _access()
     if access is not None:
-        person = viewer()
+        person = _person(access)
         return Role.NONE if person is None else access.role_of(person)
     if EVERYBODY_VARIABLE not in os.environ:
         raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragarena ui'")
     return Role(os.environ[EVERYBODY_VARIABLE])
+
+
+def _person(access: Access) -> Person | None:
+    return person_of(st.user.to_dict(), access.hours)
 
 
 def _access() -> Access | None:

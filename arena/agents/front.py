@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from arena.agents.costs import COST, LATENCY, AgentCosts
 from arena.ratings.results import AgentRating
+from arena.wording import listed
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
@@ -133,4 +134,4 @@ def _in_group(group: str, letter: str) -> bool:
 def _listed(names: Sequence[str]) -> str:
     if len(names) > _NAMED:
         names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return listed(names)

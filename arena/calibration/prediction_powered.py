@@ -31,9 +31,6 @@ from numpy.typing import NDArray
 from arena.ratings.games import Floats
 from retrieval_eval.resampling import Estimate
 
-_FEWEST = 3
-"""Queries with labels that an interval needs: a mean, lambda, and one to see variation by."""
-
 
 @dataclass(frozen=True, slots=True)
 class Corrected:

@@ -30,6 +30,8 @@ def queries(
     from arena.cli.sources import open_tournament
     from arena.queries.board import query_board
 
+    if agent is not None and by is not None:
+        raise InputError("--agent and --by are two tables: give one of them")
     store, name = open_tournament(source, tournament)
     board = query_board(store, name)
     store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Wish
@@ -103,7 +104,13 @@ def calibrate_tournament(
     )
 
 
-def compare_with_people(store: Store, tournament: str, settings: Settings) -> tuple[tuple[Comparison, ...], str]:
+def resampling_of(settings: Mapping[str, Any]) -> Settings:
+    """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
+    ratings = settings["ratings"]
+    return Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+
+
+def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], str]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
     Returns:
@@ -112,6 +119,7 @@ def compare_with_people(store: Store, tournament: str, settings: Settings) -> tu
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ""
     said = _said(store, tournament, {}, kept_games(store, tournament), partial(store.dataset, tournament))
+    settings = resampling_of(store.settings(tournament))
     return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from arena.conclusion import conclude
+from arena.opinions.tournament import not_compared
 from arena.report.blocks import Check, Checks, Report, Section
 from arena.report.calibration import method_section, people_section
 from arena.report.costs import costs
@@ -15,7 +16,7 @@ from arena.report.judging import judging
 from arena.report.origin import coverage, origin
 from arena.report.ranking import meaning, ranking, win_section
 from arena.report.scores import scores
-from arena.report.trust import in_short, trust_checks
+from arena.report.trust import TRUST, TRUST_LEAD, in_short, trust_checks
 
 
 def build_report(facts: Facts, source: str, made: datetime) -> Report:
@@ -28,15 +29,16 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     """
     board = facts.board
     conclusion = conclude(board)
-    checks = trust_checks(board, facts.calibration.comparisons if facts.calibration else (), facts.not_calibrated)
+    calibration = facts.calibration
+    checks = trust_checks(board, calibration.comparisons, not_compared(calibration.apart))
     found = [
         ranking(facts),
         _trust(checks),
         win_section(facts),
-        judging(board, facts.calibration.styles if facts.calibration else ()),
-        people_section(facts.calibration),
+        judging(board, calibration.styles),
+        people_section(calibration),
         scores(board),
-        method_section(facts.calibration),
+        method_section(calibration),
         costs(board.costs),
         coverage(facts),
         *origin(facts, source),
@@ -65,5 +67,4 @@ def _subtitle(facts: Facts) -> str:
 
 
 def _trust(checks: Sequence[Check]) -> Section:
-    lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
-    return Section("trust", "Can this be trusted?", lead, [Checks(checks)])
+    return Section("trust", TRUST, TRUST_LEAD, [Checks(checks)])

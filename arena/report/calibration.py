@@ -25,9 +25,9 @@ _METHODS = {
 _MOST_GAPS = 5
 
 
-def people_section(found: TournamentCalibration | None) -> Section | None:
+def people_section(found: TournamentCalibration) -> Section | None:
     """Judges against people; ``None`` where no person said anything of what a judge judged."""
-    if found is None or not found.comparisons:
+    if not found.comparisons:
         return None
     blocks: list[Block] = [_among_people(found.comparisons), _against_people(found.comparisons)]
     blocks += difference_plots(found.comparisons)
@@ -41,9 +41,9 @@ def people_section(found: TournamentCalibration | None) -> Section | None:
     return Section("people", "People and the judge", lead, blocks)
 
 
-def method_section(found: TournamentCalibration | None) -> Section | None:
+def method_section(found: TournamentCalibration) -> Section | None:
     """Ways of scoring against each other; ``None`` where no two score three agents or more."""
-    if found is None or not found.methods.pairs:
+    if not found.methods.pairs:
         return None
     own = found.methods
     ranked = _ranked(own)

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from arena.calibration.estimates import Wish
-from arena.calibration.judge_people import Settings
 from arena.leaderboard import Leaderboard, leaderboard
 from arena.matrix import tournament_wins
-from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, not_compared
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, resampling_of
 from arena.ratings.counts import WinMatrix
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Usage
@@ -58,7 +57,6 @@ class Facts:
         effort: by stage and judge.
         failures: how often which cause, by stage and judge.
         calibration: judges against people, and ways of scoring against each other.
-        not_calibrated: why there is none.
         versions: of what computed the figures.
     """
 
@@ -70,8 +68,7 @@ class Facts:
     results_digest: str
     effort: tuple[Effort, ...]
     failures: Mapping[tuple[Task, str, str], int]
-    calibration: TournamentCalibration | None
-    not_calibrated: str
+    calibration: TournamentCalibration
     versions: Mapping[str, str]
 
 
@@ -85,7 +82,6 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
     """
     board = leaderboard(store, tournament, below_coverage=below_coverage)
     data = store.dataset(tournament)
-    calibration, not_calibrated = _calibrated(store, board)
     outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
     return Facts(
         board=board,
@@ -104,18 +100,9 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
         failures=Counter(
             (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
         ),
-        calibration=calibration,
-        not_calibrated=not_calibrated,
+        calibration=calibrate_tournament(store, tournament, {}, resampling_of(board.settings), wish=Wish()),
         versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
     )
-
-
-def _calibrated(store: Store, board: Leaderboard) -> tuple[TournamentCalibration, str]:
-    """The calibration, and on what people judged other things than the judges."""
-    ratings = board.settings["ratings"]
-    settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
-    found = calibrate_tournament(store, board.tournament, {}, settings, wish=Wish())
-    return found, not_compared(found.apart)
 
 
 def _effort(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[Effort]:

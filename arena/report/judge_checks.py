@@ -118,6 +118,8 @@ def _agreement(own: Finding) -> tuple[Status, str, str]:
         said += f"; the bar is {_ALPHA}." if own.trust == "above chance" else "."
     if own.trust == "few":
         return "unknown", said, "Let people judge a random sample on more queries, on the pages."
+    if own.trust == "above chance" and beyond.value is None:
+        return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
     as_good = own.trust == "as people" or (own.trust == "above chance" and (beyond.value or 0.0) >= _ALPHA)
     remedy = "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge."
     return passed(as_good), said, remedy

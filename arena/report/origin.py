@@ -83,10 +83,8 @@ def _effort(facts: Facts) -> Iterator[Table]:
             own.task.value,
             ", ".join(f"{model} ({count:,})" for model, count in own.models.items()),
             *(f"{count:,}" for count in (own.judgments, own.failed, own.calls)),
-            *(
-                NONE if tokens is None else f"{tokens:,}"
-                for tokens in (own.usage.input_tokens, own.usage.output_tokens)
-            ),
+            _tokens(own.usage.input_tokens),
+            _tokens(own.usage.output_tokens),
             "unknown" if own.cost_usd is None else f"${own.cost_usd:,.2f}",
         ]
         for own in facts.effort

@@ -15,6 +15,9 @@ from arena.report.blocks import Check, Status, passed
 from arena.report.figures import counted, listed, percent
 from arena.report.judge_checks import between_judges, habits, language_models, people, samples
 
+TRUST = "Can this be trusted?"
+TRUST_LEAD = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
+
 _FEWEST_QUERIES = 10
 """Below so many queries, percentile intervals are known to be too narrow."""
 _CARRIED_BY = 0.02

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import pytest
 
+from arena.calibration.judge_people import Settings
+from arena.calibration.opinions import Opinion
 from arena.config import RatingsSection
 from arena.coverage import Coverage
 from arena.leaderboard import Leaderboard
+from arena.opinions.tables import compare_opinions
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
 from arena.report.blocks import Check
@@ -134,6 +138,17 @@ def test_a_lead_that_one_query_carries_fails() -> None:
     covered = {Task.PAIRWISE: Coverage(21, 21, 0, 0, 0)}
     leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, SETTINGS)
     assert found(leaderboard)["The lead does not hang on a few games"].status == "failed"
+
+
+def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_failed() -> None:
+    noise = random.Random(1)
+    grades = {(f"q{query}", agent): noise.uniform(0, 2) for query in range(40) for agent in STRENGTH}
+    said = [Opinion(query, (agent, "clear"), "ann", grade) for (query, agent), grade in grades.items()]
+    judge = [replace(one, rater="j", value=one.value + noise.gauss(0, 0.1)) for one in said]
+    comparisons = compare_opinions({("criteria", ""): judge}, {("criteria", ""): said}, Settings(samples=50))
+    (check,) = [own for own in trust_checks(board(league(careful)), comparisons) if own.name.startswith("People agree")]
+    assert (check.status, "more than chance" in check.finding) == ("unknown", True)
+    assert check.remedy.startswith("Let several people")
 
 
 def test_what_failed_comes_first() -> None:

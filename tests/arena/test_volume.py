@@ -146,6 +146,15 @@ def test_verdicts_go_to_parquet_in_parts_by_query(cli: CLI, store_location: str,
     store.close()
 
 
+def test_a_tournament_without_a_verdict_is_no_parts(cli: CLI, tmp_path: Path) -> None:
+    location, out = str(tmp_path / "s.db"), tmp_path / "parts"
+    store = Store.create(location)
+    store.begin("t", settings(0.5), Dataset({"q": Query("q", "?")}), [])
+    store.close()
+    told = cli("export", location, out, "--parts", 3)
+    assert (told.status, told.out, list(out.iterdir())) == (0, f"0 rows written to {out}\n", [])
+
+
 def test_a_folder_that_holds_something_is_not_written_to(cli: CLI, tmp_path: Path) -> None:
     location, taken = str(tmp_path / "s.db"), tmp_path / "taken"
     played(location).close()

@@ -17,6 +17,7 @@ from tests.support.pages import page, shown, table
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import AGENTS, write_store
 from ui.data import LOCATION_VARIABLE
+from ui.glossary import TERMS
 
 QRELS = {f"q{query:02}": {f"q{query:02}-d{at}": (query + at) % 3 for at in range(4)} for query in range(12)}
 
@@ -86,12 +87,13 @@ def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI
         "Spearman": "spearman",
         "Kendall's tau-b": "kendall",
         "Kappa": "kappa",
-        "Kappa linear": "kappa_linear",
-        "Kappa quadratic": "kappa_quadratic",
+        "Kappa, linear": "kappa_linear",
+        "Kappa, quadratic": "kappa_quadratic",
         "Alpha": "alpha",
-        "Alpha ordinal": "alpha_ordinal",
+        "Alpha, ordinal": "alpha_ordinal",
     }
-    frame = table(run, "Kappa quadratic")
+    assert names.keys() <= TERMS.keys(), "a heading without a meaning"
+    frame = table(run, "Kappa, quadratic")
     assert len(frame) == len(expected)
     for (_, row), one in zip(frame.iterrows(), expected, strict=True):
         own = one["judges"][row["Judge"]]

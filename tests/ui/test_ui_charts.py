@@ -68,7 +68,7 @@ def test_a_matrix_of_few_agents_is_a_table_sorted_as_given() -> None:
 
 
 def test_a_matrix_of_many_agents_is_one_picture_with_every_figure() -> None:
-    names = (HOSTILE, *(f"a{i}" for i in range(29)))
+    names = (HOSTILE, "bell\x07", *(f"a{i}" for i in range(28)))
     ones = np.ones((30, 30)) - np.eye(30)
     pairs = PairResults(WinMatrix(names, ones, ones * 0, ones * 2), np.where(np.eye(30, k=1), 0.01, 0.5))
     drawn = matrix_html(matrix_frame(pairs, names, "wins only"), names)

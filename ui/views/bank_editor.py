@@ -18,6 +18,7 @@ from ui import data, exam, text
 from ui.address import choose, say_what_is_unknown
 from ui.bank import Draft
 from ui.editing import Session, ask_name, named
+from ui.states import problem
 from ui.tables import show_table
 from ui.views.bank_items import show_items
 from ui.views.bank_preview import attempt, show_preview
@@ -209,8 +210,7 @@ def _save(source: data.Source, found: Session, draft: Draft) -> None:
             draft.file, draft.bank, found.config.exam, data.dataset(source), folder=found.folder, by=named(_WHO)
         )
     except InputError as error:
-        st.error("Nothing was saved.", icon=":material/error:")
-        text.plain(str(error))
+        problem("Nothing was saved.", error)
         return
     st.session_state[_SAVED] = str(earlier)
     draft.clear()

@@ -12,6 +12,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.items import diff
 from ui import data, exam, text
 from ui.bank import Draft, changes_of, effect, labels_frame, places_frame
+from ui.states import problem
 from ui.tables import show_table
 
 _LISTED: Final = 20
@@ -23,8 +24,7 @@ def attempt(change: Callable[[], None]) -> None:
     try:
         change()
     except (ValueError, InputError) as error:
-        st.error("This cannot be done:")
-        text.plain(str(error))
+        problem("This cannot be done.", error)
         return
     st.rerun()
 

@@ -14,9 +14,11 @@ from arena.history.comparison import Changes, Difference, State, compare
 from arena.history.record import standings_of, subject_of
 from arena.store import Store
 from arena.store.runs import Runs
+from arena.wording import listed
 from ui import data, text
 from ui.address import pick, say_what_is_unknown
 from ui.charts import moves_chart
+from ui.figures import between
 from ui.tables import show_chart, show_table
 
 _NAMED = 8
@@ -62,12 +64,12 @@ def moves_frame(changes: Changes) -> pd.DataFrame:
                 "Agent": own.agent,
                 "Place before": own.place_before,
                 "Place after": own.place_after,
-                "Ranks before": _span(own.before["rank_low"], own.before["rank_high"]),
-                "Ranks after": _span(own.after["rank_low"], own.after["rank_high"]),
+                "Ranks before": between(own.before["rank_low"], own.before["rank_high"]),
+                "Ranks after": between(own.after["rank_low"], own.after["rank_high"]),
                 "Rating before": round(own.before["bt"], 1),
-                "Interval before": _span(own.before["bt_low"], own.before["bt_high"]),
+                "Interval before": between(own.before["bt_low"], own.before["bt_high"]),
                 "Rating after": round(own.after["bt"], 1),
-                "Interval after": _span(own.after["bt_low"], own.after["bt_high"]),
+                "Interval after": between(own.after["bt_low"], own.after["bt_high"]),
                 "Points": round(own.points, 1),
                 "Intervals": {True: "apart", False: "overlap", None: "none"}[own.apart],
             }
@@ -114,7 +116,7 @@ def _in_words(changes: Changes) -> str:
     different = [kind for kind, own in kinds.items() if own]
     if any(own.path.split(".")[0] != "judges" for own in changes.settings):
         different.append("settings")
-    return f"Different are {_listed(different)}. Ratings of different fields, judges or queries are not on one scale."
+    return f"Different are {listed(different)}. Ratings of different fields, judges or queries are not on one scale."
 
 
 def _show_moves(changes: Changes) -> None:
@@ -165,13 +167,3 @@ def _few(names: Sequence[str]) -> str:
 
 def _value(value: object) -> str:
     return "not set" if value is None else text.clipped(str(value), 200)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _span(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "none"
-    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"

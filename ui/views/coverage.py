@@ -12,13 +12,14 @@ from arena.coverage import Coverage
 from arena.wording import STAGES
 from judges.errors import CAUSES
 from judges.types import Task
+from ui.states import incomplete, nothing
 from ui.tables import show_table
 
 
 def say_what_is_missing(stages: Mapping[Task, Coverage], costs: CostBoard) -> None:
     """A warning for each kind of thing that is not there."""
     if not stages:
-        st.info("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
+        nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
         return
     if gaps := [own for own in costs.gaps if own.missing]:
         owed = sum(own.queries - own.answered for own in gaps)
@@ -32,11 +33,10 @@ def say_what_is_missing(stages: Mapping[Task, Coverage], costs: CostBoard) -> No
     failed = sum(stage.failed for stage in stages.values())
     left = sum(stage.left for stage in stages.values())
     wanted = sum(stage.wanted for stage in stages.values())
-    st.warning(
-        f"**Incomplete:** {failed + left:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} not made "
+    incomplete(
+        f"{failed + left:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} not made "
         "yet. Figures below use what is there. `ragarena run` makes the missing ones; with `--retry-failed` it also "
-        "asks again where a judge gave an unusable reply.",
-        icon=":material/warning:",
+        "asks again where a judge gave an unusable reply."
     )
 
 

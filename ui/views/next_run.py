@@ -16,6 +16,7 @@ from arena.wording import STAGES
 from judges.errors import RagarenaError
 from ui import editing, runs, text
 from ui.editing import Session
+from ui.states import problem
 from ui.tables import show_table
 
 _PLAN = "runs-plan"
@@ -35,8 +36,7 @@ def show_next(session: Session | None, name: str) -> None:
             with st.spinner("Counting what would be asked …"):
                 st.session_state[_PLAN] = version, plan(session.config)
         except RagarenaError as error:
-            st.error("It cannot be planned.", icon=":material/error:")
-            text.plain(str(error))
+            problem("It cannot be planned.", error)
             return
     planned_version, planned = st.session_state.get(_PLAN, (None, None))
     if planned is None or planned_version != version:

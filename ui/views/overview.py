@@ -17,6 +17,7 @@ from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
 from ui.charts import ratings_chart
+from ui.figures import between
 from ui.tables import show_chart, show_table
 from ui.views import trust
 from ui.views.costs import show_costs
@@ -60,10 +61,10 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Rank": [row.rank for row in rows],
-            "Ranks": [_span(row.rank_low, row.rank_high) for row in rows],
+            "Ranks": [between(row.rank_low, row.rank_high) for row in rows],
             "Agent": [row.agent for row in rows],
             "Rating": [_shown(row.bt) for row in rows],
-            "Interval": [_span(row.bt_low, row.bt_high) for row in rows],
+            "Interval": [between(row.bt_low, row.bt_high) for row in rows],
             "Group": [row.group for row in rows],
             "Elo": [_shown(row.elo) for row in rows],
             "Order noise": [_shown(row.elo_order_sd) for row in rows],
@@ -200,9 +201,3 @@ def _show_remarks(board: Leaderboard) -> None:
 def _shown(points: float | None) -> float | None:
     """Points to the digit shown, so that screen readers and downloads give what the eye reads."""
     return None if points is None else round(points, 1)
-
-
-def _span(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return "none"
-    return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"

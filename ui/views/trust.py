@@ -8,10 +8,9 @@ from typing import Literal
 
 import streamlit as st
 
-from arena.calibration.judge_people import Settings
 from arena.opinions.tournament import compare_with_people
 from arena.report.blocks import Check, Status
-from arena.report.trust import trust_checks
+from arena.report.trust import TRUST, TRUST_LEAD, trust_checks
 from arena.store import Store
 from ui import data, text
 
@@ -26,16 +25,14 @@ _SIGNS: Mapping[Status, tuple[str, Literal["good", "bad", ""]]] = {
 def checks(source: data.Source) -> tuple[Check, ...]:
     """All checks of a tournament, those that failed first."""
     board = data.board(source)
-    ratings = board.settings["ratings"]
-    settings = Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
     with closing(Store.open(source.location)) as store:
-        return trust_checks(board, *compare_with_people(store, source.tournament, settings))
+        return trust_checks(board, *compare_with_people(store, source.tournament))
 
 
 def show_checks(found: Sequence[Check]) -> None:
     """Draw the part."""
-    st.subheader("Can this be trusted?", anchor=False)
-    st.caption("Each of these must hold before the order above is worth acting on. The bars are rules of thumb.")
+    st.subheader(TRUST, anchor=False)
+    st.caption(TRUST_LEAD)
     text.facts(map(_fact, found))
 
 
