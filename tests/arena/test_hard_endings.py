@@ -277,7 +277,7 @@ def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
 
 def wait_until(come: object, child: subprocess.Popen[str]) -> None:
     assert callable(come)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not come():
         assert child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
