@@ -23,6 +23,9 @@ from arena.ratings.likelihood import Form, incidence
 Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position", "covariates"]
 Labels: TypeAlias = NDArray[np.int32]
 
+_CELLS = 4_000_000
+"""Numbers in the largest array of a chunk of samples."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -65,9 +68,9 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     seen = np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1)
     _, first, alike = np.unique(seen, axis=0, return_index=True, return_inverse=True)
     found = np.zeros((first.size, form.size), np.bool_)
-    for number, row in zip(first, found, strict=True):
+    for number, row, linked in zip(first, found, _strongly_connected(counts.sample(first)), strict=True):
         sample = counts.sample(np.array([number]))
-        row[: form.agents] = _unsettled_agents(sample)
+        row[: form.agents] = False if linked else _unsettled_agents(sample)
         row[form.agents :] = row.any() or not (_position_settled(form, sample) and _bounded(form, sample))
     shared: NDArray[np.bool_] = found[alike.ravel()]
     return shared
@@ -82,6 +85,31 @@ def position_identified(counts: PairCounts) -> bool:
     ones = np.ones(len(signs))
     closest = signs @ np.linalg.lstsq(signs, ones, rcond=None)[0]
     return bool(np.abs(ones - closest).max(initial=0.0) > 1e-8)
+
+
+def _strongly_connected(counts: PairCounts) -> NDArray[np.bool_]:
+    """Whether wins and ties lead from the first agent to every other and back, of each sample: shape (samples,)."""
+    found = np.empty(len(counts.ties), np.bool_)
+    part = max(1, _CELLS // counts.agents**2)
+    for start in range(0, found.size, part):
+        own = slice(start, start + part)
+        tied = counts.ties[own] > 0
+        beats = np.zeros((len(tied), counts.agents, counts.agents), np.bool_)
+        beats[:, counts.a, counts.b] |= tied | (counts.wins_a[own] > 0)
+        beats[:, counts.b, counts.a] |= tied | (counts.wins_b[own] > 0)
+        found[own] = _reaches_all(beats) & _reaches_all(beats.swapaxes(1, 2))
+    return found
+
+
+def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether paths lead from the first node to all others, of each graph: shape (graphs, nodes, nodes)."""
+    reached = np.zeros(edges.shape[:2], np.bool_)
+    reached[:, 0] = True
+    while True:
+        farther = reached | (reached[:, :, None] & edges).any(axis=1)
+        if (farther == reached).all():
+            return np.asarray(reached.all(axis=1))
+        reached = farther
 
 
 def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
