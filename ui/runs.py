@@ -39,14 +39,17 @@ class _Started:
     """What all sessions share.
 
     Attributes:
+        lock: held by whoever starts one.
         processes: that these pages started, by configuration.
         asked: numbers of those that were asked to stop.
+        counting: held by whoever counts.
         counted: when, in how long and with what result somebody last counted how far a tournament is.
     """
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     processes: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
+    counting: threading.Lock = field(default_factory=threading.Lock)
     counted: dict[tuple[str, str], tuple[float, float, Progress | None]] = field(default_factory=dict)
 
 
@@ -81,12 +84,13 @@ def latest(location: str, tournament: str, most: int | None = None) -> list[Run]
 def how_far(location: str, tournament: str) -> Progress:
     """How far a tournament is; counted anew only as often as takes a tenth of a core, however many look."""
     counted = _started().counted
-    at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
-    if found is None or time.monotonic() - at > _SELDOM * took:
-        begun = time.monotonic()
-        with closing(Store.open(location)) as store:
-            found = progress(store, tournament)
-        counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
+    with _started().counting:  # who comes meanwhile waits for the same count
+        at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
+        if found is None or time.monotonic() - at > _SELDOM * took:
+            begun = time.monotonic()
+            with closing(Store.open(location)) as store:
+                found = progress(store, tournament)
+            counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
     return found
 
 

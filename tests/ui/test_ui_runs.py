@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from streamlit.testing.v1 import AppTest
 
 from arena.config import Config
 from arena.store import Runner, Store
+from arena.store.progress import Progress, progress
 from arena.store.runs import Runs
 from judges.errors import InputError
 from tests.support.llm_server import LLMServer, steady_judge
 from tests.support.pages import page, shown, start_on, table
+from tests.support.sample_store import write_store
 from tests.support.tournaments import configured, run, write_data
 from ui import editing, runs
 from ui.roles import EVERYBODY_VARIABLE
@@ -124,6 +127,21 @@ def test_a_killed_run_is_said_to_be_and_a_run_elsewhere_is_not_stopped_here(
     assert "Documents labelled: 8 of 8" in [one.text for one in asked.get("progress")]
     assert "ragarena ui CONFIG" in shown(asked), "opened on a store, nothing can be started"
     assert [one.label for one in asked.button] == []
+
+
+def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = str(write_store(tmp_path / "s.db"))
+    counts = []
+
+    def slow_count(store: Store, tournament: str) -> Progress:
+        counts.append(tournament)
+        time.sleep(0.2)
+        return progress(store, tournament)
+
+    monkeypatch.setattr(runs, "progress", slow_count)
+    with ThreadPoolExecutor(4) as lookers:
+        seen = list(lookers.map(lambda _: runs.how_far(location, "sample"), range(4)))
+    assert (len(counts), len({id(own) for own in seen})) == (1, 1)
 
 
 def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
