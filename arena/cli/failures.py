@@ -41,6 +41,7 @@ def failures(
     """
     from arena.batches import waiting_lines
     from arena.cli.console import print_json
+    from arena.cli.figures import say
     from arena.cli.sources import location_and_name, open_tournament
     from arena.store import Store
 
@@ -65,7 +66,8 @@ def failures(
         print_json(found)
     else:
         _print(found, several=len(names) > 1)
-        _print_lines(under_way)
+        for line in under_way:
+            say(line)
 
 
 def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -147,13 +149,6 @@ def _print(found: Sequence[Entry], *, several: bool) -> None:
         if entry["reply"]:
             output.print(f"    reply: {entry['reply'][:_SHOWN]!r}")
     output.print(f"{len(found)} failed")
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    from arena.cli.console import output, printable
-
-    for line in lines:
-        output.print(printable(line))
 
 
 def _print_counts(found: Sequence[Entry]) -> None:

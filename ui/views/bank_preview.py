@@ -67,10 +67,7 @@ def show_preview(source: data.Source, draft: Draft) -> None:
         )
     if found.labels:
         with st.expander(f"The {len(found.labels):,} passages whose label changes"):
-            show_table(
-                labels_frame(found),
-                "Labels that change",
-            )
+            show_table(labels_frame(found), "Labels that change")
 
 
 def _take_back(draft: Draft) -> None:

@@ -38,9 +38,8 @@ def show_costs(board: CostBoard) -> None:
         pinned="Agent",
         unknown="unknown",
     )
-    for column, (price, front) in zip(
-        st.columns(len(board.fronts)) if board.fronts else (), board.fronts.items(), strict=True
-    ):
+    columns = st.columns(len(board.fronts)) if board.fronts else ()
+    for column, (price, front) in zip(columns, board.fronts.items(), strict=True):
         with column:
             words = f"**{TITLES[price]}**: up is better, left is better; blue is the front, whom nobody beats in both."
             show_chart(front_chart(front), words, front_frame(front), TITLES[price])

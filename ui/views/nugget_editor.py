@@ -98,10 +98,7 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     _show_save(session, path, draft, key)
     if len(told := history_frame(draft.before)):
         with st.expander("What was edited before"):
-            show_table(
-                told,
-                "History of the nuggets",
-            )
+            show_table(told, "History of the nuggets")
 
 
 def _begun(path: Path, none: NuggetBank) -> Draft:
@@ -123,10 +120,7 @@ def _show_changes(draft: Draft, results: NuggetResults) -> None:
         st.caption("Your changes" + (", and another order" if is_reordered(draft.before, draft.after) else ""))
         frame = changes_frame(changes(draft.before, draft.after))
         if len(frame):
-            show_table(
-                frame,
-                "Your changes",
-            )
+            show_table(frame, "Your changes")
     if last is not None and results.assignments:
         show_table(
             preview_frame(preview(results.assignments, {query_id: draft.after})),
