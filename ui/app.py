@@ -9,7 +9,7 @@ import streamlit as st
 
 from judges.errors import RagarenaError
 from ui import data, text
-from ui.states import problem
+from ui.states import nothing, problem
 from ui.views import (
     assess,
     bank,
@@ -86,7 +86,7 @@ def _source() -> data.Source | None:
     """The tournament chosen, or ``None`` with a word on what to do where the store has none."""
     version, names = data.tournaments()
     if not names:
-        st.info("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
+        nothing("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
         return None
     name = names[-1]
     if len(names) == 1:

@@ -14,6 +14,7 @@ from arena.store.annotations import Kind
 from retrieval_eval.nuggets.types import Support
 from ui import data, people, text
 from ui.nuggets import support_words
+from ui.states import nothing
 
 _HEIGHT: Final = 440
 """Pixels of the answer and of the list beside it: both are seen at once on a common screen."""
@@ -27,7 +28,7 @@ def show(source: data.Source) -> None:
     source = people.settled(source)
     results = data.nuggets(source)
     if results is None or not results.banks:
-        st.info(
+        nothing(
             "There are no nuggets yet. Give the YAML file a `nuggets` section and run `ragarena run`. "
             "Then people can say here which of them each answer states."
         )
@@ -38,7 +39,7 @@ def show(source: data.Source) -> None:
         if todo:
             desk.go_through(todo, [state_of(sheet, said) for sheet in todo], partial(_show_sheet, said))
         else:
-            st.info("No answer to read: every answer to a query with nuggets is empty.")
+            nothing("No answer to read: every answer to a query with nuggets is empty.")
 
 
 def _show_sheet(said: Said, desk: people.Desk[Sheet], sheet: Sheet) -> None:

@@ -15,6 +15,7 @@ from arena.store.annotations import Kind
 from arena.voting.grades import Paper, Rubric, annotations_of, papers, rubric_of
 from judges.types import Judgment, Task
 from ui import data, people, text
+from ui.states import nothing
 
 _HEIGHT: Final = 440
 """Pixels of the answer: it and the criteria beside it are seen at once on a common screen."""
@@ -34,7 +35,7 @@ def show(source: data.Source) -> None:
     source = people.settled(source)
     rubric, graded = rubric_of(data.settings(source)), graded_answers(source)
     if rubric is None or not graded:
-        st.info(
+        nothing(
             "No answer has a grade yet. Give the YAML file a `criteria` section and run `ragarena run`. "
             "Then people can grade here what the judges graded."
         )

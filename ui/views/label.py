@@ -13,6 +13,7 @@ from arena.voting.documents import Slip, annotation_of, scale_of, slips
 from judges.pointwise import label_of
 from judges.types import Judgment
 from ui import data, people, text
+from ui.states import nothing
 
 _HEIGHT: Final = 400
 """Pixels of a document: it is seen at once with the labels below on a common screen."""
@@ -26,7 +27,7 @@ def show(source: data.Source) -> None:
         names: label_of(result.outcome) for names, result in data.labels(source).items() if isinstance(result, Judgment)
     }
     if not labelled:
-        st.info(
+        nothing(
             "No document has a label yet. Give the YAML file a `retrieval` section and run `ragarena run`. "
             "Then people can label here what the judges labelled."
         )

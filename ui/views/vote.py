@@ -11,6 +11,7 @@ from arena.voting.games import Ballot, annotation_of, ballots
 from judges.errors import InputError, RagarenaError
 from judges.types import Verdict
 from ui import data, people, text
+from ui.states import nothing
 
 _HEIGHT: Final = 440
 """Pixels of an answer: both and the buttons below are seen at once on a common screen."""
@@ -25,7 +26,7 @@ def show(source: data.Source) -> None:
     source = people.settled(source)
     games = data.met(source)
     if not games:
-        st.info(
+        nothing(
             "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragarena run`. "
             "Then people can vote here on what the judges judged."
         )
