@@ -43,6 +43,6 @@ def show_coefficients(comparisons: Sequence[Comparison]) -> None:
         st.caption("Against what most people say, with 95 % intervals clustered by query.")
         known = [entry for entry in reports(comparisons) if entry[2].against.labels is not None]
         if known:
-            one, _, report = choose("Judge and what it judged   ", "confusion", known)
+            one, _, report = choose("confusion", known)
             show_table(confusion_frame(one.people.level, report), "What is taken for what")
             st.caption("Rows: what most people say. Columns: what the judge says of the same things.")

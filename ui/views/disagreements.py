@@ -32,7 +32,7 @@ def show_differences(comparisons: Sequence[Comparison]) -> None:
     if not known:
         st.caption("Not known: it takes labels, grades or nuggets by people. Verdicts have no distance.")
         return
-    _, name, report = choose("Judge and what it judged ", "differences", known)
+    _, name, report = choose("differences", known)
     own = report.against.differences
     assert own is not None
     bias = "none" if own.bias.value is None else f"{own.bias.value:+.2f}"
@@ -61,7 +61,7 @@ def show_reading_list(source: data.Source, found: TournamentCalibration) -> None
             "Nowhere: judges and people say the same of all." if agree else "Not known without labels of people."
         )
         return
-    one, name, report = choose("Judge and what it judged  ", "list", known)
+    one, name, report = choose("list", known)
     listed = report.disagreements
     pages = ceil(len(listed) / _PER_PAGE)
     page = st.pagination(pages, key=f"list-page-{one.people.level}-{len(listed)}") if pages > 1 else 1

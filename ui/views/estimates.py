@@ -17,14 +17,12 @@ from ui.figures import NONE
 from ui.tables import show_table
 
 
-def choose(
-    label: str, key: str, options: Sequence[tuple[Comparison, str, JudgeReport]]
-) -> tuple[Comparison, str, JudgeReport]:
+def choose(key: str, options: Sequence[tuple[Comparison, str, JudgeReport]]) -> tuple[Comparison, str, JudgeReport]:
     """One of the judges and levels, asked for where there are several."""
     if len(options) == 1:
         return options[0]
     named = [f"{name}, {one.people.level}" for one, name, _ in options]
-    chosen = pick(label, named, key, width=420)
+    chosen = pick("Judge and what it judged", named, key, width=420)
     say_what_is_unknown()
     return options[named.index(chosen)]
 
@@ -38,7 +36,7 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
             "figures over all of them."
         )
         return
-    one, name, report = choose("Judge and what it judged", "corrected", known)
+    one, name, report = choose("corrected", known)
     own = report.estimates
     assert own is not None
     rates = one.people.level == "verdicts"
