@@ -115,16 +115,17 @@ def evaluate(
     tables, coverage = [], {}
     for run, scores in runs.items():
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
-        unknown = tuple(query_id for query_id in topics if query_id in (unasked or {}).get(run, ()))
+        failed = set((unasked or {}).get(run, ()))
+        unknown = np.array([query_id in failed for query_id in topics])
         values = _values(evaluator, answered, topics, every, run)
         for own in values.values():
-            own[[topics.index(query_id) for query_id in unknown]] = np.nan
+            own[unknown] = np.nan
         tables.append([values[name] for name in measures])
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id in topics if query_id not in {*answered, *unknown}),
+            missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
             judged={name: _mean(values[name]) for name, measure in every.items() if is_judged(measure)},
-            unasked=unknown,
+            unasked=tuple(query_id for query_id in topics if query_id in failed),
         )
     return Metrics(
         topics=topics,

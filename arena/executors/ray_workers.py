@@ -159,6 +159,7 @@ def _connect(address: str | None) -> None:
         return
     # Nothing is told to anybody, here or by the processes that inherit this environment.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # A worker without GPUs of its own finds the environment as it is, which later versions of Ray do by themselves.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     own = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
     try:

@@ -97,7 +97,7 @@ class BatchDesk:
                 await self._gathered()
                 await self._place()
                 moved = [await self._advance(each) for each in self._due()]
-                if not (self._asked or self._wait or any(moved)):
+                if not (self._asked or self._wait or any(moved) or self._trouble_since is not None):
                     self._halt(None)
                     self._left = True
                 await self._pause()
@@ -144,7 +144,7 @@ class BatchDesk:
         try:
             moved = await self._step(followed)
         except UndecidedError:
-            moved = False
+            self._trouble_since, moved = None, False
         except TransientError as error:
             self._in_trouble(error)
             followed.to_submit = False  # the server may have it

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from judges.self_rating import HIGHEST_RATING
 from judges.types import ReplyContract, word_per_value
-
-_RATINGS = range(6)
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:
     """Every reply without an explanation, one for each value of the label; empty where a reply is more than a label."""
     if contract.form == "rating":
-        return [str(rating) for rating in _RATINGS]
+        return [str(rating) for rating in range(HIGHEST_RATING + 1)]
     if contract.form not in {"json", "brackets", "word"} or len(contract.choices) != 1 or contract.texts:
         return []
     ((name, words),) = contract.choices.items()

@@ -144,6 +144,13 @@ def test_a_batch_that_never_came_there_is_handed_in_again(tmp_path: Path, server
     assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
 
 
+def test_nobody_leaves_before_a_batch_has_come_there(tmp_path: Path, server: LLMServer) -> None:
+    server.batches.deaf, server.batches.held = 1, True
+    config = labels_only(tmp_path, server)
+    run(config, wait=False)
+    assert [len(made.requests) for made in server.batches.made.values()] == under_way(config) == [8]
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_what_expires_goes_into_the_next_batch_and_what_is_refused_is_a_failure(
     tmp_path: Path, server: LLMServer, vendor: str

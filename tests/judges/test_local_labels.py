@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,8 +19,8 @@ from judges.providers.likeliest import allowed_replies
 from judges.providers.local_model import Decoding, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.spec import JudgeSpec
-from judges.types import Completion, Form, Inputs, Prompt, Query, ReplyContract, Task
-from tests.support.tiny_models import CHAT_TEMPLATE, Family, save_tiny_model
+from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
+from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model
 
 LABEL = ReplyContract("why", {"label": {"no": 0, "partly": 1, "yes, fully": 2, "irrelevant": 0}})
 BEGINNING = "A judge reads a passage and says how well it answers. "
@@ -102,14 +101,6 @@ def test_replies_written_behind_a_shared_beginning_are_those_written_alone(model
 )
 def test_a_reply_that_is_one_label_has_one_spelling_for_each_value(contract: ReplyContract, replies: list[str]) -> None:
     assert allowed_replies(contract) == replies
-
-
-async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
-    provider = open_provider(spec)
-    try:
-        return await asyncio.gather(*(provider.complete(each) for each in prompts))
-    finally:
-        await provider.close()
 
 
 async def test_a_judge_that_scores_says_so_and_keeps_the_probability(path: Path) -> None:

@@ -18,7 +18,7 @@ from judges.providers.span_model import SpanModel
 from judges.spec import JudgeSpec
 from judges.types import Answer, Completion, Document, Prompt, Query, Task
 from tests.support.prompts import pairwise, relevance
-from tests.support.tiny_models import save_tiny_model
+from tests.support.tiny_models import asked, save_tiny_model
 from tests.support.tiny_qa import QUESTION, WINDOW, passage
 
 FOUND = "upper epidermis"
@@ -35,14 +35,6 @@ def declared(path: Path, **options: object) -> JudgeSpec:
 
 def asking(text: str, question: str = QUESTION) -> Prompt:
     return extraction_prompt(load_prompt("extraction", Task.EXTRACTION), Query("q", question), Document("d", text))
-
-
-async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
-    provider = open_provider(spec)
-    try:
-        return await asyncio.gather(*(provider.complete(each) for each in prompts))
-    finally:
-        await provider.close()
 
 
 def outcome(reply: Completion) -> Any:

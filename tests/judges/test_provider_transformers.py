@@ -18,7 +18,7 @@ from judges.providers.batching import Batcher
 from judges.providers.local_model import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
-from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, Family, save_tiny_model
+from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, Family, asked, save_tiny_model
 
 CONTRACT = ReplyContract("why", {"label": {"no": 0, "yes": 1}})
 YES, NO = '{"why": "on topic", "label": "yes"}', '{"why": "off", "label": "no"}'
@@ -57,14 +57,6 @@ def random_model(folder: Path) -> Path:
 
 def declared(path: Path, **options: object) -> JudgeSpec:
     return JudgeSpec.model_validate({"provider": "transformers", "path": path, "max_tokens": 64, **options})
-
-
-async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
-    provider = open_provider(spec)
-    try:
-        return await asyncio.gather(*(provider.complete(each) for each in prompts))
-    finally:
-        await provider.close()
 
 
 @pytest.mark.parametrize(("model", "contract"), [("chat_model", CONTRACT), ("t5_model", BRACKETS)])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+
+from judges.providers import open_provider
+from judges.spec import JudgeSpec
+from judges.types import Completion, Prompt
 
 Family = Literal["causal", "text-to-text"]
 
@@ -16,6 +21,15 @@ NO_SYSTEM_TEMPLATE = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('no system messages') }}{% endif %}" + CHAT_TEMPLATE
 )
 CONTEXT = 512
+
+
+async def asked(spec: JudgeSpec, *prompts: Prompt) -> list[Completion]:
+    """A provider's replies to prompts that are all asked at once."""
+    provider = open_provider(spec)
+    try:
+        return await asyncio.gather(*(provider.complete(each) for each in prompts))
+    finally:
+        await provider.close()
 
 
 def save_tiny_model(
