@@ -11,7 +11,6 @@ import pandas as pd
 from arena.agents.costs import LATENCY
 from arena.agents.front import Front
 from arena.history.comparison import Move
-from arena.ratings.results import AgentRating
 
 _POINT: Final = "#0072B2"
 """Blue of the palette by Okabe and Ito, told apart with every kind of colour vision, on light and dark ground."""
@@ -20,51 +19,6 @@ _NAME: Final = "#6f7682"
 """Grey that can be read on light and on dark ground."""
 _LABEL_WIDTH: Final = 160
 """Pixels given to an agent's name before it is cut."""
-
-
-def ratings_chart(rows: Sequence[AgentRating], level: float) -> alt.LayerChart:
-    """Bradley-Terry ratings with intervals as whiskers, best first; an agent without interval has no whisker.
-
-    The letters of each agent's group stand beside its whisker; blue are those that share the first one's.
-    """
-    interval = f"{level:.0%} interval"
-    frame = pd.DataFrame(
-        {
-            "agent": [row.agent for row in rows],
-            "rating": [row.bt for row in rows],
-            "low": [row.bt_low for row in rows],
-            "high": [row.bt_high for row in rows],
-            "interval": [_range(row) for row in rows],
-            "group": [row.group for row in rows],
-            "end": [row.bt if row.bt_high is None else row.bt_high for row in rows],
-            "first": [row.group.split("-")[0] == rows[0].group.split("-")[0] for row in rows],
-        }
-    )
-    tooltip = [
-        alt.Tooltip("agent:N", title="Agent"),
-        alt.Tooltip("rating:Q", title="Rating", format=".1f"),
-        alt.Tooltip("interval:N", title=interval),
-        alt.Tooltip("group:N", title="Group"),
-    ]
-    axis = alt.Axis(labelLimit=_LABEL_WIDTH, title=None)
-    base = alt.Chart().encode(y=alt.Y("agent:N", scale=alt.Scale(domain=[row.agent for row in rows]), axis=axis))
-    scale = alt.Scale(zero=False, nice=True)
-    x_axis = alt.Axis(title="Bradley-Terry rating, points", tickCount=8)
-    whiskers = base.transform_filter("isValid(datum.low)").encode(
-        x=alt.X("low:Q", scale=scale, axis=x_axis), x2="high:Q"
-    )
-    points = base.mark_point(filled=True, size=110, opacity=1, aria=False).encode(
-        x=alt.X("rating:Q", scale=scale, axis=x_axis),
-        color=alt.condition("datum.first", alt.value(_POINT), alt.value(_NAME)),
-        tooltip=tooltip,
-    )
-    groups = base.mark_text(align="left", dx=10, color=_NAME, fontSize=12, aria=False).encode(
-        x=alt.X("end:Q", scale=scale, axis=x_axis), text="group:N"
-    )
-    # Marks that do not describe themselves, which a browser takes long over: the table below the chart has the figures.
-    lines = whiskers.mark_rule(color=_WHISKER, strokeWidth=3, aria=False)
-    layers = alt.layer(lines, points, groups, data=frame)
-    return layers.properties(height=alt.Step(34))
 
 
 def moves_chart(moves: Sequence[Move]) -> alt.LayerChart:
@@ -170,7 +124,3 @@ def support_chart(frame: pd.DataFrame, agents: Sequence[str]) -> alt.LayerChart:
     ink = alt.condition(alt.datum.label == "support", alt.value("#ffffff"), alt.value("#1a1a1a"))
     symbols = base.mark_text(fontSize=13).encode(text="symbol:N", color=ink)
     return alt.layer(cells, symbols).properties(height=alt.Step(26))
-
-
-def _range(row: AgentRating) -> str:
-    return "none" if row.bt_low is None or row.bt_high is None else f"{row.bt_low:.0f} to {row.bt_high:.0f}"

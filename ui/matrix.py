@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, Final, Literal, TypeAlias
@@ -13,6 +12,7 @@ import pandas as pd
 from arena.games.pairs import PairResults
 from arena.plain_text import printable
 from ui import text
+from ui.pictures import picture
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
@@ -105,7 +105,7 @@ def _cell(cell: Any, names: Mapping[str, str]) -> str:
 
 
 def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """SVG as the one element of an image, whose parts no browser has to check or describe."""
+    """All figures in one picture, names at the left and on top."""
     place = {agent: number for number, agent in enumerate(names)}
     margin = round(5.4 * max(map(len, names.values()))) + 8  # pixels of the longest name
     size = margin + _SIDE * len(names)
@@ -122,12 +122,13 @@ def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
             f'<path fill="{_colour(cell.percent)}" d="M{x} {y}h{_SIDE - 1}v{_SIDE - 1}h{1 - _SIDE}z"/>'
             f'<text x="{x + 8}" y="{y + 12}" class="cell{weight}">{cell.percent:.0f}</text>'
         )
-    drawn = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size} {size}" width="{size}" height="{size}">'
-        f"<style>{_DRAWN}</style>{''.join(marks)}</svg>"
+    return picture(
+        "".join(marks),
+        _WORDS,
+        box=f'viewBox="0 0 {size} {size}" width="{size}" height="{size}"',
+        style=_DRAWN,
+        css=f"min-width:{size // 2}px",
     )
-    source = base64.b64encode(drawn.encode()).decode()
-    return f'<img style="min-width:{size // 2}px" src="data:image/svg+xml;base64,{source}" alt="{_ALT}">'
 
 
 def _colour(percent: float) -> str:
@@ -136,7 +137,7 @@ def _colour(percent: float) -> str:
     return "#" + "".join(f"{round(even + strength * (own - even)):02x}" for even, own in zip(_EVEN, end, strict=True))
 
 
-_ALT: Final = "Win matrix. The table below it holds its figures."
+_WORDS: Final = "Win matrix. The table below it holds its figures."
 _SIDE: Final = 18
 """Pixels from one cell of the picture to the next."""
 _DRAWN: Final = """

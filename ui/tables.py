@@ -70,7 +70,7 @@ def show_table(
 
 
 def show_chart(
-    drawn: TopLevelMixin | Callable[[], None],
+    drawn: TopLevelMixin | str,
     words: str,
     numbers: pd.DataFrame,
     name: str,
@@ -79,16 +79,16 @@ def show_chart(
     """Draw a chart with what it says in words below it, and its numbers a click away.
 
     Args:
-        drawn: the chart, or what draws it: where Altair takes long, a cached function, whose drawing Streamlit replays.
+        drawn: the chart, or our own HTML of one, where Vega takes long.
         words: our own, which may hold Markdown.
         numbers: what is drawn.
         name: of the table, as its columns are for ``show_table``.
         columns: of the table.
     """
-    if isinstance(drawn, TopLevelMixin):
-        st.altair_chart(drawn, width="stretch")
+    if isinstance(drawn, str):
+        st.html(drawn)
     else:
-        drawn()
+        st.altair_chart(drawn, width="stretch")
     st.caption(words)
     with st.expander("The numbers of this chart", key=f"numbers of {name}", on_change="rerun") as opened:
         if opened.open:

@@ -149,22 +149,6 @@ def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) 
     assert page.locator(".matrix :is(img, a, b, script)").count() == 0
 
 
-def test_planted_names_in_a_chart_s_tooltip_show_as_they_are(page: Page, address: str) -> None:
-    visit(page, address)
-    chart = page.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    assert box is not None
-    tooltip = page.locator("#vg-tooltip-element")
-    for across in range(160, int(box["width"]), 6):
-        page.mouse.move(box["x"] + across, box["y"] + 17)
-        page.wait_for_timeout(40)
-        if page.locator("#vg-tooltip-element.visible").count():
-            break
-    assert any(agent in tooltip.inner_text() for agent in AGENTS)
-    assert tooltip.locator("img, a, b, script").count() == 0
-
-
 def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:
     visit(page, f"{address}/retrieval")
     for place, choice in ((2, "q01"), (4, "where people disagree")):

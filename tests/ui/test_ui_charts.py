@@ -15,8 +15,9 @@ from arena.agents.front import Front
 from arena.games.pairs import PairResults
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
-from ui.charts import front_chart, ratings_chart
+from ui.charts import front_chart
 from ui.matrix import _colour, matrix_frame, matrix_html
+from ui.whiskers import whiskers_html
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -86,23 +87,26 @@ def test_cells_are_the_paler_the_nearer_to_even() -> None:
     assert best < better < even
 
 
-def test_an_agent_without_an_interval_has_a_point_and_no_whisker() -> None:
-    chart = ratings_chart([row("known", 1010, 990, 1030), row("unknown", 1000, None, None)], 0.95).to_dict()
-    (records,) = chart["datasets"].values()
-    assert [(record["agent"], record["low"], record["interval"]) for record in records] == [
-        ("known", 990, "990 to 1030"),
-        ("unknown", None, "none"),
-    ]
-    whiskers = [layer for layer in chart["layer"] if layer["mark"]["type"] == "rule"]
-    assert [layer["transform"] for layer in whiskers] == [[{"filter": "isValid(datum.low)"}]]
+def drawn_ratings(*rows: AgentRating) -> ElementTree.Element:
+    (encoded,) = re.findall(r"base64,([^\"]+)", whiskers_html(rows))
+    return ElementTree.fromstring(base64.b64decode(encoded))
 
 
-def test_names_are_values_and_never_expressions_fields_or_titles() -> None:
-    chart = ratings_chart([row(HOSTILE, 1000, 990, 1010)], 0.95).to_dict()
-    del chart["datasets"]
-    for layer in chart["layer"]:
-        assert layer["encoding"]["y"]["scale"].pop("domain") == [HOSTILE]
-    assert HOSTILE not in json.dumps(chart)
+def test_an_agent_without_an_interval_has_a_dot_and_no_line() -> None:
+    picture = drawn_ratings(row("known", 1010, 990, 1030), row("unknown", 1000, None, None))
+    (line,) = (own for own in picture.iter() if own.get("class") == "whisker")
+    dots = [own for own in picture.iter() if own.tag.endswith("circle")]
+    assert [dot.get("cy") for dot in dots] == ["17", "51"]
+    assert line.get("y1") == "17"
+    low, high, points = (float((own or "").rstrip("%")) for own in (line.get("x1"), line.get("x2"), dots[0].get("cx")))
+    assert points == pytest.approx((low + high) / 2)
+    assert {dot.get("class") for dot in dots} == {"leads"}, "both are of group A"
+
+
+def test_names_are_texts_of_the_picture_and_nothing_else() -> None:
+    picture = drawn_ratings(row(HOSTILE, 1000, 990, 1010), row("bell\x07", 900, 890, 910))
+    assert [own.text for own in picture.iter() if own.tag.endswith("text")][:2] == [HOSTILE, "bell\\x07"]
+    assert HOSTILE not in whiskers_html([row(HOSTILE, 1000, 990, 1010)])
 
 
 def test_a_front_has_every_agent_and_joins_those_that_nobody_beats() -> None:

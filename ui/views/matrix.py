@@ -38,7 +38,7 @@ def show(source: data.Source) -> None:
         return
     if data.board(source).ratings is None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
-    _, frame = _matrix(source, choice)
+    frame, drawn = _matrix(source, choice)
     told = int((frame["p"] < ALPHA).sum()) // 2
     words = (
         f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
@@ -54,7 +54,7 @@ def show(source: data.Source) -> None:
         **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
         "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
     }
-    show_chart(lambda: _draw(source, choice), words, frame.round({"percent": 1}), "Win matrix", columns)
+    show_chart(drawn, words, frame.round({"percent": 1}), "Win matrix", columns)
 
 
 def by_points(wins: WinMatrix) -> list[str]:
@@ -64,19 +64,14 @@ def by_points(wins: WinMatrix) -> list[str]:
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _matrix(source: data.Source, choice: Choice) -> tuple[list[str], pd.DataFrame]:
-    """The agents, best first, and the cells of their matrix."""
+def _matrix(source: data.Source, choice: Choice) -> tuple[pd.DataFrame, str]:
+    """The cells, and their heat map."""
     results = data.pairs(source, choice.judge, choice.group)
     assert results is not None
     ratings = data.board(source).ratings
     order = [row.agent for row in ratings.agents] if ratings else by_points(results.wins)
-    return order, matrix_frame(results, order, choice.counted)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def _draw(source: data.Source, choice: Choice) -> None:
-    order, frame = _matrix(source, choice)
-    st.html(matrix_html(frame, order))
+    frame = matrix_frame(results, order, choice.counted)
+    return frame, matrix_html(frame, order)
 
 
 def _chosen(source: data.Source) -> Choice:

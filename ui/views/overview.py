@@ -16,13 +16,13 @@ from arena.report.ranking import meaning
 from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
-from ui.charts import ratings_chart
 from ui.figures import between
 from ui.tables import show_chart, show_table
 from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.views.health import show_health
+from ui.whiskers import whiskers_html
 
 _ICONS: Mapping[Kind, str] = {
     "leader": ":material/trophy:",
@@ -43,7 +43,7 @@ def show(source: data.Source) -> None:
         text.quiet(sentence, f"meaning-{place}")
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
-        _show_ratings(source, board.ratings, board)
+        _show_ratings(board.ratings, board)
     trust.show_checks(checks)
     if board.criteria:
         _show_criteria(board)
@@ -91,7 +91,7 @@ def criteria_frame(board: Leaderboard) -> pd.DataFrame:
     return frame
 
 
-def _show_ratings(source: data.Source, ratings: Ratings, board: Leaderboard) -> None:
+def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
     level = f"{ratings.settings.level:.0%}"
     st.subheader("Leaderboard", anchor=False)
     frame = leaderboard_frame(ratings.agents)
@@ -127,7 +127,7 @@ def _show_ratings(source: data.Source, ratings: Ratings, board: Leaderboard) -> 
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
     show_chart(
-        lambda: _draw_ratings(source),
+        whiskers_html(ratings.agents),
         f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
         "equally good; agents that share a letter, beside their line, cannot be told apart. Blue: those that lead or "
         "are tied for first.",
@@ -137,13 +137,6 @@ def _show_ratings(source: data.Source, ratings: Ratings, board: Leaderboard) -> 
     )
     if board.by_judge:
         _show_judges(board)
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _draw_ratings(source: data.Source) -> None:
-    ratings = data.board(source).ratings
-    assert ratings is not None
-    st.altair_chart(ratings_chart(ratings.agents, ratings.settings.level), width="stretch")
 
 
 def _show_judges(board: Leaderboard) -> None:
