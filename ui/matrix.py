@@ -150,8 +150,9 @@ _STYLE: Final = """
 .matrix-box { overflow-x: auto; max-width: 100%; }
 .matrix { border-collapse: separate; border-spacing: 2px; line-height: 1.2; }
 .matrix th { border: 0; padding: 0.2rem 0.4rem; font-weight: 400; font-size: 0.8rem; text-align: left; }
-.matrix th { max-width: 10rem; overflow: hidden; text-overflow: ellipsis; overflow-wrap: anywhere; }
-.matrix thead th { vertical-align: bottom; text-align: center; }
+.matrix th { min-width: 6rem; max-width: 10rem; overflow-wrap: anywhere; }
+.matrix thead th { vertical-align: bottom; }
+.matrix thead th + th { min-width: 4.4rem; text-align: center; }
 .matrix td { border: 0; padding: 0; text-align: center; color: #1a1a1a; min-width: 4.4rem; height: 3rem; }
 .matrix small { display: block; font-size: 0.7rem; font-weight: 400; }
 """

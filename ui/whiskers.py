@@ -44,9 +44,9 @@ def whiskers_html(rows: Sequence[AgentRating]) -> str:
         _mark(row, axis, step * at + step // 2, leads=row.group.split("-")[0] == leading) for at, row in enumerate(rows)
     )
     return picture(
-        f'<svg width="20%" height="{height}">{names}</svg>'
-        f'<svg x="21%" width="73%" height="{height + 24}" overflow="visible">{ticks}{marks}</svg>'
-        f'<text x="57%" y="{height + 40}" text-anchor="middle">Bradley-Terry rating, points</text>',
+        f'<svg width="24%" height="{height}">{names}</svg>'
+        f'<svg x="25%" width="69%" height="{height + 24}" overflow="visible">{ticks}{marks}</svg>'
+        f'<text x="59%" y="{height + 40}" text-anchor="middle">Bradley-Terry rating, points</text>',
         _WORDS,
         box=f'width="100%" height="{height + 48}"',
         style=_STYLE,
