@@ -90,13 +90,14 @@ def cited_documents(
     found = {}
     for own in each:
         key = own.query_id, own.agent
-        if "sentences" in own.metadata and "references" in own.metadata:
-            found[key] = _cited_by_sentences(own)
-        else:
-            ranking = rankings.get(key, ())
-            ids = {*ranking, *labels.get(own.query_id, ())}
-            in_text = _cited_in_text(marks[key], ranking, ids, first=0 if own.agent in from_zero else 1)
-            found[key] = _cited_as_told(own, ranking, in_text)
+        by_sentences = _cited_by_sentences(own)
+        if by_sentences is not None:
+            found[key] = by_sentences
+            continue
+        ranking = rankings.get(key, ())
+        ids = {*ranking, *labels.get(own.query_id, ())}
+        in_text = _cited_in_text(marks[key], ranking, ids, first=0 if own.agent in from_zero else 1)
+        found[key] = _cited_as_told(own, ranking, in_text)
     return found
 
 
@@ -126,10 +127,14 @@ def _is_place(mark: str) -> bool:
     return mark.isascii() and mark.isdigit() and len(mark) <= 4
 
 
-def _cited_by_sentences(answer: Answer) -> Cited:
-    references = [str(doc_id) for doc_id in json.loads(answer.metadata["references"])]
-    sentences = json.loads(answer.metadata["sentences"])
-    given = [place for sentence in sentences for place in sentence.get("citations", [])]
+def _cited_by_sentences(answer: Answer) -> Cited | None:
+    """What a TREC RAG answer says; ``None`` of another one, which may have columns of these names too."""
+    try:
+        references = [str(doc_id) for doc_id in json.loads(answer.metadata["references"])]
+        sentences = json.loads(answer.metadata["sentences"])
+        given = [place for sentence in sentences for place in sentence.get("citations", [])]
+    except (LookupError, ValueError, RecursionError, TypeError, AttributeError):
+        return None
     return _resolved([place if isinstance(place, int) else str(place) for place in given], references)
 
 

@@ -42,7 +42,7 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
 def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
     asked = st.query_params.get(key)
     if asked and asked not in set(known):
-        st.session_state.setdefault(_UNKNOWN, []).append(label.strip())
+        st.session_state.setdefault(_UNKNOWN, []).append(label)
 
 
 def say_what_is_unknown() -> None:

@@ -165,7 +165,7 @@ def _connect(address: str | None) -> None:
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"executor: no Ray cluster can be reached at {address or 'this machine'}: {reason}") from error
 
 
@@ -180,7 +180,7 @@ def _opened(name: str, workers: list[_Mailbox]) -> Opened:
     try:
         told: list[Opened] = ray.get([each.worker.opened.remote() for each in workers], timeout=_STARTED_S)
     except (RayError, GetTimeoutError) as error:
-        reason = str(error).splitlines()[0]
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"executor: the workers of judge {name!r} do not start: {reason}") from error
     for opened in told:
         if opened.problem is not None:

@@ -53,6 +53,12 @@ def test_what_an_answer_says_itself_that_it_cites_goes_before_its_text(told: str
     assert cited("Cats purr [1; 9].", citations=told) == expected
 
 
+@pytest.mark.parametrize("sentences", ["three of them", "[3]", '[{"citations": 2}]', '["one"]', "{}x", "[" * 100_000])
+def test_columns_that_only_have_the_names_of_trec_s_say_nothing(sentences: str) -> None:
+    assert cited("Cats purr [2].", sentences=sentences, references='["d9"]') == Cited(("d2",))
+    assert cited("Cats purr [2].", sentences="[]", references="the second one") == Cited(("d2",))
+
+
 def test_an_agent_that_cites_zero_anywhere_counts_from_zero_everywhere() -> None:
     answers = [Answer("q", "x", "Yes [1]."), Answer("p", "x", "Yes [0]."), Answer("q", "y", "Yes [1].")]
     found = cited_documents(answers, {(q, a): RANKING for q in "qp" for a in "xy"}, {})
