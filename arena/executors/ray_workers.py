@@ -19,6 +19,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config import ExecutorSection
 from arena.executors.worker import Opened, Reply, Worker
+from arena.runtime.interrupts import ctrl_c_waits
 from judges.errors import InputError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
@@ -163,7 +164,8 @@ def _connect(address: str | None) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     own = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
+        with ctrl_c_waits():
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"executor: no Ray cluster can be reached at {address or 'this machine'}: {reason}") from error

@@ -27,6 +27,25 @@ def _first(problem: BaseException) -> BaseException:
 
 
 @contextlib.contextmanager
+def ctrl_c_waits() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` at the end of the ``with`` in place of in the middle.
+
+    For what would leave processes behind if it were broken off.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: came.set())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came.is_set():
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
 def stopping_on_ctrl_c(stop: Stop) -> Iterator[None]:
     """The first Ctrl-C (or SIGTERM) finishes what is in flight, the second stops at once."""
     loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from arena.runtime.interrupts import stopping_on_ctrl_c
+from arena.runtime.interrupts import ctrl_c_waits, stopping_on_ctrl_c
 from judges.judge import Stop
 
 
@@ -27,3 +27,19 @@ def test_a_second_interrupt_breaks_into_nothing_that_does_not_wait() -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(work())
     assert done == ["asked to stop", "transaction ended"]
+
+
+def test_what_leaves_processes_behind_when_broken_off_is_finished_first() -> None:
+    done: list[str] = []
+
+    def begin() -> None:
+        with ctrl_c_waits():
+            signal.raise_signal(signal.SIGINT)
+            done.append("begun whole")
+        done.append("went on")
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert done == ["begun whole"]
+    assert signal.getsignal(signal.SIGINT) is handler
