@@ -35,11 +35,12 @@ def show_table(
     unknown: str = "none",
     style: Callable[[pd.DataFrame], Any] | None = None,
     whole: Callable[[], pd.DataFrame] | None = None,
+    choose: Callable[[pd.Series[Any]], None] | None = None,
     **options: Any,
 ) -> None:
     """Draw a table with its filter and its download.
 
-    Where a reader can choose rows, these must stay where they are: such a table has no filter.
+    Where the page keeps rows chosen by their places (``on_select``), these must stay: such a table has no filter.
 
     Args:
         frame: texts in it are shown as they are.
@@ -50,6 +51,7 @@ def show_table(
         unknown: what stands where there is no figure.
         style: from what is left of the frame to what is drawn, such as its cells in colours.
         whole: what is saved, where the table shows a part of it.
+        choose: called with the line that the reader chooses; the first column names the lines.
         options: further ones of ``st.dataframe``.
     """
     key = re.sub(r"\W+", "-", name.lower()).strip("-")
@@ -58,6 +60,8 @@ def show_table(
         if len(frame) >= _FILTERED and "on_select" not in options:
             shown = filtered(frame, key)
         _download(key, whole or (lambda: shown))
+    if choose is not None:
+        options |= _choosable(shown, key, choose)
     held = {pinned: st.column_config.TextColumn(pinned=True)} if pinned else {}
     st.dataframe(
         style(shown) if style else shown,
@@ -93,6 +97,17 @@ def show_chart(
     with st.expander("The numbers of this chart", key=f"numbers of {name}", on_change="rerun") as opened:
         if opened.open:
             show_table(numbers, name, columns)
+
+
+def _choosable(shown: pd.DataFrame, name: str, choose: Callable[[pd.Series[Any]], None]) -> dict[str, Any]:
+    """Options of a table whose lines can be chosen, one at a time."""
+    key = f"{name}-{hash(tuple(shown.iloc[:, 0]))}"  # a line chosen before the filter changed is another one now
+
+    def chosen() -> None:
+        if rows := st.session_state[key]["selection"]["rows"]:
+            choose(shown.iloc[rows[0]])
+
+    return {"key": key, "on_select": chosen, "selection_mode": "single-row"}
 
 
 def _download(name: str, frame: Callable[[], pd.DataFrame]) -> None:
