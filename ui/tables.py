@@ -24,6 +24,8 @@ _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 """A number or an interval, which may begin with a minus."""
 _FILTERED: Final = 5
 """Tables of fewer rows are seen at one look."""
+_ROW: Final = 36
+"""Height of a row, in pixels and a little more."""
 
 
 def show_table(
@@ -52,7 +54,7 @@ def show_table(
         style: from what is left of the frame to what is drawn, such as its cells in colours.
         whole: what is saved, where the table shows a part of it.
         choose: called with the line that the reader chooses; the first column names the lines.
-        options: further ones of ``st.dataframe``.
+        options: further ones of ``st.dataframe``; a height in pixels is the largest.
     """
     key = re.sub(r"\W+", "-", name.lower()).strip("-")
     shown = frame
@@ -60,6 +62,8 @@ def show_table(
         if len(frame) >= _FILTERED and "on_select" not in options:
             shown = filtered(frame, key)
         _download(key, whole or (lambda: shown))
+    if isinstance(most := options.get("height"), int):
+        options["height"] = min(_ROW * (len(shown) + 1) + 2, most)
     if choose is not None:
         options |= _choosable(shown, key, choose)
     held = {pinned: st.column_config.TextColumn(pinned=True)} if pinned else {}

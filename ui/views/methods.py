@@ -96,4 +96,5 @@ def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
     frame = points_frame(found, across, up)
     with st.container(width=640):
         words = "One mark for each agent. Two methods that agree put the marks on a line that rises to the right."
-        show_chart(points_chart(frame, across, up), words, frame, "Two methods")
+        columns = {"agent": "Agent", "x": across, "y": up}
+        show_chart(points_chart(frame, across, up), words, frame, "Two methods", columns)

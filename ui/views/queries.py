@@ -207,7 +207,7 @@ def _show_choosable(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) 
         name,
         {"Query": st.column_config.TextColumn(pinned=True, width=70), **columns},
         choose=_open,
-        height="content" if len(frame) <= 10 else 420,
+        height=420,
     )
 
 
