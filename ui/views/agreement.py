@@ -58,10 +58,11 @@ def _show_confusion(own: LabelAgreement) -> None:
         "people": "People's label",
         "judge": "Judge's label",
         "documents": "Documents",
-        "share": st.column_config.NumberColumn("Share of the row", format="percent"),
+        "share": st.column_config.NumberColumn("Share of the row", format="%.0f %%"),
     }
     with st.container(width=max(150 + 90 * len(own.scale), 480)):
-        show_chart(confusion_chart(frame, own.scale), words, frame, "Documents by both labels", columns)
+        numbers = frame.assign(share=100 * frame["share"])
+        show_chart(confusion_chart(frame, own.scale), words, numbers, "Documents by both labels", columns)
 
 
 def _show_judges(board: RetrievalBoard) -> None:
