@@ -60,7 +60,7 @@ def show_table(
     shown = frame
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
         if len(frame) >= _FILTERED and "on_select" not in options:
-            shown = filtered(frame, key)
+            shown = _filtered(frame, key)
         _download(key, whole or (lambda: shown))
     if isinstance(most := options.get("height"), int):
         options["height"] = min(_ROW * (len(shown) + 1) + 2, most)
@@ -151,7 +151,7 @@ def with_meanings(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def _filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows in which any cell holds what the reader typed, in capitals or not."""
     wanted = st.text_input(
         "Filter",
