@@ -17,6 +17,7 @@ from judges.errors import InputError, RagarenaError
 from ui import data, text
 from ui.once import use_press_once
 from ui.roles import allowed, viewer
+from ui.states import problem
 
 AnyThing = TypeVar("AnyThing", bound=Thing)
 
@@ -186,15 +187,14 @@ class Desk(Generic[AnyThing]):
             return
         self.go_to(None)
 
-    def refuse(self, problem: str) -> None:
+    def refuse(self, why: str) -> None:
         """Say with the next drawing why nothing was kept."""
-        st.session_state[self._problem] = problem
+        st.session_state[self._problem] = why
 
     def show_problem(self) -> None:
         """Draw what was refused, if anything."""
-        if problem := st.session_state.pop(self._problem, None):
-            st.error("Not saved yet.", icon=":material/error:")
-            text.plain(problem)
+        if refused := st.session_state.pop(self._problem, None):
+            problem("Not saved yet.", refused)
 
     def _show_back(self, todo: Sequence[AnyThing], thing: AnyThing) -> None:
         """Draw the way back to the thing before, and from there to where they stopped."""

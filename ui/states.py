@@ -17,7 +17,7 @@ def incomplete(words: str) -> None:
     st.warning(f"**Incomplete:** {words}", icon=":material/warning:")
 
 
-def problem(words: str, error: Exception) -> None:
-    """Something cannot be done; the words are our own, those of the error may quote texts from outside."""
+def problem(words: str, error: Exception | str) -> None:
+    """Something cannot be done, or was not; the words are our own, those of the error may quote texts from outside."""
     st.error(words, icon=":material/error:")
     text.plain(str(error))

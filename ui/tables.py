@@ -24,6 +24,8 @@ _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 """A number or an interval, which may begin with a minus."""
 _FILTERED: Final = 5
 """Tables of fewer rows are seen at one look."""
+_ROW: Final = 36
+"""Height of a row, in pixels and a little more."""
 
 
 def show_table(
@@ -35,11 +37,12 @@ def show_table(
     unknown: str = "none",
     style: Callable[[pd.DataFrame], Any] | None = None,
     whole: Callable[[], pd.DataFrame] | None = None,
+    choose: Callable[[pd.Series[Any]], None] | None = None,
     **options: Any,
 ) -> None:
     """Draw a table with its filter and its download.
 
-    Where a reader can choose rows, these must stay where they are: such a table has no filter.
+    Where the page keeps rows chosen by their places (``on_select``), these must stay: such a table has no filter.
 
     Args:
         frame: texts in it are shown as they are.
@@ -50,14 +53,19 @@ def show_table(
         unknown: what stands where there is no figure.
         style: from what is left of the frame to what is drawn, such as its cells in colours.
         whole: what is saved, where the table shows a part of it.
-        options: further ones of ``st.dataframe``.
+        choose: called with the line that the reader chooses; the first column names the lines.
+        options: further ones of ``st.dataframe``; a height in pixels is the largest.
     """
     key = re.sub(r"\W+", "-", name.lower()).strip("-")
     shown = frame
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
         if len(frame) >= _FILTERED and "on_select" not in options:
-            shown = filtered(frame, key)
+            shown = _filtered(frame, key)
         _download(key, whole or (lambda: shown))
+    if isinstance(most := options.get("height"), int):
+        options["height"] = min(_ROW * (len(shown) + 1) + 2, most)
+    if choose is not None:
+        options |= _choosable(shown, key, choose)
     held = {pinned: st.column_config.TextColumn(pinned=True)} if pinned else {}
     st.dataframe(
         style(shown) if style else shown,
@@ -93,6 +101,17 @@ def show_chart(
     with st.expander("The numbers of this chart", key=f"numbers of {name}", on_change="rerun") as opened:
         if opened.open:
             show_table(numbers, name, columns)
+
+
+def _choosable(shown: pd.DataFrame, name: str, choose: Callable[[pd.Series[Any]], None]) -> dict[str, Any]:
+    """Options of a table whose lines can be chosen, one at a time."""
+    key = f"{name}-{hash(tuple(shown.iloc[:, 0]))}"  # a line chosen before the filter changed is another one now
+
+    def chosen() -> None:
+        if rows := st.session_state[key]["selection"]["rows"]:
+            choose(shown.iloc[rows[0]])
+
+    return {"key": key, "on_select": chosen, "selection_mode": "single-row"}
 
 
 def _download(name: str, frame: Callable[[], pd.DataFrame]) -> None:
@@ -132,7 +151,7 @@ def with_meanings(frame: pd.DataFrame, given: Mapping[str, Any]) -> dict[str, An
     return found
 
 
-def filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def _filtered(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """The rows in which any cell holds what the reader typed, in capitals or not."""
     wanted = st.text_input(
         "Filter",

@@ -48,7 +48,7 @@ def test_the_pages_open_and_fit_their_window(page: Page, address: str, name: str
     assert "HIDDEN" not in page.content()
 
 
-def test_a_planted_item_shows_as_it_is(page: Page, address: str) -> None:
+def test_a_planted_item_shows_as_it_is_and_its_address_leads_to_it(page: Page, address: str) -> None:
     visit(page, f"{address}/exam?query=skin")
     page.get_by_label("Item", exact=True).click()
     page.keyboard.type("__pwned")
@@ -58,6 +58,8 @@ def test_a_planted_item_shows_as_it_is(page: Page, address: str) -> None:
     texts = page.locator("[data-testid=stText]")
     assert PLANTED in texts.all_inner_texts()
     assert texts.locator("a, img, b, strong, em, code, script, .katex").count() == 0
+    visit(page, page.url)
+    assert PLANTED in texts.all_inner_texts()
 
 
 def test_no_address_writes_anything(page: Page, address: str, folder: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_overview_has_what_answers_took_and_who_owes_some(tmp_path: Path, mo
         assert tournament.run(config, Quiet()).complete
     monkeypatch.setenv(LOCATION_VARIABLE, config.store)
     page = overview()
-    assert any(warning.value.startswith("**Answers are missing:** 1, of 1 of the agents") for warning in page.warning)
+    assert any("answers are missing, 1 in all, of 1 of the agents" in warning.value for warning in page.warning)
     (table,) = (frame.value for frame in page.dataframe if "Queries answered" in frame.value)
     rows = {row["Agent"]: row for _, row in table.iterrows()}
     assert (rows["quick"]["Queries answered"], rows["quick"]["Why not"]) == ("7 of 8", "server_error 1")

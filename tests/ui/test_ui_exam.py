@@ -123,6 +123,8 @@ def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
     run.selectbox(key="item-0").select_index(1).run(timeout=20)
     assert "Answer or reason" not in table(run, "Text of the passage")
     assert "What was answered to a secret item is not shown" in shown(run)
+    run.query_params["item-0"] = "3: gone"
+    assert "not here, so it was left out: Item" in shown(run.run(timeout=20))
     run.selectbox(key="query").select("rock").run(timeout=20)
     assert PIONEERS in shown(run)
     assert "secret" not in "".join(table(run, f"1: {PIONEERS}"))

@@ -10,7 +10,7 @@ from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.resampling import Estimate
 from ui.charts import confusion_chart
 from ui.retrieval import confusion_frame, span
-from ui.tables import show_table
+from ui.tables import show_chart, show_table
 
 
 def show_agreement(board: RetrievalBoard) -> None:
@@ -48,14 +48,21 @@ def _show_figures(own: LabelAgreement) -> None:
 
 
 def _show_confusion(own: LabelAgreement) -> None:
-    with st.container(width=150 + 90 * len(own.scale)):
-        st.altair_chart(confusion_chart(confusion_frame(own), own.scale), width="stretch")
-    known = own.n + own.first_only
-    st.caption(
+    frame, known = confusion_frame(own), own.n + own.first_only
+    words = (
         f"Documents by their two labels: {own.n:,} of the {known:,} that people labelled ({own.n / known:.0%}). Rows "
         "are people's labels, columns the judge's: on the diagonal both agree, to the right of it the judge is more "
         "generous than people. The darker a cell, the larger its share of its row."
     )
+    columns = {
+        "people": "People's label",
+        "judge": "Judge's label",
+        "documents": "Documents",
+        "share": st.column_config.NumberColumn("Share of the row", format="%.0f %%"),
+    }
+    with st.container(width=max(150 + 90 * len(own.scale), 480)):
+        numbers = frame.assign(share=100 * frame["share"])
+        show_chart(confusion_chart(frame, own.scale), words, numbers, "Documents by both labels", columns)
 
 
 def _show_judges(board: RetrievalBoard) -> None:

@@ -21,6 +21,7 @@ from ui.calibration import (
     votes_frame,
 )
 from ui.calibration_charts import bars_chart
+from ui.states import incomplete, nothing
 from ui.tables import show_table
 from ui.views.coefficients import show_coefficients, show_people
 from ui.views.disagreements import show_differences, show_reading_list
@@ -57,16 +58,13 @@ def show(source: data.Source) -> None:
 
 def _show_notes(found: TournamentCalibration) -> None:
     if found.outdated:
-        st.warning(
-            f"{found.outdated:,} things that people said are left out: the texts have changed since.",
-            icon=":material/warning:",
-        )
+        incomplete(f"{found.outdated:,} things that people said are left out: the texts have changed since.")
     for level in found.apart:
-        st.warning(f"People spoke of {level}, but of nothing that a judge judged: left out.", icon=":material/warning:")
+        incomplete(f"people spoke of {level}, but of nothing that a judge judged: left out.")
 
 
 def _say_how_to_get_people() -> None:
-    st.info(
+    nothing(
         "**Nobody knows yet: there are no labels of people** on anything that a judge judged. Three ways to get "
         "some:\n\n"
         "- on the pages where people judge without knowing whose an answer is: [Vote](vote), [Label](label), "

@@ -23,10 +23,9 @@ def say_what_is_missing(stages: Mapping[Task, Coverage], costs: CostBoard) -> No
         return
     if gaps := [own for own in costs.gaps if own.missing]:
         owed = sum(own.queries - own.answered for own in gaps)
-        st.warning(
-            f"**Answers are missing:** {owed:,}, of {len(gaps)} of the agents; the table below says whose. "
-            "Games are played where both agents answered. `ragarena run` asks again.",
-            icon=":material/warning:",
+        incomplete(
+            f"answers are missing, {owed:,} in all, of {len(gaps)} of the agents; the table below says whose. "
+            "Games are played where both agents answered. `ragarena run` asks again."
         )
     if all(stage.judged == stage.wanted for stage in stages.values()):
         return

@@ -181,7 +181,8 @@ def _show_item(found: Study, query_id: str, place_of_query: int) -> None:
     ids = found.grids.grids[query_id].items
     names = [f"{number}: {text.clipped(found.text_of(item_id), 120)}" for number, item_id in enumerate(ids, start=1)]
     # Numbers, not ids: an id may give a secret item away.
-    place = st.selectbox("Item", range(len(ids)), format_func=names.__getitem__, key=f"item-{place_of_query}")
+    place = pick("Item", range(len(ids)), f"item-{place_of_query}", names.__getitem__)
+    say_what_is_unknown()
     frame = exam.answers_frame(found, query_id, ids[place])
     if frame.empty:
         st.caption("No passage is graded against this item yet.")

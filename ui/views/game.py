@@ -17,6 +17,7 @@ from ui import data, text
 from ui.differences import marked, similarity
 from ui.nuggets import support_words
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
+from ui.states import nothing, problem
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
@@ -101,11 +102,10 @@ def _show_order(order: Shown, game: GameRecord) -> None:
             text.passage(result.reason, f"reason-{key}", empty="The judge gave no reason.", height=220)
             _show_reply(result, key)
         elif isinstance(result, JudgeFailure):
-            st.error("No verdict: the judge failed.", icon=":material/error:")
-            text.plain(f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
+            problem("No verdict: the judge failed.", f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
             _show_reply(result, key)
         else:
-            st.info("Not judged yet. Run `ragarena run` to ask the judge.")
+            nothing("Not judged yet. Run `ragarena run` to ask the judge.")
 
 
 def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:

@@ -101,7 +101,7 @@ def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
         games_frame(games, scores, shown, queries),
         "Games",
         whole=lambda: games_frame(games, scores, listed.tolist(), queries, whole=True),
-        height=min(36 * (len(shown) + 1) + 2, 290),
+        height=290,
         on_select=lambda: _choose_line(key, games, shown),
         selection_mode="single-row",
         key=key,

@@ -49,27 +49,23 @@ def _show_matrix(found: MethodComparison) -> None:
         bind="query-params",
     )
     frame = correlation_frame(found, coefficient)
-    with st.container(width=180 + 84 * len(names)):
-        st.altair_chart(correlation_chart(frame, names, coefficient), width="stretch")
     agents = max(pair.agents for pair in found.pairs)
     pairs = agents * (agents - 1) // 2
-    st.caption(
+    words = (
         f"{coefficient} of the agents' places by every two methods. {agents} agents make {pairs} pairs: one pair "
         f"turned round takes {2 / pairs:.2f} off tau. A gap is two methods that do not score three agents in common."
     )
-    with st.expander("The same as a table"):
-        show_table(
-            frame,
-            "Correlations as a table",
-            {
-                "row": "Method",
-                "column": "Other method",
-                "value": st.column_config.NumberColumn(coefficient, format="%.2f"),
-                "interval": "95 % interval",
-                "agents": "Agents",
-            },
-        )
-        st.caption("Intervals score every method anew on 200 draws of the queries, the same for all.")
+    columns = {
+        "row": "Method",
+        "column": "Other method",
+        "value": st.column_config.NumberColumn(coefficient, format="%.2f"),
+        "interval": st.column_config.TextColumn(
+            "95 % interval", help="Every method is scored anew on 200 draws of the queries, the same for all."
+        ),
+        "agents": "Agents",
+    }
+    with st.container(width=180 + 84 * len(names)):
+        show_chart(correlation_chart(frame, names, coefficient), words, frame, "Correlations", columns)
 
 
 def _show_places(found: MethodComparison) -> None:
@@ -100,4 +96,5 @@ def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
     frame = points_frame(found, across, up)
     with st.container(width=640):
         words = "One mark for each agent. Two methods that agree put the marks on a line that rises to the right."
-        show_chart(points_chart(frame, across, up), words, frame, "Two methods")
+        columns = {"agent": "Agent", "x": across, "y": up}
+        show_chart(points_chart(frame, across, up), words, frame, "Two methods", columns)

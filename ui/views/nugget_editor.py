@@ -20,6 +20,7 @@ from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.nuggets import changes_frame, history_frame, preview_frame
+from ui.states import problem
 from ui.tables import show_table
 from ui.views.nugget_steps import PROBLEM, Draft, show_steps
 
@@ -51,9 +52,8 @@ def _show_notes() -> None:
     if note := st.session_state.pop(_NOTE, None):
         st.success("Saved.", icon=":material/check:")
         text.plain(note)
-    if problem := st.session_state.pop(PROBLEM, None):
-        st.error("Nothing was changed.", icon=":material/error:")
-        text.plain(problem)
+    if refused := st.session_state.pop(PROBLEM, None):
+        problem("Nothing was changed.", refused)
 
 
 def _show_saving(session: editing.Session, results: NuggetResults) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -16,7 +15,8 @@ from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
 from ui.address import choose, pick, say_what_is_unknown
-from ui.tables import filtered, show_table
+from ui.states import nothing
+from ui.tables import show_table
 
 _TEXT = 300
 """Characters of a query in a cell, which opens at a double click."""
@@ -36,7 +36,7 @@ def show(source: data.Source) -> None:
     st.header("Which queries decide", anchor=False)
     board = board_of(source)
     if not board.queries:
-        st.info("This tournament has no queries yet. Name a table of them in its YAML file and run `ragarena run`.")
+        nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragarena run`.")
         return
     ratings = data.board(source).ratings
     rated = [row.agent for row in ratings.agents] if ratings else []
@@ -90,7 +90,7 @@ def _show_separation(board: QueryBoard) -> None:
     lines = board.by_separation
     known = [one for one in lines if one.separation is not None]
     if not any(one.games for one in lines):
-        st.info("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragarena run`.")
+        nothing("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragarena run`.")
         return
     if known:
         against = sum((one.separation or 0) < 0 for one in known)
@@ -201,27 +201,18 @@ def _show_groups(board: QueryBoard, agents: Sequence[str]) -> None:
 
 
 def _show_choosable(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) -> None:
-    """A table of queries whose lines open their query, with its filter and download."""
-    key = re.sub(r"\W+", "-", name.lower())
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        shown = filtered(frame, key)
-    query_ids = list(shown["Query"])
-    table = f"{key}-{hash(tuple(query_ids))}"  # a line chosen before the filter changed is another one now
+    """A table of queries whose lines open their query."""
     show_table(
-        shown,
+        frame,
         name,
         {"Query": st.column_config.TextColumn(pinned=True, width=70), **columns},
-        height=min(36 * (len(shown) + 1) + 2, 420),
-        on_select=lambda: _open_line(table, query_ids),
-        selection_mode="single-row",
-        key=table,
+        choose=_open,
+        height=420,
     )
 
 
-def _open_line(table: str, query_ids: Sequence[str]) -> None:
-    rows = st.session_state[table]["selection"]["rows"]
-    if rows:
-        st.session_state[_OPENED] = query_ids[rows[0]]
+def _open(line: pd.Series[Any]) -> None:
+    st.session_state[_OPENED] = line["Query"]
 
 
 def _games(**fields: str) -> str:

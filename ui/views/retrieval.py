@@ -95,7 +95,7 @@ def _show_queries(source: data.Source, board: RetrievalBoard, order: list[str]) 
     show_table(
         frame,
         "Scores by query",
-        height=min(36 * (len(frame) + 1) + 2, 380),
+        height=380,
         columns={
             "Query": st.column_config.TextColumn(pinned=True, width=70),
             "Text": st.column_config.TextColumn(width="medium"),

@@ -16,6 +16,7 @@ from arena.wording import STAGES
 from judges.errors import CAUSES
 from ui import data, editing, runs, text
 from ui.editing import Session
+from ui.states import nothing, problem
 from ui.tables import show_table
 from ui.views import changes
 from ui.views.next_run import show_next
@@ -36,9 +37,8 @@ def show(source: data.Source | None) -> None:
     """Draw the page; ``None`` where no tournament has begun yet."""
     st.header("Runs", anchor=False)
     session = editing.session()
-    if problem := runs.problem():
-        st.error("Not done.", icon=":material/error:")
-        text.plain(problem)
+    if refused := runs.problem():
+        problem("Not done.", refused)
     name = source.tournament if source is not None else session.config.name if session is not None else None
     if name is None:
         return
@@ -84,7 +84,7 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
         kind, said = _ENDED[run.state]
         {"success": st.success, "warning": st.warning, "info": st.info, "error": st.error}[kind](said)
     else:
-        st.info("No run of this tournament has been recorded yet.")
+        nothing("No run of this tournament has been recorded yet.")
     if session is not None:
         _show_log(session)
 
