@@ -174,14 +174,17 @@ class Desk(Generic[AnyThing]):
         """How long they have had the thing."""
         return time.monotonic() - float(st.session_state[self._begun(thing)])
 
-    def keep(self, said: Iterable[Annotation]) -> None:
-        """Keep what they said of the thing that was shown, and go on; said twice, it is kept once."""
+    def keep(self, said: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> None:
+        """Keep what they said of the thing that was shown, and go on; said twice, it is kept once.
+
+        What ``check`` raises of what they say now (``Annotations.add``) is shown, and nothing kept.
+        """
         # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
         try:
             if not allowed("vote"):
                 raise InputError("Your role is to read.")
             with closing(Store.open(self.source.location)) as store:
-                Annotations(store, self.source.tournament).add(said)
+                Annotations(store, self.source.tournament).add(said, check)
         except RagarenaError as error:
             self.refuse(f"Not saved. {error}")
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -96,8 +96,13 @@ class Annotations:
     def __init__(self, store: Store, tournament: str) -> None:
         self._store, self._tournament = store, tournament
 
-    def add(self, said: Iterable[Annotation]) -> int:
+    def add(self, said: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> int:
         """Keep what was said, in one transaction; what the annotator says of the thing already is not kept twice.
+
+        Args:
+            said: what to keep.
+            check: given what these annotators say now, raises what nothing is to be kept for. Nobody else writes
+                between this look and the keeping.
 
         Returns:
             How many were kept.
@@ -110,6 +115,8 @@ class Annotations:
         with self._store._write(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(one, number) for one in said]
+            if check is not None:
+                check([one for name in {row["annotator"] for row in rows} for one in self._now(connection, None, name)])
             last = _last(connection, number, rows)
             new = []
             for row in rows:
@@ -128,13 +135,13 @@ class Annotations:
             kind: only of this kind.
             annotator: only by this person.
         """
-        here = table(AnnotationRow)
-        last = select(func.max(here.c.annotation_id)).where(*self._chosen(kind, annotator))
-        return self._found([here.c.annotation_id.in_(last.group_by(*(here.c[name] for name in _THING)))])
+        with self._store._read() as connection:
+            return self._now(connection, kind, annotator)
 
     def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
         """Everything that was ever said, oldest first."""
-        return self._found(self._chosen(kind, annotator))
+        with self._store._read() as connection:
+            return self._found(connection, self._chosen(kind, annotator))
 
     def counts(self) -> dict[tuple[Kind, str], int]:
         """Things of which each annotator says something now, by kind and annotator; skipped things do not count."""
@@ -144,17 +151,22 @@ class Annotations:
                 found[said.kind, said.annotator] = found.get((said.kind, said.annotator), 0) + 1
         return dict(sorted(found.items()))
 
+    def _now(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
+        here = table(AnnotationRow)
+        last = select(func.max(here.c.annotation_id)).where(*self._chosen(kind, annotator))
+        of_things = last.group_by(*(here.c[name] for name in _THING))
+        return self._found(connection, [here.c.annotation_id.in_(of_things)])
+
     def _chosen(self, kind: Kind | None, annotator: str | None) -> list[Any]:
         here = table(AnnotationRow).c
         of_kind = [] if kind is None else [here.kind == kind.value]
         return of_kind + ([] if annotator is None else [here.annotator == annotator])
 
-    def _found(self, conditions: Sequence[Any]) -> list[Annotation]:
+    def _found(self, connection: Connection, conditions: Sequence[Any]) -> list[Annotation]:
         here = table(AnnotationRow)
-        with self._store._read() as connection:
-            number = tournament_number(connection, self._tournament)
-            chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
-            return [_annotation(row) for row in connection.execute(chosen)]
+        number = tournament_number(connection, self._tournament)
+        chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
+        return [_annotation(row) for row in connection.execute(chosen)]
 
 
 def annotator_name(given: str) -> str:

@@ -131,6 +131,7 @@ def test_the_time_is_the_store_s_where_none_is_given(kept: Annotations) -> None:
 
 
 WRITER = """
+import sys
 from dataclasses import replace
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind

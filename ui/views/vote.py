@@ -6,9 +6,9 @@ from typing import Final
 
 import streamlit as st
 
-from arena.store.annotations import Kind
+from arena.store.annotations import Annotation, Kind
 from arena.voting.games import Ballot, annotation_of, ballots
-from judges.errors import InputError, RagarenaError
+from judges.errors import InputError
 from judges.types import Verdict
 from ui import data, people, text
 from ui.states import nothing
@@ -61,17 +61,14 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
 
 
 def _vote(desk: people.Desk[Ballot], ballot: Ballot, verdict: Verdict | None) -> None:
-    try:
-        if _is_settled_otherwise(desk, ballot):
+    texts, game = data.dataset(desk.source), (ballot.query_id, *ballot.agents)
+
+    def same_pair(said: list[Annotation]) -> None:
+        """Whether no other window asked the query with another pair, of a tournament that has changed since."""
+        own = [one for one in said if one.kind is Kind.VERDICT]
+        (asked,) = ballots([game], texts, own, desk.who)
+        if set(asked.agents) != set(ballot.agents):
             raise InputError("You have voted on two other answers to this query meanwhile.")
-    except RagarenaError as error:
-        desk.refuse(str(error))
-        return
+
     seconds = None if verdict is None else round(desk.seconds(ballot), 2)
-    desk.keep([annotation_of(ballot, verdict, desk.who, seconds)])
-
-
-def _is_settled_otherwise(desk: people.Desk[Ballot], ballot: Ballot) -> bool:
-    """Whether another window asked the query with another pair, of a tournament that has changed since."""
-    (asked,) = ballots([(ballot.query_id, *ballot.agents)], data.dataset(desk.source), desk.said(), desk.who)
-    return set(asked.agents) != set(ballot.agents)
+    desk.keep([annotation_of(ballot, verdict, desk.who, seconds)], same_pair)
