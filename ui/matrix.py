@@ -105,23 +105,32 @@ def _cell(cell: Any, names: Mapping[str, str]) -> str:
 
 
 def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
-    """All figures in one picture, names at the left and on top."""
+    """All figures in one picture, names at the left and on top.
+
+    One path for all cells of a colour and two texts for a row, of its plain and its bold figures: a browser lays out
+    each text by itself, which takes long for thousands.
+    """
     place = {agent: number for number, agent in enumerate(names)}
     margin = round(5.4 * max(map(len, names.values()))) + 8  # pixels of the longest name
     size = margin + _SIDE * len(names)
-    marks = [
-        f'<text x="{margin - 4}" y="{margin + _SIDE * at + 12}" class="row">{escape(name)}</text>'
-        f'<text transform="translate({margin + _SIDE * at + 12} {margin - 4}) rotate(-90)">{escape(name)}</text>'
-        for at, name in enumerate(names.values())
-    ]
+    squares: dict[str, list[str]] = {}
+    lines = {(agent, weight): ["   "] * len(names) for agent in names for weight in ("plain", "bold")}
     cells: Iterable[Any] = frame.itertuples(index=False)
     for cell in cells:
         x, y = margin + _SIDE * place[cell.column], margin + _SIDE * place[cell.row]
-        weight = " bold" if cell.p < ALPHA else ""
-        marks.append(
-            f'<path fill="{_colour(cell.percent)}" d="M{x} {y}h{_SIDE - 1}v{_SIDE - 1}h{1 - _SIDE}z"/>'
-            f'<text x="{x + 8}" y="{y + 12}" class="cell{weight}">{cell.percent:.0f}</text>'
-        )
+        squares.setdefault(_colour(round(cell.percent)), []).append(f"M{x} {y}h{_SIDE - 1}v{_SIDE - 1}h{1 - _SIDE}z")
+        lines[cell.row, "bold" if cell.p < ALPHA else "plain"][place[cell.column]] = f"{cell.percent:3.0f}"
+    marks = [f'<path fill="{colour}" d="{"".join(own)}"/>' for colour, own in squares.items()]
+    for agent, name in names.items():
+        along = margin + _SIDE * place[agent] + 12
+        marks.append(f'<text x="{margin - 4}" y="{along}" class="row">{escape(name)}</text>')
+        marks.append(f'<text transform="translate({along} {margin - 4}) rotate(-90)">{escape(name)}</text>')
+    marks += [
+        f'<text x="{margin - 3}" y="{margin + _SIDE * place[agent] + 12}" class="cells {weight}"'
+        f' xml:space="preserve" textLength="{_SIDE * len(names)}">{"".join(own)}</text>'
+        for (agent, weight), own in lines.items()
+        if any(map(str.strip, own))
+    ]
     return picture(
         "".join(marks),
         _WORDS,
@@ -143,7 +152,7 @@ _SIDE: Final = 18
 _DRAWN: Final = """
 text { font: 10px sans-serif; fill: #6f7682; }
 .row { text-anchor: end; }
-.cell { font-size: 8.5px; text-anchor: middle; fill: #1a1a1a; }
+.cells { font: 9px monospace; fill: #1a1a1a; white-space: pre; }
 .bold { font-weight: 700; }
 """
 _STYLE: Final = """

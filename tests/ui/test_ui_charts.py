@@ -76,9 +76,15 @@ def test_a_matrix_of_many_agents_is_one_picture_with_every_figure() -> None:
     assert drawn.count("<") == 1
     (encoded,) = re.findall(r"base64,([^\"]+)", drawn)
     picture = ElementTree.fromstring(base64.b64decode(encoded))
-    cells = [own for own in picture.iter() if (own.get("class") or "").startswith("cell")]
-    assert [cell.text for cell in cells] == ["50"] * 870
-    assert sum(cell.get("class") == "cell bold" for cell in cells) == 29
+    figures = {
+        weight: [own.text or "" for own in picture.iter() if own.get("class") == f"cells {weight}"]
+        for weight in ("plain", "bold")
+    }
+    assert [text.split() for text in figures["plain"]] == [["50"] * 28] * 29 + [["50"] * 29]
+    assert [text.index("50") // 3 for text in figures["bold"]] == list(range(1, 30))
+    assert {len(text) for texts in figures.values() for text in texts} == {3 * 30}
+    (squares,) = (own.get("d") or "" for own in picture.iter() if own.tag.endswith("path"))
+    assert squares.count("M") == 870
 
 
 def test_cells_are_the_paler_the_nearer_to_even() -> None:
