@@ -17,7 +17,7 @@ from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
 from ui.figures import between
-from ui.tables import show_chart, show_table
+from ui.tables import show_table
 from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
@@ -39,8 +39,7 @@ def show(source: data.Source) -> None:
     st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
     text.lead(conclusion.sentence, "conclusion")
     checks = trust.checks(source)
-    for place, sentence in enumerate([*meaning(board), in_short(checks)]):
-        text.quiet(sentence, f"meaning-{place}")
+    text.quiet("\n\n".join([*meaning(board), in_short(checks)]), "meaning")
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
         _show_ratings(board.ratings, board)
@@ -126,14 +125,11 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         height="content" if len(frame) <= 20 else 740,
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
-    show_chart(
-        whiskers_html(ratings.agents),
-        f"Each dot is a rating, each line its {level} interval. Where lines overlap widely, the agents may well be "
-        "equally good; agents that share a letter, beside their line, cannot be told apart. Blue: those that lead or "
-        "are tied for first.",
-        frame[["Agent", "Rating", "Interval", "Group"]],
-        "Ratings",
-        {"Rating": number("Bradley-Terry", format="%.1f"), "Interval": f"{level} interval"},
+    st.html(whiskers_html(ratings.agents))
+    st.caption(
+        f"Each dot is a rating, each line its {level} interval, from the table above. Where lines overlap widely, the "
+        "agents may well be equally good; agents that share a letter, beside their line, cannot be told apart. Blue: "
+        "those that lead or are tied for first."
     )
     if board.by_judge:
         _show_judges(board)
@@ -187,8 +183,7 @@ def _show_remarks(board: Leaderboard) -> None:
     remarks += dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
     if remarks:
         st.subheader("Before you believe these figures", anchor=False)
-        for number, remark in enumerate(remarks):
-            text.quiet(f"• {remark}", f"remark-{number}")
+        text.quiet("\n".join(f"• {remark}" for remark in remarks), "remarks")
 
 
 def _shown(points: float | None) -> float | None:
