@@ -42,7 +42,6 @@ BARS_S: Final = {
     "games, orders disagree": 0.5,
     "games, judges disagree": 0.5,
     "games, a query": 0.5,
-    "calibration, cold": 15,
     "calibration, warm": 1.5,
 }
 SLOWER: Final = 1.5
