@@ -34,6 +34,7 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "client.showErrorDetails": "type",
     "client.showErrorLinks": False,
     "runner.magicEnabled": False,
+    "runner.postScriptGC": False,
     "logger.hideWelcomeMessage": True,
     "logger.level": "error",
     "theme.light.primaryColor": "#b02a3b",
@@ -41,8 +42,8 @@ _OPTIONS: Final[Mapping[str, object]] = {
 }
 """Streamlit quiet and offline, whatever the user's own settings say. Other host names and requests that come from other
 pages are refused, so no foreign page can read along or edit, and no header says who somebody is; the details of an
-unforeseen error, which may quote texts from outside, go to the terminal and not to the page. White text can be read on
-the colours."""
+unforeseen error, which may quote texts from outside, go to the terminal and not to the page. Python collects garbage in
+its own time, not for a tenth of a second after each page. White text can be read on the colours."""
 
 
 def serve(location: str, way_in: Entrance, *, port: int, open_browser: bool, config: str | None = None) -> None:

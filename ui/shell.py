@@ -1,4 +1,4 @@
-"""The web server around the pages: what it tells browsers to refuse, and whether it is well."""
+"""The web server around the pages: what it tells browsers to refuse, where it is, and whether it is well."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from arena.store import Store
 from judges.errors import RagarenaError
 from ui import once
 from ui.data import location
+from ui.pages import PAGES
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 HEALTH: Final = "/healthz"
 """Answers 200 where the store can be read, 503 where it cannot, and says nothing else to whoever asks."""
+_BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
+"""Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
+vain and wait a tenth of a second before it asks the right one."""
 
 
 def shell() -> App:
@@ -32,9 +36,26 @@ def shell() -> App:
 
     return App(
         Path(__file__).with_name("app.py"),
-        routes=[Route(HEALTH, health, methods=["GET"])],
-        middleware=[Middleware(Headers, policy=_policy(once.SCRIPT))],
+        routes=[
+            Route(HEALTH, health, methods=["GET"]),
+            *(Route(address, document, methods=["GET"]) for address in addresses()),
+        ],
+        middleware=[Middleware(Headers, policy=_policy(_BACKEND, once.SCRIPT))],
     )
+
+
+def addresses() -> list[str]:
+    """Where each page is; the first one is at the root."""
+    names = [title.lower() for own in PAGES.values() for title, _, _ in own]
+    return ["/", *(f"/{name}" for name in names[1:])]
+
+
+def document(_request: Request) -> Response:
+    """Streamlit's document, the same for all pages, told where the server is."""
+    from starlette.responses import HTMLResponse
+
+    told = _index().replace("<script>", f"<script>{_BACKEND}</script><script>", 1)
+    return HTMLResponse(told, headers={"cache-control": "no-cache"})
 
 
 def health(_request: Request) -> Response:
@@ -77,12 +98,15 @@ class Headers:
         await self._app(scope, receive, send_on)
 
 
-def _policy(own_script: str) -> str:
-    """Content Security Policy Level 3: all from this server, no script in a page but ours and Streamlit's own."""
+def _index() -> str:
     import streamlit
 
-    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
-    scripts = [*re.findall(r"<script>(.*?)</script>", page, re.DOTALL), own_script]
+    return (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+
+
+def _policy(*own: str) -> str:
+    """Content Security Policy Level 3: all from this server, no script in a page but ours and Streamlit's own."""
+    scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *own]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
     return "; ".join(
         [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import served, settle, show_at, until
+from ui import pages
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = re.findall(r'^        \("(\w+)", "', (ROOT / "ui" / "app.py").read_text(encoding="utf-8"), re.MULTILINE)
+PAGES = [title for own in pages.PAGES.values() for title, _, _ in own]
 GRAVE = ("serious", "critical")
 
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
@@ -13,7 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import served, settle, show_at, visit
+from tests.support.browser import reader, served, settle, show_at, visit
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -239,7 +240,7 @@ def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
 
 
 def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_no_more_than_ok(address: str) -> None:
-    for path in ("/", "/healthz", "/_stcore/health"):
+    for path in ("/", "/games", "/nowhere", "/healthz", "/_stcore/health"):
         with urlopen(address + path, timeout=10) as answer:
             policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -249,3 +250,13 @@ def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_
         assert policy["frame-ancestors"] == "'none'"
         if path == "/healthz":
             assert body == b"ok\n"
+
+
+def test_a_page_opened_by_its_address_asks_for_nothing_that_is_not_there(browser: Browser, address: str) -> None:
+    asked: list[str] = []
+    page = reader(browser).new_page()
+    page.on("response", lambda response: asked.append(f"{response.status} {urlsplit(response.url).path}"))
+    visit(page, f"{address}/matrix")
+    assert "200 /_stcore/health" in asked
+    assert [one for one in asked if not one.startswith(("200", "304"))] == []
+    page.close()

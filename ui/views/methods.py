@@ -32,8 +32,9 @@ def show_methods(found: MethodComparison) -> None:
         _show_matrix(found)
     if found.methods:
         _show_places(found)
-        with st.expander("Scores and places by every method"):
-            show_table(scores_frame(found), "Scores and places")
+        with st.expander("Scores and places by every method", key="scores-and-places", on_change="rerun") as opened:
+            if opened.open:
+                show_table(scores_frame(found), "Scores and places")
     if found.pairs:
         _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
 
