@@ -58,7 +58,8 @@ FILTERS: Final = {
 DRAWN: Final = """
 () => {
   const drawn = [...document.querySelectorAll('[data-testid=stVegaLiteChart], [data-testid=stDataFrame]')];
-  return document.querySelector('[data-testid=stApp][data-test-script-state=notRunning] [data-testid=stText]')
+  return document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
+    && document.querySelector('[data-testid=stText], p.said')
     && !document.querySelector('[data-testid=stSkeleton], [data-stale=true]')
     && drawn.every(one => one.querySelector('canvas, svg')) && performance.now() / 1000
 }

@@ -49,7 +49,7 @@ def _source() -> data.Source | None:
         return None
     name = names[-1]
     if len(names) == 1:
-        text.quiet(f"Tournament: {name}", "source")
+        text.quiet(f"Tournament: {name}")
     else:
         name = st.selectbox("Tournament", names, index=len(names) - 1, key="tournament", bind="query-params", width=420)
     return data.Source(data.location(), version, name)

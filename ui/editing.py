@@ -73,7 +73,7 @@ def ask_name(label: str, key: str) -> None:
     if person is None:
         st.text_input(label, _user(), key=key, max_chars=80, width=320)
     else:
-        text.quiet(f"Kept under your name: {person.name}", key)
+        text.quiet(f"Kept under your name: {person.name}")
 
 
 def named(key: str) -> str:

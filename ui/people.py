@@ -32,7 +32,7 @@ def annotator() -> str | None:
         return None
     person = viewer()
     if person is not None:
-        text.quiet(f"You are {person.name}; what you say is kept under this name.", "annotator")
+        text.quiet(f"You are {person.name}; what you say is kept under this name.")
     given = _asked_name() if person is None else person.name
     if not given.strip():
         st.info("Enter your name or initials to begin.")

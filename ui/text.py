@@ -7,9 +7,9 @@ outside goes through this module, into a cell of ``st.dataframe``, or into a cha
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import streamlit as st
 
@@ -23,17 +23,21 @@ _STYLE: Final = """
 <style>
 [data-testid="stMainBlockContainer"] { padding-top: 4.5rem; padding-bottom: 3rem; }
 [data-testid="stText"] { overflow-wrap: anywhere; unicode-bidi: isolate; }
-[class*="st-key-strong-"] [data-testid="stText"] { font-weight: 600; }
-[class*="st-key-quiet-"] [data-testid="stText"] { opacity: 0.75; font-size: 0.875rem; }
-[class*="st-key-lead-"] [data-testid="stText"] { font-size: 1.2rem; line-height: 1.5; }
+p.said.said { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+p.said + p.said { margin-top: 0.4rem; }
+p.strong { font-weight: 600; }
+p.quiet { opacity: 0.75; font-size: 0.875rem; }
+p.lead { font-size: 1.2rem; line-height: 1.5; }
+p.said .sign { font-weight: 400; font-size: 0.875rem; margin-right: 0.5rem; white-space: nowrap; }
+.sign { border: 1px solid currentColor; border-radius: 0.5rem; padding: 0 0.5rem; }
+.sign.good { background: rgb(0 158 115 / 0.18); }
+.sign.bad { background: rgb(213 94 0 / 0.22); }
 dl.facts.facts { display: grid; gap: 0.6rem 1rem; margin: 0; padding: 0; }
 .facts { grid-template-columns: max-content minmax(8rem, 3fr) 8fr; }
 .facts > div { display: contents; }
 .facts > div > * { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .facts .key { font-weight: 600; }
-.facts .sign { border: 1px solid currentColor; border-radius: 0.5rem; padding: 0 0.5rem; align-self: start; }
-.facts .good { background: rgb(0 158 115 / 0.18); }
-.facts .bad { background: rgb(213 94 0 / 0.22); }
+.facts .sign { align-self: start; }
 .facts small { display: block; opacity: 0.75; font-size: 0.875rem; }
 @media (max-width: 640px) { .facts { grid-template-columns: max-content 1fr; } .facts .said { grid-column: 1 / -1; } }
 .marked { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
@@ -61,22 +65,43 @@ def plain(text: str, *, empty: str = "") -> None:
         st.caption(empty)
 
 
-def strong(text: str, key: str) -> None:
+Kind: TypeAlias = Literal["good", "bad", ""]
+"""Colours a sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of words from outside.
+
+    Attributes:
+        style: ``lead`` is the sentence a page is about, ``strong`` a name or headline, ``quiet`` a remark.
+        signs: in boxes before the words.
+    """
+
+    style: Literal["lead", "strong", "quiet", "body"]
+    words: str
+    signs: Sequence[tuple[str, Kind]] = ()
+
+
+def lines(*own: Line) -> None:
+    """Lines below each other: one element of the page, as a browser takes long over many; none for no line."""
+    if own:
+        st.html("".join(map(_line, own)))
+
+
+def strong(words: str) -> None:
     """A name or headline from outside."""
-    with st.container(key=f"strong-{key}"):
-        st.text(encodable(text))
+    lines(Line("strong", words))
 
 
-def quiet(text: str, key: str) -> None:
+def quiet(words: str) -> None:
     """A remark that holds text from outside."""
-    with st.container(key=f"quiet-{key}"):
-        st.text(encodable(text))
+    lines(Line("quiet", words))
 
 
-def lead(text: str, key: str) -> None:
+def lead(words: str) -> None:
     """The sentence a page is about."""
-    with st.container(key=f"lead-{key}"):
-        st.text(encodable(text))
+    lines(Line("lead", words))
 
 
 def passage(text: str, key: str, *, empty: str, height: int = HEIGHT, border: bool | None = None) -> None:
@@ -104,17 +129,13 @@ def marked_passage(marked: str, key: str, *, height: int = HEIGHT) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is so: a sign or figure, its name, what is said of it, and a remark.
-
-    Attributes:
-        kind: ``good`` and ``bad`` colour the sign.
-    """
+    """Something that is so: a sign or figure, its name, what is said of it, and a remark."""
 
     sign: str
     name: str
     said: str
     remark: str = ""
-    kind: Literal["good", "bad", ""] = ""
+    kind: Kind = ""
 
 
 def facts(rows: Iterable[Fact]) -> None:
@@ -122,11 +143,20 @@ def facts(rows: Iterable[Fact]) -> None:
     st.html(f'<dl class="facts">{"".join(map(_fact, rows))}</dl>')
 
 
+def _line(own: Line) -> str:
+    signs = "".join(f'<span class="sign {kind}">{_inert(sign)}</span>' for sign, kind in own.signs)
+    return f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>'
+
+
 def _fact(own: Fact) -> str:
-    sign, name, said, remark = (html.escape(encodable(part)) for part in (own.sign, own.name, own.said, own.remark))
+    sign, name, said, remark = map(_inert, (own.sign, own.name, own.said, own.remark))
     small = f"<small>{remark}</small>" if remark else ""
     named = f'<dd class="sign {own.kind}">{sign}</dd><dt class="key">{name}</dt>'
     return f'<div>{named}<dd class="said">{said}{small}</dd></div>'
+
+
+def _inert(words: str) -> str:
+    return html.escape(encodable(words))
 
 
 def encodable(text: str) -> str:

@@ -14,6 +14,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+INERT = ":is([data-testid=stText], p.said)"
+"""Where texts from outside are on a page."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -82,7 +84,7 @@ def chromium() -> Iterator[Browser]:
 def settle(page: Page) -> None:
     """Wait until a page is drawn: its script has ended, and no element is a placeholder or left from before."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    page.wait_for_selector('[data-testid="stText"], [data-testid="stAlert"]')
+    page.wait_for_selector(f"{INERT}, [data-testid=stAlert]")
     page.locator("[data-testid=stSkeleton], [data-stale=true]").first.wait_for(state="detached")
 
 

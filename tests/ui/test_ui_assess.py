@@ -15,6 +15,7 @@ from arena.store import Annotation, Annotations, Store
 from judges.types import Task
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament, write_nugget_tournament
+from tests.support.pages import shown
 from tests.support.tournaments import run
 from ui.data import LOCATION_VARIABLE
 
@@ -42,8 +43,7 @@ def opened(name: str = "") -> AppTest:
 
 def words(page: AppTest) -> str:
     assert not page.exception
-    kinds = (page.text, page.caption, page.info, page.error, page.success, page.markdown)
-    return "\n".join(element.value for kind in kinds for element in kind)
+    return shown(page)
 
 
 def progress(page: AppTest) -> str:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from arena.safe_files import history
 from retrieval_eval.exam.bank_files import read_bank
-from tests.support.browser import opened_with, settle, visit
+from tests.support.browser import INERT, opened_with, settle, visit
 from tests.support.exams import LAYERS, PIONEERS, exam_config, graded, write_exam
 from tests.support.pages import config_file
 
@@ -55,7 +55,7 @@ def test_a_planted_item_shows_as_it_is_and_its_address_leads_to_it(page: Page, a
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('main').innerText.includes('onerror=\"window.__pwned=2\"')")
     settle(page)
-    texts = page.locator("[data-testid=stText]")
+    texts = page.locator(INERT)
     assert PLANTED in texts.all_inner_texts()
     assert texts.locator("a, img, b, strong, em, code, script, .katex").count() == 0
     visit(page, page.url)

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import reader, served, settle, show_at, visit
+from tests.support.browser import INERT, reader, served, settle, show_at, visit
 from tests.support.sample_store import write_store
 
 PLANTED = (
@@ -79,9 +79,9 @@ def cells(page: Page, number: int) -> list[list[str]]:
 
 def texts(page: Page) -> str:
     """All inert texts of the page; their boxes hold no element of their own, but for marked differences."""
-    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
     assert page.locator(".marked :not(mark)").count() == 0
-    return "\n".join(page.locator("[data-testid=stText], .marked").all_inner_texts())
+    return "\n".join(page.locator(f"{INERT}, .marked").all_inner_texts())
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.support.browser import chromium, reader, served, settle, show_at, watched
+from tests.support.browser import INERT, chromium, reader, served, settle, show_at, watched
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
 
@@ -45,8 +45,8 @@ def test_all_charts_are_drawn_and_no_error_is_shown(page: Page) -> None:
 
 
 def test_hostile_texts_and_names_show_as_they_are(page: Page) -> None:
-    texts = page.locator("[data-testid=stText]")
-    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script)").count() == 0
+    texts = page.locator(INERT)
+    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script)").count() == 0
     seen = "\n".join(texts.all_inner_texts())
     assert seen.count(PLANTED) >= 15  # of five disagreements the query and two answers
     assert any(agent in seen for agent in AGENTS)

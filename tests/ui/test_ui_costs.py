@@ -12,6 +12,7 @@ from arena.agents.run import run_agents
 from arena.config import load_config
 from tests.support.agents import Silent, answering, http_agent, write_config
 from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.pages import shown
 from tests.support.tournaments import Quiet
 from ui.data import LOCATION_VARIABLE
 
@@ -43,7 +44,7 @@ def test_the_overview_has_what_answers_took_and_who_owes_some(tmp_path: Path, mo
     assert (rows["quick"]["Queries answered"], rows["quick"]["Why not"]) == ("7 of 8", "server_error 1")
     assert rows["slow"]["Latency"] > 0.15 > rows["quick"]["Latency"]
     assert (rows["slow"]["Cost"], rows["slow"]["Cost known"]) == (0.002, "8 of 8")
-    words = "\n".join(element.value for element in page.text)
+    words = shown(page)
     assert "Rating against latency: " in words
     assert "Rating against cost" not in words, "an answer of either costs the same"
 

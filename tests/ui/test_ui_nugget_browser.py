@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from arena.safe_files import history
 from arena.store import Annotations, Store
 from retrieval_eval.nuggets.files import read_banks
-from tests.support.browser import served, settle
+from tests.support.browser import INERT, served, settle
 from tests.support.nugget_store import AGENTS, played_nugget_tournament
 
 PLANTED = (
@@ -47,8 +47,8 @@ def see_planted(page: Page, url: str, width: int, times: int) -> None:
     settle(page)
     page.wait_for_selector("text=1. it purrs")
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
-    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
-    seen = "\n".join(page.locator("[data-testid=stText]").all_inner_texts())
+    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    seen = "\n".join(page.locator(INERT).all_inner_texts())
     assert [seen.count(planted) for planted in PLANTED] == [times] * len(PLANTED)
 
 

@@ -20,6 +20,7 @@ from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
 from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
+from tests.support.pages import shown
 from tests.support.tournaments import calls, run, write_data
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
@@ -47,8 +48,7 @@ def opened() -> AppTest:
 
 def words(page: AppTest) -> str:
     assert not page.exception
-    kinds = (page.text, page.caption, page.info, page.error, page.success, page.markdown, page.warning)
-    return "\n".join(element.value for kind in kinds for element in kind)
+    return shown(page)
 
 
 def table(page: AppTest, *columns: str) -> Any:

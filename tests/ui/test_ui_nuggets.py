@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from judges.types import Task
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, task_of, user_of
+from tests.support.pages import shown
 from tests.support.tournaments import run, write_data
 from ui.data import LOCATION_VARIABLE
 
@@ -41,7 +42,7 @@ def test_a_game_lists_the_nuggets_of_its_query(tmp_path: Path, monkeypatch: pyte
     assert not page.exception
     assert "Nuggets" in [heading.value for heading in page.subheader]
     captions = "\n".join(caption.value for caption in page.caption)
-    words = "\n".join(element.value for element in page.text)
+    words = shown(page)
     if assigned:
         assert "4 in all. The two answers differ on 1." in captions
         assert "fact of y" in words

@@ -104,7 +104,7 @@ def test_who_comes_back_goes_on_and_sees_the_same_and_others_begin_for_themselve
 def test_a_query_that_was_voted_on_with_another_pair_is_not_voted_on_twice(store: Path) -> None:
     run = opened("vote", "ann")
     (first, second) = answers(run)
-    (game,) = (text.value for text in run.text if "notice period" in text.value)
+    game = next(line for line in shown(run).splitlines() if "notice period" in line)
     query_id = game.rstrip("?").split()[-1]
     with closing(Store.open(str(store))) as opened_store:
         texts = opened_store.dataset("sample")

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 from playwright.sync_api import Page
 
 from arena.store import Annotation, Annotations, Store
-from tests.support.browser import served, settle
+from tests.support.browser import INERT, served, settle
 from tests.support.sample_store import write_store
 from tests.support.sessions import Viewer
 
@@ -106,8 +106,8 @@ def test_planted_texts_show_as_they_are_and_the_page_fits_its_window(
     page.wait_for_selector("text=notice period")
     settle(page)
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
-    assert page.locator("[data-testid=stText] :is(a, img, b, strong, em, code, script, .katex)").count() == 0
-    seen = "\n".join(page.locator("[data-testid=stText]").all_inner_texts())
+    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    seen = "\n".join(page.locator(INERT).all_inner_texts())
     for planted in PLANTED:
         assert seen.count(planted) == texts  # the query and two answers, or a title and a document
     assert "secret-" not in page.content()

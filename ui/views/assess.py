@@ -46,7 +46,7 @@ def _show_sheet(said: Said, desk: people.Desk[Sheet], sheet: Sheet) -> None:
     """The answer beside the query's nuggets, each with its labels to choose from."""
     earlier = labels_on(sheet, said)
     own = desk.key(sheet)
-    text.lead(sheet.query, "query")
+    text.lead(sheet.query)
     grades = nuggets_section(data.settings(desk.source)).assign.grades
     offered = [label for label in Support if grades == 3 or label is not Support.PARTIAL]
     partly = "; *partial support*: a part of it" if grades == 3 else ""
@@ -61,7 +61,7 @@ def _show_sheet(said: Said, desk: people.Desk[Sheet], sheet: Sheet) -> None:
             for number, (nugget, label) in enumerate(zip(sheet.nuggets, earlier, strict=True), start=1):
                 keys.append(f"assess-{own}-{number}")
                 with st.container(gap="xsmall"):
-                    text.strong(f"{number}. {nugget.text}", keys[-1])
+                    text.strong(f"{number}. {nugget.text}")
                     people.choice(f"Nugget {number}", keys[-1], offered, label, support_words)
         desk.show_problem()
         people.form_buttons(own, partial(_save, desk, sheet, keys), partial(_skip, desk, sheet))

@@ -54,7 +54,7 @@ def _show_file(source: data.Source, found: Session, path: Path) -> None:
         show_editor(source, found, path)
         return
     st.info("To read only: the bank is not in the folder of the configuration. Edit the file itself.")
-    text.quiet(str(path), "bank-path")
+    text.quiet(str(path))
     study = exam.study(source)
     if study is not None and study.bank is not None:
         show_items(study.bank.items)

@@ -60,13 +60,13 @@ def _say_what_was_saved(found: Session) -> None:
     if saved := st.session_state.pop(_SAVED, None):
         st.success("Saved. The earlier version is kept beside the file. What is new is graded by the next run:")
         text.plain(f"ragarena run {found.path}")
-        text.quiet(f"Earlier version: {saved}", "earlier")
+        text.quiet(f"Earlier version: {saved}")
 
 
 def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
     bank = draft.file.bank
     active = sum(map(len, bank.active.values()))
-    text.quiet(f"File: {draft.file.path.name}", "bank-path")
+    text.quiet(f"File: {draft.file.path.name}")
     st.caption(f"Version {bank.version}: {active:,} items count, {len(bank.items) - active:,} are retired.")
     study = exam.study(source)
     if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
@@ -229,4 +229,4 @@ def _show_history(path: Path) -> None:
             return
         rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
         show_table(pd.DataFrame(rows), "Earlier versions")
-        text.quiet(f"They are in {safe_files.history_folder(path)}", "history")
+        text.quiet(f"They are in {safe_files.history_folder(path)}")

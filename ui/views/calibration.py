@@ -76,9 +76,9 @@ def _say_how_to_get_people() -> None:
 
 
 def _show_trust(comparisons: Sequence[Comparison]) -> None:
-    for place, one in enumerate(finding for own in comparisons for finding in findings(own)):
-        text.strong(f"{_SIGNS[one.trust]}: {one.judge}, {one.level}", f"trust-{place}")
-        text.plain(one.sentence)
+    for one in (finding for own in comparisons for finding in findings(own)):
+        heading = f"{_SIGNS[one.trust]}: {one.judge}, {one.level}"
+        text.lines(text.Line("strong", heading), text.Line("body", one.sentence))
     frame = votes_frame(comparisons)
     if not frame.empty:
         chart = bars_chart(frame, "votes alike, %", "who", "kind")

@@ -50,7 +50,7 @@ def show(source: data.Source) -> None:
     say_what_is_unknown()
     before, after = (_state(source, found[labels.index(label)]) for label in (earlier, later))
     changes = compare(before, after)
-    text.lead(_in_words(changes), "changes")
+    text.lead(_in_words(changes))
     if changes.moves:
         _show_moves(changes)
     _show_subjects(changes)

@@ -43,8 +43,7 @@ def show_costs(board: CostBoard) -> None:
         with column:
             words = f"**{TITLES[price]}**: up is better, left is better; blue is the front, whom nobody beats in both."
             show_chart(front_chart(front), words, front_frame(front), TITLES[price])
-    for place, note in enumerate(board.notes):
-        text.quiet(note, f"front-{place}")
+    text.lines(*(text.Line("quiet", note) for note in board.notes))
 
 
 def front_frame(front: Front) -> pd.DataFrame:

@@ -83,8 +83,8 @@ def _show_one(
 ) -> None:
     texts = calibration(source).texts
     with st.container(border=True, key=f"disagreement-{key}"):
-        text.strong(texts.get((found.query_id, ""), found.query_id), f"query-{key}")
-        text.quiet(f"{found.query_id}: {' / '.join(_names(source, found, level))}", f"ids-{key}")
+        text.strong(texts.get((found.query_id, ""), found.query_id))
+        text.quiet(f"{found.query_id}: {' / '.join(_names(source, found, level))}")
         votes = ", ".join(f"{rater}: {_worded(level, found, vote)}" for rater, vote in sorted(found.votes.items()))
         text.plain(f"{judge}: {_worded(level, found, found.judge)}")
         text.plain(f"People: {_worded(level, found, found.people)} ({votes})")
@@ -92,7 +92,7 @@ def _show_one(
         columns = st.columns(max(1, len(parts)))
         for side, part in enumerate(parts):
             with columns[side]:
-                text.strong(part, f"name-{key}-{side}")
+                text.strong(part)
                 text.passage(texts[found.query_id, part], f"{key}-{side}", empty="Empty.", height=220, border=True)
         if address := _address(source, found, judge, level):
             st.markdown(f"[{'The game' if level == 'verdicts' else 'Games on this query'}]({address})")

@@ -7,13 +7,12 @@ from typing import Final, get_args
 import streamlit as st
 
 from arena.retrieval import RetrievalBoard, depth_of
-from judges.errors import CAUSES
-from judges.pointwise import details_of, label_of
-from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.address import choose, pick, say_what_is_unknown
+from ui.document_card import lines_of, show_document
 from ui.retrieval import JudgedDocument, Shown, judged_documents, passing, retrieved_by
 from ui.states import nothing
+from ui.text import Kind
 
 _DRAWN: Final = 10
 """Documents drawn at first."""
@@ -35,7 +34,7 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     with columns[2]:
         shown: Shown = pick("Documents", get_args(Shown), "documents")
     say_what_is_unknown()
-    text.lead(queries[query_id].text, "query")
+    text.lead(queries[query_id].text)
     dataset, labelled = data.dataset_of(source, query_id), data.labels_of_query(source, query_id)
     found = judged_documents(query_id, dataset, labelled, depth_of(data.settings(source)))
     listed = passing(found, shown, label)
@@ -49,32 +48,13 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
 
 
 def _show_document(source: data.Source, query_id: str, one: JudgedDocument, key: str) -> None:
-    document = one.document
-    with st.container(border=True, key=f"judged-{key}"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.badge("no label" if one.label is None else f"label {one.label}", color="blue" if one.label else "gray")
-            if one.human is not None:
-                st.badge(f"people say {one.human}", color="orange" if one.disagrees else "green")
-            title = document.metadata.get("title", "")
-            text.strong(f"{title} ({document.doc_id})" if title else document.doc_id, f"title-{key}")
-        text.quiet(retrieved_by(one), f"ranks-{key}")
-        said = data.labels_by_judge(source, query_id)
-        for number, (judge, results) in enumerate(said.items()):
-            _show_result(judge if len(said) > 1 else "", results.get((query_id, document.doc_id)), f"{number}-{key}")
-        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
-            if opened.open:
-                text.passage(document.text, f"text-{key}", empty="The document is empty.")
-
-
-def _show_result(judge: str, result: Judgment | JudgeFailure | None, key: str) -> None:
-    """What one judge said; its name where there are several."""
-    whose = f"{judge}: " if judge else ""
-    if isinstance(result, Judgment):
-        if details := details_of(result.outcome):
-            text.quiet(whose + ", ".join(f"{name} {value}" for name, value in details.items()), f"details-{key}")
-        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
-        text.plain(label + result.reason, empty="The relevance judge gave no reason.")
-    elif isinstance(result, JudgeFailure):
-        text.plain(f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")
-    else:
-        text.plain(f"{whose}Not judged yet.")
+    signs: list[tuple[str, Kind]] = [("no label" if one.label is None else f"label {one.label}", "")]
+    if one.human is not None:
+        signs.append((f"people say {one.human}", "bad" if one.disagrees else "good"))
+    judges = data.labels_by_judge(source, query_id)
+    said = [
+        line
+        for judge, results in judges.items()
+        for line in lines_of(results.get((query_id, one.document.doc_id)), judge if len(judges) > 1 else "")
+    ]
+    show_document(one.document, signs, retrieved_by(one), said, key)

@@ -105,7 +105,7 @@ def _in_words(own: Estimates, judge: str) -> str:
 
 def _show_ratings(own: Estimates) -> None:
     if own.ratings is None:
-        text.quiet(f"No corrected ratings: {own.no_ratings}", "no-ratings")
+        text.quiet(f"No corrected ratings: {own.no_ratings}")
         return
     found = own.ratings
     people = found.people or [NONE] * len(found.agents)

@@ -56,7 +56,7 @@ def _say_what_is_there(found: Study) -> None:
     items = sum(map(len, found.bank.active.values()))
     secret = sum(item.secret for own in found.bank.active.values() for item in own)
     hidden = f", {secret:,} of them secret: their texts are shown nowhere" if secret else ""
-    text.quiet(f"Graded by {found.grader}", "grader")
+    text.quiet(f"Graded by {found.grader}")
     st.caption(f"Version {found.version} of the bank: {items:,} items on {len(found.bank.active):,} queries{hidden}.")
     if found.grids.ungraded:
         incomplete(
@@ -163,7 +163,7 @@ def _show_query(source: data.Source, found: Study, level: int) -> None:
     }
     query_id = pick("Query", list(named), "query", named.__getitem__)
     say_what_is_unknown()
-    text.lead(queries[query_id].text, "query")
+    text.lead(queries[query_id].text)
     without = exam.left_out(source, level)
     items = exam.items_frame(found, query_id, level, without)
     _table(items, "Items of the query", {"Item": st.column_config.TextColumn(width="large")})

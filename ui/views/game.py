@@ -11,13 +11,15 @@ from arena.dataset import SHARED, Dataset
 from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
-from judges.pointwise import details_of, label_of
+from judges.pointwise import label_of
 from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.differences import marked, similarity
+from ui.document_card import lines_of, show_document
 from ui.nuggets import support_words
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
 from ui.states import nothing, problem
+from ui.text import Kind, Line
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
@@ -29,10 +31,12 @@ def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
     dataset, game = data.dataset_of(source, key.query_id), data.game(source, key)
     st.divider()
-    st.caption("The query")
-    text.lead(dataset.queries[game.query_id].text, "query")
-    text.quiet(f"{game.query_id} · judge: {game.judge}", "ids")
-    text.strong(_outcome(game), "outcome")
+    text.lines(
+        Line("quiet", "The query"),
+        Line("lead", dataset.queries[game.query_id].text),
+        Line("quiet", f"{game.query_id} · judge: {game.judge}"),
+        Line("strong", _outcome(game)),
+    )
     _show_answers(game, dataset)
     st.subheader("What the judge said", anchor=False)
     if game.same_answers:
@@ -65,8 +69,8 @@ def _show_answers(game: GameRecord, dataset: Dataset) -> None:
     shown = _marked(answers, game)
     for column, agent, side, answer, own in zip(st.columns(2), agents, ("left", "right"), answers, shown, strict=True):
         with column:
-            text.strong(agent, side)
-            st.caption(f"{len(answer.split()):,} words, {len(answer):,} characters")
+            size = f"{len(answer.split()):,} words, {len(answer):,} characters"
+            text.lines(Line("strong", agent), Line("quiet", size))
             key = f"answer-{side}-{game.mark}"
             if own is None:
                 text.passage(answer, key, empty="The agent answered nothing.", border=True)
@@ -93,15 +97,19 @@ def _show_order(order: Shown, game: GameRecord) -> None:
     """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
     key = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}"
     with st.container(border=True, key=f"order-{key}"):
-        st.caption("Shown to the judge as answer A, then answer B")
-        text.plain(f"A: {order.first}\nB: {order.second}")
         result = order.result
+        shown = (
+            Line("quiet", "Shown to the judge as answer A, then answer B"),
+            Line("body", f"A: {order.first}\nB: {order.second}"),
+        )
         if isinstance(result, Judgment):
             preferred = f"prefers {result.outcome}: {order.preferred}" if order.preferred else "calls it a tie"
-            text.strong(f"The judge {preferred}", f"verdict-{key}")
+            text.lines(*shown, Line("strong", f"The judge {preferred}"))
             text.passage(result.reason, f"reason-{key}", empty="The judge gave no reason.", height=220)
             _show_reply(result, key)
-        elif isinstance(result, JudgeFailure):
+            return
+        text.lines(*shown)
+        if isinstance(result, JudgeFailure):
             problem("No verdict: the judge failed.", f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
             _show_reply(result, key)
         else:
@@ -114,7 +122,7 @@ def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:
         return
     with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
         if reply.open:
-            text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}", f"usage-{key}")
+            text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}")
             text.passage(result.reply, f"reply-{key}", empty="The judge replied nothing.")
 
 
@@ -136,26 +144,23 @@ def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
     st.caption(
         f"Facts that an answer to the query may state, {len(found):,} in all. The two answers differ on {len(apart):,}."
     )
-    for number, entry in enumerate(apart):
-        _show_nugget(entry, game, f"apart-{number}")
+    _list_nuggets(apart, game)
     if alike:
-        with st.expander(
-            f"{len(alike):,} on which they do not differ", key=f"alike-{game.mark}", on_change="rerun"
-        ) as e:
-            if e.open:
-                for number, entry in enumerate(alike):
-                    _show_nugget(entry, game, f"alike-{number}")
+        label = f"{len(alike):,} on which they do not differ"
+        with st.expander(label, key=f"alike-{game.mark}", on_change="rerun") as opened:
+            if opened.open:
+                _list_nuggets(alike, game)
 
 
-def _show_nugget(entry: GameNugget, game: GameRecord, key: str) -> None:
-    key = f"{key}-{game.mark}"
-    with st.container(border=True, gap="xsmall", key=f"nugget-{key}"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            importance = entry.nugget.importance
-            st.badge(importance or "importance not known", color="blue" if importance == "vital" else "gray")
-            text.strong(entry.nugget.text, f"fact-{key}")
+def _list_nuggets(entries: Sequence[GameNugget], game: GameRecord) -> None:
+    for entry in entries:
+        importance = entry.nugget.importance or "importance not known"
         labels = ((game.agent_a, entry.label_a), (game.agent_b, entry.label_b))
-        text.quiet(" · ".join(f"{agent}: {support_words(label)}" for agent, label in labels), f"said-{key}")
+        with st.container(border=True):
+            text.lines(
+                Line("strong", entry.nugget.text, [(importance, "good" if importance == "vital" else "")]),
+                Line("quiet", " · ".join(f"{agent}: {support_words(label)}" for agent, label in labels)),
+            )
 
 
 def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) -> None:
@@ -172,35 +177,13 @@ def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) ->
     if len(documents) > _DOCUMENTS and not st.toggle(f"Show all {len(documents):,}", key=f"documents-{game.mark}"):
         drawn = documents[:_DOCUMENTS]
     for number, entry in enumerate(drawn):
-        _show_document(entry, f"{number}-{game.mark}")
+        said = [] if entry.result is None else lines_of(entry.result)
+        show_document(entry.document, _signs(entry), _retrieved_by(entry), said, f"{number}-{game.mark}")
 
 
-def _show_document(entry: RetrievedDocument, key: str) -> None:
-    with st.container(border=True, key=f"document-{key}"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            _show_label(entry)
-            title = entry.document.metadata.get("title", "")
-            text.strong(f"{title} ({entry.document.doc_id})" if title else entry.document.doc_id, f"title-{key}")
-        text.quiet(_retrieved_by(entry), f"ranks-{key}")
-        if isinstance(entry.result, Judgment):
-            if details := details_of(entry.result.outcome):
-                text.quiet(", ".join(f"{name} {value}" for name, value in details.items()), f"details-{key}")
-            text.plain(entry.result.reason, empty="The relevance judge gave no reason.")
-        elif entry.result is not None:
-            text.plain(f"No label: {CAUSES.get(entry.result.cause, entry.result.cause)}. {entry.result.message}")
-        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
-            if opened.open:
-                text.passage(entry.document.text, f"text-{key}", empty="The document is empty.")
-
-
-def _show_label(entry: RetrievedDocument) -> None:
-    if isinstance(entry.result, Judgment):
-        label = label_of(entry.result.outcome)
-        st.badge(f"label {label}", color="gray" if label <= 0 else "blue")
-    else:
-        st.badge("no label", color="gray")
-    if entry.shown:
-        st.badge("shown to the judge", color="green", icon=":material/visibility:")
+def _signs(entry: RetrievedDocument) -> list[tuple[str, Kind]]:
+    label = f"label {label_of(entry.result.outcome)}" if isinstance(entry.result, Judgment) else "no label"
+    return [(label, ""), ("shown to the judge", "good")] if entry.shown else [(label, "")]
 
 
 def _retrieved_by(entry: RetrievedDocument) -> str:

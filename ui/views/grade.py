@@ -48,7 +48,7 @@ def show(source: data.Source) -> None:
 def _show_paper(rubric: Rubric, desk: people.Desk[Paper], paper: Paper) -> None:
     """The answer beside the criteria, each with its grades to choose from."""
     own = desk.key(paper)
-    text.lead(paper.query, "query")
+    text.lead(paper.query)
     st.caption(f"From {rubric.low}, not at all, to {rubric.high}, fully. Grade each criterion on its own.")
     left, right = st.columns(2, gap="medium")
     with left:
@@ -58,7 +58,7 @@ def _show_paper(rubric: Rubric, desk: people.Desk[Paper], paper: Paper) -> None:
         for number, (name, description) in enumerate(rubric.criteria.items(), start=1):
             keys[name] = f"grade-{own}-{number}"
             with st.container(gap="xsmall"):
-                text.strong(f"{name}: {description}" if description else name, keys[name])
+                text.strong(f"{name}: {description}" if description else name)
                 people.choice(f"Criterion {number}", keys[name], offered, (paper.said or {}).get(name))
         desk.show_problem()
         people.form_buttons(own, partial(_save, desk, paper, keys), partial(_skip, desk, paper))

@@ -40,10 +40,10 @@ def show(source: data.Source) -> None:
 
 def _show_slip(scale: Sequence[tuple[int, str]], desk: people.Desk[Slip], slip: Slip) -> None:
     own = desk.key(slip)
-    text.lead(slip.query, "query")
+    text.lead(slip.query)
     with st.container(gap="xsmall"):
         if title := slip.document.metadata.get("title"):
-            text.strong(title, f"title-{own}")
+            text.strong(title)
         text.passage(slip.document.text, f"label-{own}", empty="This document is empty.", height=_HEIGHT, border=True)
     desk.show_problem()
     with people.buttons(own, horizontal=False):

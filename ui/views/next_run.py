@@ -29,7 +29,7 @@ def show_next(session: Session | None, name: str) -> None:
         st.caption(editing.why_not())
         return
     if session.config.name != name:
-        text.quiet(f"The pages were started with the configuration of {session.config.name}.", "other")
+        text.quiet(f"The pages were started with the configuration of {session.config.name}.")
     version = digest(session.path)
     if st.button("Plan it", icon=":material/calculate:"):
         try:
@@ -64,8 +64,7 @@ def _show_planned(planned: Plan) -> None:
             },
             unknown="unknown",
         )
-    for place, note in enumerate(planned.notes):
-        text.quiet(f"• {note}", f"note-{place}")
+    text.lines(*(text.Line("quiet", f"• {note}") for note in planned.notes))
 
 
 def _show_start(session: Session) -> None:

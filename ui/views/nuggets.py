@@ -42,7 +42,7 @@ def show(source: data.Source) -> None:
     st.subheader("Nuggets of a query", anchor=False)
     query_id = pick("Query", list(named), "query", named.__getitem__)
     say_what_is_unknown()
-    text.lead(queries[query_id].text, "query")
+    text.lead(queries[query_id].text)
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
         st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")

@@ -37,9 +37,9 @@ def show(source: data.Source) -> None:
     board = data.board(source)
     conclusion = conclude(board)
     st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
-    text.lead(conclusion.sentence, "conclusion")
+    text.lead(conclusion.sentence)
     checks = trust.checks(source)
-    text.quiet("\n\n".join([*meaning(board), in_short(checks)]), "meaning")
+    text.quiet("\n\n".join([*meaning(board), in_short(checks)]))
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
         _show_ratings(board.ratings, board)
@@ -183,7 +183,7 @@ def _show_remarks(board: Leaderboard) -> None:
     remarks += dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
     if remarks:
         st.subheader("Before you believe these figures", anchor=False)
-        text.quiet("\n".join(f"• {remark}" for remark in remarks), "remarks")
+        text.quiet("\n".join(f"• {remark}" for remark in remarks))
 
 
 def _shown(points: float | None) -> float | None:

@@ -97,8 +97,7 @@ def _show_separation(board: QueryBoard) -> None:
         flat = sum(one.spread == 0 for one in known)
         text.lead(
             f"{known[0].query_id} separates the agents most. Of {len(known):,} queries, the order of the others is "
-            f"turned round on {against:,}, and nobody can be told apart on {flat:,}.",
-            "queries",
+            f"turned round on {against:,}, and nobody can be told apart on {flat:,}."
         )
     share = st.column_config.NumberColumn(format="%.0f %%")
     frame = separation_frame(board, lines)

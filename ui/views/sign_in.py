@@ -32,7 +32,7 @@ def _let_in() -> bool:
         return False
     role = roles.role()
     with st.container(horizontal=True, vertical_alignment="center", key="account"):
-        text.quiet(person.name if role is Role.NONE else f"{person.name}, {role}", "viewer")
+        text.quiet(person.name if role is Role.NONE else f"{person.name}, {role}")
         st.button("Sign out", key="sign-out", type="tertiary", on_click=st.logout)
     if role is Role.NONE:
         st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")

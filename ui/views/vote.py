@@ -38,7 +38,7 @@ def show(source: data.Source) -> None:
 
 def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
     own = desk.key(ballot)
-    text.lead(ballot.query, "query")
+    text.lead(ballot.query)
     st.caption("Which answer serves the one who asked better? *A tie*: they are equally good, or equally bad.")
     for number, (column, answer) in enumerate(zip(st.columns(2, gap="medium"), ballot.answers, strict=True), start=1):
         with column:

@@ -1,0 +1,47 @@
+"""A document on the page: its signs, what judges said of it, and its text at a click."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from judges.errors import CAUSES
+from judges.pointwise import details_of, label_of
+from judges.types import Document, JudgeFailure, Judgment
+from ui import text
+from ui.text import Kind, Line
+
+
+def show_document(
+    document: Document, signs: Sequence[tuple[str, Kind]], retrieved: str, said: Sequence[Line], key: str
+) -> None:
+    """Draw the card.
+
+    Args:
+        document: with its title among the metadata, where it has one.
+        signs: labels and the like, before its title.
+        retrieved: who retrieved it.
+        said: by judges.
+        key: unique on the page.
+    """
+    title = document.metadata.get("title", "")
+    with st.container(border=True, key=f"document-{key}"):
+        named = f"{title} ({document.doc_id})" if title else document.doc_id
+        text.lines(Line("strong", named, signs), Line("quiet", retrieved), *said)
+        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
+            if opened.open:
+                text.passage(document.text, f"text-{key}", empty="The document is empty.")
+
+
+def lines_of(result: Judgment | JudgeFailure | None, judge: str = "") -> list[Line]:
+    """What one relevance judge said of a document; with its name where there are several."""
+    whose = f"{judge}: " if judge else ""
+    if isinstance(result, Judgment):
+        details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
+        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
+        reason = Line("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
+        return [Line("quiet", whose + details), reason] if details else [reason]
+    if isinstance(result, JudgeFailure):
+        return [Line("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [Line("body", f"{whose}Not judged yet.")]
