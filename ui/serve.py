@@ -73,7 +73,7 @@ def serve(location: str, way_in: Entrance, *, port: int, open_browser: bool, con
     options = {**_OPTIONS, "server.address": way_in.address, "server.port": chosen}
     # Left alone, Streamlit opens a browser where there is a display to open it on.
     headless = {} if open_browser else {"server.headless": True}
-    shell().run(config={**options, "server.allowedHosts": list(way_in.hosts), **headless})
+    shell(way_in).run(config={**options, "server.allowedHosts": list(way_in.hosts), **headless})
 
 
 def main() -> int:

@@ -13,7 +13,9 @@ from arena.store import Store
 from judges.errors import RagarenaError
 from ui import once
 from ui.data import location
+from ui.entrance import Entrance
 from ui.pages import PAGES
+from ui.way_back import WayBack
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,19 +30,22 @@ _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location
 vain and wait a tenth of a second before it asks the right one."""
 
 
-def shell() -> App:
-    """The server's application: the pages and their health, with headers on all of it."""
+def shell(way_in: Entrance) -> App:
+    """The server's application: the pages, their health and the way back from a sign-in, with headers on all of it."""
     from starlette.middleware import Middleware
     from starlette.routing import Route
     from streamlit.starlette import App
 
+    pages = addresses()
+    secure = (way_in.url or "").startswith("https:")
+    way_back = [] if way_in.roles is None else [Middleware(WayBack, pages=pages, secure=secure)]
     return App(
         Path(__file__).with_name("app.py"),
         routes=[
             Route(HEALTH, health, methods=["GET"]),
-            *(Route(address, document, methods=["GET"]) for address in addresses()),
+            *(Route(address, document, methods=["GET"]) for address in pages),
         ],
-        middleware=[Middleware(Headers, policy=_policy(_BACKEND, once.SCRIPT))],
+        middleware=[Middleware(Headers, policy=_policy(_BACKEND, once.SCRIPT)), *way_back],
     )
 
 

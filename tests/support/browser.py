@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPMessage
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
@@ -79,6 +81,14 @@ def chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
         browser.close()
+
+
+def answered(address: str, path: str) -> tuple[HTTPMessage, bytes]:
+    """What a server answers to a path asked for on one of its pages, no redirection followed: headers and body."""
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=10)) as connection:
+        connection.request("GET", path, headers={"Referer": f"{address}/games"})
+        answer = connection.getresponse()
+        return answer.headers, answer.read()
 
 
 def settle(page: Page) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from arena.leaderboard import leaderboard
 from arena.store import Store
-from tests.support.browser import INERT, reader, served, settle, show_at, visit
+from tests.support.browser import INERT, answered, reader, served, settle, show_at, visit
 from tests.support.sample_store import write_store
+from ui.way_back import COOKIE
 
 PLANTED = (
     "<script>window.__pwned=1</script>",
@@ -240,11 +240,11 @@ def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
 
 
 def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_no_more_than_ok(address: str) -> None:
-    for path in ("/", "/games", "/nowhere", "/healthz", "/_stcore/health"):
-        with urlopen(address + path, timeout=10) as answer:
-            policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
-            assert answer.headers["X-Content-Type-Options"] == "nosniff"
-            body = answer.read()
+    for path in ("/", "/games", "/nowhere", "/healthz", "/_stcore/health", "/auth/login", "/oauth2callback"):
+        answer, body = answered(address, path)
+        policy = dict(rule.split(" ", 1) for rule in answer["Content-Security-Policy"].split("; "))
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert COOKIE not in answer.get("Set-Cookie", ""), "nobody signs in here"
         assert "unsafe" not in policy["script-src"]
         assert policy["default-src"] == "'self'"
         assert policy["frame-ancestors"] == "'none'"

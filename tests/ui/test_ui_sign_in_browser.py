@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Page
 
 from arena.store import Annotations, Store
 from retrieval_eval.nuggets.files import read_banks
-from tests.support.browser import served, settle
+from tests.support.browser import answered, served, settle
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.oidc import provider, secrets_toml
+from ui.way_back import COOKIE
 
 PEOPLE = {
     "ann": {"email": "Ann@example.org", "email_verified": True},
@@ -50,12 +51,17 @@ def page(browser: Browser) -> Page:
     return page
 
 
-def sign_in(page: Page, address: str, name: str) -> None:
+def sign_in(page: Page, address: str, name: str, link: str = "/vote") -> None:
+    """Open a link before a sign-in, and be where it leads after it."""
     page.context.clear_cookies()
-    page.goto(f"{address}/vote")
+    page.goto(f"{address}{link}")
+    press_sign_in(page, name)
+    page.wait_for_url(f"{address}{link}")
+
+
+def press_sign_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("link", name=name).click()
-    page.wait_for_url(f"{address}/")
 
 
 def go(page: Page, url: str) -> None:
@@ -69,9 +75,18 @@ def test_nothing_is_shown_before_a_sign_in_nor_after_one_that_is_too_old(page: P
     assert "What of q1" not in page.content()
 
 
-def test_an_address_that_is_not_verified_reads_and_does_no_more(page: Page, address: str) -> None:
-    sign_in(page, address, "eve")
+def test_the_way_back_is_kept_where_a_sign_in_begins_and_nowhere_else(address: str) -> None:
+    for path in ("/", "/games?agent=y", "/healthz", "/_stcore/health", "/auth/login"):
+        headers, _ = answered(address, path)
+        assert (COOKIE in headers.get("Set-Cookie", "")) is (path == "/auth/login")
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+
+
+def test_an_address_that_is_not_verified_reads_what_a_link_shows_and_does_no_more(page: Page, address: str) -> None:
+    sign_in(page, address, "eve", "/games?agent=y&opponent=z")
     page.get_by_text("sub:eve, viewer").wait_for()
+    page.get_by_text("2 games; this is number 1").wait_for()
     go(page, f"{address}/vote?annotator=ann@example.org")
     assert page.get_by_text("ask whoever runs them to make you a voter").is_visible()
     go(page, f"{address}/nuggets")
@@ -88,7 +103,10 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
     with closing(Store.open(str(played / "store.db"))) as store:
         assert [own.annotator for own in Annotations(store, "nuggets").history()] == ["bob@example.org"]
     page.get_by_role("button", name="Sign out").click()
-    page.get_by_role("button", name="Sign in").wait_for()
+    page.wait_for_url(f"{address}/")
+    press_sign_in(page, "bob")
+    page.get_by_text("bob@example.org, voter").wait_for()
+    assert page.url == f"{address}/"
 
 
 def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, played: Path) -> None:
