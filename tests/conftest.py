@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+import typer
 from hypothesis import settings
 from typer.testing import CliRunner
 
@@ -20,6 +22,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from arena.cli.main import app, main
 from tests.support.postgres import PostgresServer, postgres_server
+
+typer.main.get_command = cache(typer.main.get_command)  # tests give a thousand commands, which are built once
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")

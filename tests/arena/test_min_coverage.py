@@ -87,7 +87,7 @@ def test_where_every_judge_and_agent_has_enough_the_whole_has(judged: Sequence[b
         for number, there in enumerate(judged)
     ]
     if lacking_of(games, least) is None:
-        assert sum(judged) >= least * len(judged) - 1e-9
+        assert sum(judged) >= least * len(judged) - 3e-9, "each of three judges may lack what rounding takes"
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.79996, "79.9%"), (0.8, "80%"), (0.0, "0%")])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from arena.config import Config
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
+
+# Each run of the test runner would look through everything that is installed.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 def config_file(config: Config) -> Path:
