@@ -55,6 +55,8 @@ FILTERS: Final = {
     "judges disagree": {"apart": "the judges"},
     "a query": {"query": "query-0400"},
 }
+OTHERS: Final = ("matrix", "games", "queries", "calibration", "runs")
+"""Pages besides the overview that this store has something for."""
 DRAWN: Final = """
 () => {
   const drawn = [...document.querySelectorAll('[data-testid=stVegaLiteChart], [data-testid=stDataFrame]')];
@@ -164,7 +166,7 @@ def in_browser(store: Path, folder: Path) -> None:
     with served(store) as ours, one_chart(script) as plain, chromium() as browser:
         page = reader(browser).new_page()
         page.set_default_timeout(120_000)
-        addresses = {"one chart": plain, "overview": ours, **{name: f"{ours}/{name}" for name in ("matrix", "games")}}
+        addresses = {"one chart": plain, "overview": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
         for address in addresses.values():
             opened(page, address)
         seconds: dict[str, list[float]] = {name: [] for name in addresses}
