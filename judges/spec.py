@@ -19,7 +19,7 @@ _OWN_FIELDS = frozenset(
     {"model", "messages", "system", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format"}
 )
 _ONE_WHOLE_REPLY = frozenset({"stream", "n"})
-
+_BATCH_REQUESTS = 50_000
 
 _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
 
@@ -60,7 +60,7 @@ class JudgeSpec(Section):
     concurrency: Count = 16
     mode: Literal["direct", "batch"] = "direct"
     """``openai``, ``anthropic``: ``batch`` hands requests in together, for half the price and within a day."""
-    batch_requests: Count = 50_000
+    batch_requests: Count = _BATCH_REQUESTS
     """``mode: batch``: most requests that wait in batches at once, in place of ``concurrency``."""
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None
@@ -108,11 +108,6 @@ class JudgeSpec(Section):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
         if self.provider != "transformers" and (self.labels == "likeliest" or self.batch_size is not None):
             raise ValueError(f"provider {self.provider!r} has no 'labels: likeliest' and no 'batch_size'")
-        if self.mode == "batch":
-            if self.provider not in {"openai", "anthropic"}:
-                raise ValueError(f"provider {self.provider!r} has no 'mode: batch'")
-            if self.requests_per_minute or self.tokens_per_minute:
-                raise ValueError("'mode: batch' has no limits per minute; bound it with 'batch_requests'")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
         if secret := next(filter(_SECRET.search, _names(self.extra_body)), None):
@@ -121,6 +116,17 @@ class JudgeSpec(Section):
             )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_its_mode(self) -> JudgeSpec:
+        if self.mode == "batch":
+            if self.provider not in {"openai", "anthropic"}:
+                raise ValueError(f"provider {self.provider!r} has no 'mode: batch'")
+            if self.requests_per_minute or self.tokens_per_minute:
+                raise ValueError("'mode: batch' has no limits per minute; bound it with 'batch_requests'")
+        elif self.batch_requests != _BATCH_REQUESTS:
+            raise ValueError("'batch_requests' needs 'mode: batch'")
         return self
 
 

@@ -339,6 +339,7 @@ def test_a_store_puts_a_request_into_one_batch_only(store_location: str) -> None
     [
         ({"provider": "lexical", "model": "", "base_url": None}, "provider 'lexical' has no 'mode: batch'"),
         ({"requests_per_minute": 5}, "'mode: batch' has no limits per minute"),
+        ({"mode": "direct", "batch_requests": 5}, "'batch_requests' needs 'mode: batch'"),
     ],
 )
 def test_declarations_that_make_no_sense_are_refused(
