@@ -18,7 +18,7 @@ from arena.config import Config
 from arena.dataset import Dataset, load_dataset
 from arena.exam.wants import exam_settings
 from arena.executors import open_judges
-from arena.history.record import recorded, subject_of
+from arena.history.record import Recorder, recorded, subject_of
 from arena.human_qrels import with_qrels
 from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
@@ -30,7 +30,7 @@ from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
 from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.samples import combinations
 from arena.stages import StageRunner
-from arena.store import IDENTICAL, Runner, Store, Wanted
+from arena.store import IDENTICAL, Store, Wanted
 from judges.errors import InputError
 from judges.judge import Stop
 from judges.types import CallTrace, Judgment, Task, Verdict
@@ -83,6 +83,7 @@ def run(
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
     wait: bool = True,
+    part_of: Recorder | None = None,
 ) -> RunSummary:
     """Judge what is missing and keep it in the store.
 
@@ -98,6 +99,7 @@ def run(
         trace: is told of every call.
         wait: whether to stay until batches have ended, where judges ask in batches; else to leave once they are handed
             in, and to take no more than what has come.
+        part_of: a run that began with other stages; else this is one by itself.
 
     Raises:
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
@@ -126,13 +128,15 @@ def run(
         if prompting.adaptive_games() is not None:
             wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
         store.begin(config.name, settings, data, wants)
-        lookup = Lookup(config.name, prompting, store, judges, Runner(), retry_failed)
-        runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
-        with recorded(store, config.name, lookup.runner, subject_of(settings, data)) as recorder:
+        with recorded(config.store, config.name, part_of) as recorder:
+            recorder.begin(store)
+            recorder.is_of(store, subject_of(settings, data))
+            lookup = Lookup(config.name, prompting, store, judges, recorder.runner, retry_failed)
+            runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
             stopped = threading.Event()
             stop.tell(stopped.set)
             summary = run_to_end(_judge(runner, wants, lookup, stop))
-            recorder.came_to(summary, stopped=stopped.is_set())
+            recorder.judged(summary, stopped=stopped.is_set())
         return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store))
     finally:
         store.close()

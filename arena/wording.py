@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from arena.adaptive_games import AdaptiveState
 from arena.ratings.health import JudgeHealth
@@ -25,6 +26,9 @@ STAGES: Mapping[Task, str] = {
     Task.QUERIES: "Queries written, by passage",
     Task.ANSWERABLE: "Queries held against their passage",
 }
+
+AGENTS_ASKED: Final = "Agents asked"
+"""The stage before these."""
 
 FLAGS: Mapping[str, str] = {
     "undefeated": "never lost or tied",

@@ -67,6 +67,7 @@ class Asking:
         specs: the agents' declarations by name.
         judges: those that generate for them.
         progress: told of every query.
+        runner: this process, as others see it in the store.
         retry_failed: also ask again what an agent would not answer.
     """
 
@@ -76,10 +77,11 @@ class Asking:
         specs: Mapping[str, AgentSpec],
         judges: Mapping[str, Judge],
         progress: Progress,
+        runner: Runner,
         *,
         retry_failed: bool = False,
     ) -> None:
-        self._store, self._replies, self._runner = store, AgentReplies(store), Runner()
+        self._store, self._replies, self._runner = store, AgentReplies(store), runner
         self._specs, self._judges, self._progress, self._retry_failed = specs, judges, progress, retry_failed
         self._writer: Writer[_Replied] = Writer(self._save, self._kept, lambda entry: entry.reply.calls)
         self._summaries: dict[str, AgentSummary] = {}
@@ -151,7 +153,7 @@ class Asking:
         await self._writer.put(_Replied(agent.name, asked, reply))
 
     def _save(self, entries: Sequence[_Replied]) -> None:
-        self._replies.save([(entry.asked, entry.reply) for entry in entries])
+        self._replies.save([(entry.asked, entry.reply) for entry in entries], self._runner)
 
     def _kept(self, entry: _Replied) -> None:
         """A reply is safely stored."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from arena.agents.asking import Asking, Progress
-from arena.agents.declared import open_agents
+from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import require_fit
 from arena.agents.summary import AgentsRun
 from arena.config import Config
 from arena.dataset import load_dataset
+from arena.history.record import Recorder, recorded
 from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
-from arena.store import Store
+from arena.runtime.ledger import StageSummary
+from arena.store import ANSWERED, AgentReplies, Store
+from arena.store.spending import AGENTS
 from judges.errors import InputError
 from judges.judge import Stop
-from judges.types import CallTrace
+from judges.types import CallTrace, Query
 
 
 def run_agents(
@@ -23,6 +26,7 @@ def run_agents(
     *,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
+    part_of: Recorder | None = None,
 ) -> AgentsRun:
     """Ask every declared agent every query that it has not answered.
 
@@ -33,6 +37,7 @@ def run_agents(
         progress: is told of every query.
         retry_failed: also ask again what an agent would not answer.
         trace: is told of every call to a model.
+        part_of: a run that goes on with other stages; else this is one by itself.
 
     Raises:
         InputError: queries, corpus or agents cannot be used. Nothing was sent then.
@@ -44,19 +49,32 @@ def run_agents(
     stop = Stop()
     opened = open_agents(config, stop, trace)
     require_fit(files, opened.declared)
+    queries = list(files.queries.values())
     store = Store.create(config.store)
-    asking = Asking(store, config.agents, opened.judges, progress, retry_failed=retry_failed)
-    stop.tell(asking.stop)
 
-    async def ask() -> AgentsRun:
+    async def ask(asking: Asking) -> AgentsRun:
         try:
             with stopping_on_ctrl_c(stop):
-                summaries = await asking.run(opened.agents, list(files.queries.values()))
+                summaries = await asking.run(opened.agents, queries)
         finally:
             await opened.close()
         return AgentsRun(summaries, opened.declared, opened.corpus, interrupted=asking.stopped)
 
     try:
-        return run_to_end(ask())
+        with recorded(config.store, config.name, part_of) as recorder:
+            recorder.begin(store)
+            recorder.goes_on(store, {AGENTS: _before(store, opened.declared, queries)})
+            asking = Asking(store, config.agents, opened.judges, progress, recorder.runner, retry_failed=retry_failed)
+            stop.tell(asking.stop)
+            came_to = run_to_end(ask(asking))
+            recorder.came_to({AGENTS: came_to.stage}, complete=came_to.complete, stopped=came_to.interrupted)
+        return came_to
     finally:
         store.close()
+
+
+def _before(store: Store, agents: Sequence[Declared], queries: Sequence[Query]) -> StageSummary:
+    """What is wanted of agents, and known before anybody is asked."""
+    asked = [agent.asked(query) for agent in agents for query in queries]
+    known = AgentReplies(store).outcomes(asked)
+    return StageSummary(len(asked), known=sum(known.get(each) == ANSWERED for each in asked))

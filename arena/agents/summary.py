@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from arena.agents.corpus import ReadCorpus
 from arena.agents.declared import Declared
+from arena.runtime.ledger import StageSummary
 
 
 @dataclass(slots=True)
@@ -70,6 +72,20 @@ class AgentsRun:
     def complete(self) -> bool:
         """Whether every agent has answered every query."""
         return all(summary.complete for summary in self.agents.values())
+
+    @property
+    def stage(self) -> StageSummary:
+        """All agents together, as one stage of a run."""
+        own = self.agents.values()
+        return StageSummary(
+            wanted=sum(each.wanted for each in own),
+            judged=sum(each.answered for each in own),
+            known=sum(each.known for each in own),
+            failed=sum(each.failed for each in own),
+            calls=sum(each.calls for each in own),
+            cost_usd=math.fsum(each.cost_usd for each in own),
+            cost_unknown=sum(each.cost_unknown for each in own),
+        )
 
     @property
     def answers(self) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from arena.agents.summary import AgentsRun
     from arena.cli.trace import Trace
     from arena.config import Config
+    from arena.history.record import Recorder
 
 
 def register(app: typer.Typer) -> None:  # noqa: ARG001 - its place is in the group
@@ -57,13 +58,15 @@ def run(
         raise typer.Exit(INCOMPLETE)
 
 
-def ask_agents(config: Config, *, retry_failed: bool, trace: Trace | None = None) -> AgentsRun:
+def ask_agents(
+    config: Config, *, retry_failed: bool, trace: Trace | None = None, part_of: Recorder | None = None
+) -> AgentsRun:
     """Ask what is missing with a bar for each agent, and say what became of it."""
     from arena.agents.run import run_agents
     from arena.cli.agents_output import print_agents
     from arena.cli.console import Bars, errors
 
     with Bars(shown=errors.is_terminal) as bars:
-        answering = run_agents(config, bars, retry_failed=retry_failed, trace=trace)
+        answering = run_agents(config, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)
     print_agents(answering)
     return answering

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config import Config
+    from arena.history.record import Recorder
 
 
-def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None) -> bool:
+def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, part_of: Recorder) -> bool:
     """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
     from arena.cli.console import Bars, errors
     from arena.cli.figures import counted, say
@@ -19,7 +20,7 @@ def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None) -> 
 
     own = of_tournament(config)
     with Bars(shown=errors.is_terminal) as bars:
-        report = synthesise(own, bars, retry_failed=retry_failed, trace=trace)
+        report = synthesise(own, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)
     if report.summary is not None:
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")

@@ -17,6 +17,7 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config import Config
+    from arena.history.record import Recorder
     from arena.runtime.ledger import RunSummary
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
@@ -162,6 +163,22 @@ def _run(
     trace: Trace | None = None,
     as_json: bool = False,
 ) -> None:
+    from arena.history.record import recorded
+
+    with recorded(config.store, config.name) as recorder:
+        whole, summary = _ask(config, stages, recorder, retry_failed=retry_failed, wait=wait, trace=trace)
+    if summary is not None:
+        print_summary(summary)
+        _print_board(config, summary.run_id, as_json=as_json)
+        whole = whole and summary.complete
+    if not whole:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _ask(
+    config: Config, stages: Sequence[Stage], recorder: Recorder, *, retry_failed: bool, wait: bool, trace: Trace | None
+) -> tuple[bool, RunSummary | None]:
+    """Do the stages; whether those before the judging are complete, and what became of it, if it came to that."""
     from arena import tournament
     from arena.cli.agents_run import ask_agents
     from arena.cli.console import Bars, errors
@@ -169,29 +186,26 @@ def _run(
 
     whole, answering = True, None
     if config.synth is not None and (not stages or Stage.SYNTH in stages):
-        whole = make_queries(config, retry_failed=retry_failed, trace=trace)
+        whole = make_queries(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
     if config.agents and (not stages or Stage.AGENTS in stages):
-        answering = ask_agents(config, retry_failed=retry_failed, trace=trace)
+        answering = ask_agents(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
         whole = whole and answering.complete
         if answering.interrupted or not (answering.answers or config.data.answers):
-            raise typer.Exit(INCOMPLETE)
-    if not stages or any(stage.tasks for stage in stages):
-        only = [task for each in stages for task in each.tasks] if stages else None
-        with Bars(shown=errors.is_terminal) as bars:
-            summary = tournament.run(
-                config,
-                bars,
-                agents=None if answering is None else answering.declared,
-                only=only,
-                retry_failed=retry_failed,
-                trace=trace,
-                wait=wait,
-            )
-        print_summary(summary)
-        _print_board(config, summary.run_id, as_json=as_json)
-        whole = whole and summary.complete
-    if not whole:
-        raise typer.Exit(INCOMPLETE)
+            return False, None
+    if stages and not any(stage.tasks for stage in stages):
+        return whole, None
+    with Bars(shown=errors.is_terminal) as bars:
+        summary = tournament.run(
+            config,
+            bars,
+            agents=None if answering is None else answering.declared,
+            only=[task for each in stages for task in each.tasks] if stages else None,
+            retry_failed=retry_failed,
+            trace=trace,
+            wait=wait,
+            part_of=recorder,
+        )
+    return whole, summary
 
 
 def _require_stages(config: Config, asked: Sequence[Stage]) -> None:

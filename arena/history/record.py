@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
 from arena.ratings.results import AgentRating
-from arena.runtime.ledger import RunSummary
+from arena.runtime.ledger import RunSummary, StageSummary
 from arena.store import Runner, Store
 from arena.store.runs import Ending, Runs
 from judges.errors import StoreError
@@ -19,38 +19,83 @@ from judges.errors import StoreError
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
 
 
+class Recorder:
+    """A run from the first stage that asks anything, whichever that is; told what each comes to.
+
+    Args:
+        location: of the store.
+        tournament: whose run it is; it need not have begun.
+
+    Attributes:
+        runner: the process as others see it in the store, for all stages.
+        run_id: empty until the run begins.
+        ending: how the run ends, by what it has been told so far.
+        stages: what became of each stage's wants.
+    """
+
+    def __init__(self, location: str, tournament: str) -> None:
+        self.runner = Runner()
+        self.run_id = ""
+        self.ending: Ending = "complete"
+        self.stages: dict[str, Mapping[str, Any]] = {}
+        self._location, self._tournament = location, tournament
+
+    def begin(self, store: Store) -> None:
+        """A stage begins to ask, and the run with the first one."""
+        if not self.run_id:
+            store.announce(self._tournament)
+            self.run_id = Runs(store, self._tournament).begin(self.runner)
+
+    def is_of(self, store: Store, subject: Mapping[str, Any]) -> None:
+        """What the run judges is known by now."""
+        Runs(store, self._tournament).describe(self.run_id, subject)
+
+    def goes_on(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
+        """What is known of stages that are at work."""
+        self.stages |= {name: asdict(stage) for name, stage in stages.items()}
+        Runs(store, self._tournament).tell(self.run_id, self.stages)
+
+    def judged(self, summary: RunSummary, *, stopped: bool) -> None:
+        """What became of every want of stages in which judges are asked."""
+        stages = {task.value: stage for task, stage in summary.stages.items()}
+        self.came_to(stages, complete=summary.complete, stopped=stopped)
+
+    def came_to(self, stages: Mapping[str, StageSummary], *, complete: bool, stopped: bool) -> None:
+        """What became of every want of some stages; the run is complete if all of them are."""
+        if self.ending == "complete":
+            self.ending = "complete" if complete else "stopped" if stopped else "incomplete"
+        self.stages |= {name: asdict(stage) for name, stage in stages.items()}
+
+    def end(self, ending: Ending) -> None:
+        """Keep how the run ended, if it began."""
+        if self.run_id:
+            with closing(Store.open(self._location)) as store:
+                Runs(store, self._tournament).end(self.run_id, ending, self.stages)
+
+
 @contextmanager
-def recorded(store: Store, tournament: str, runner: Runner, subject: Mapping[str, Any]) -> Iterator[Recorder]:
-    """Keep in the store that a run lasts as long as the block, and how it ended.
+def recorded(location: str, tournament: str, part_of: Recorder | None = None) -> Iterator[Recorder]:
+    """Keep in the store that a run lasts as long as the block, if it begins there, and how it ended.
+
+    Args:
+        location: of the store.
+        tournament: whose run it is.
+        part_of: the run that goes on beyond the block, if there is one.
 
     Raises:
         StoreError: the store cannot be written.
     """
-    runs = Runs(store, tournament)
-    run_id = runs.begin(runner, subject)
-    recorder = Recorder(run_id)
+    if part_of is not None:
+        yield part_of
+        return
+    recorder = Recorder(location, tournament)
     try:
         yield recorder
     except BaseException as problem:
-        ending: Ending = "stopped" if isinstance(problem, KeyboardInterrupt) else "failed"
         with suppress(StoreError):  # the problem itself is on the way
-            runs.end(run_id, ending, {})
+            recorder.end("stopped" if isinstance(problem, KeyboardInterrupt) else "failed")
         raise
-    runs.end(run_id, recorder.ending, recorder.stages)
-
-
-class Recorder:
-    """Told what a run came to, before its block ends."""
-
-    def __init__(self, run_id: str) -> None:
-        self.run_id = run_id
-        self.ending: Ending = "incomplete"
-        self.stages: Mapping[str, Any] = {}
-
-    def came_to(self, summary: RunSummary, *, stopped: bool) -> None:
-        """What became of every want."""
-        self.ending = "complete" if summary.complete else "stopped" if stopped else "incomplete"
-        self.stages = {task.value: asdict(stage) for task, stage in summary.stages.items()}
+    recorder.end(recorder.ending)
 
 
 def subject_of(settings: Mapping[str, Any], data: Dataset) -> dict[str, Any]:

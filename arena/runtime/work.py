@@ -81,7 +81,7 @@ class Work:
         store = self.lookup.store
         in_flight = sum(judge.spec.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
-            store.save,
+            partial(store.save, runner=self.lookup.runner),
             lambda judged: self.ledger.settle(judged[2]),
             lambda judged: judged[2].calls,
             min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),

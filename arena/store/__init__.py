@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
-from arena.store import batches, figures, games, runners, runs
+from arena.store import batches, figures, games, runners, runs, spending
 from arena.store import data as datasets
 from arena.store import judgments as kept
 from arena.store import wants as wishes
@@ -29,6 +29,7 @@ from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
     IDENTICAL,
+    NOT_BEGUN,
     JudgmentRow,
     LabelRow,
     Result,
@@ -154,6 +155,12 @@ class Store:
             wishes.replace(connection, number, wanted, keep_judgments=same)
         self._begun[name] = values["settings"], digest
 
+    def announce(self, name: str) -> None:
+        """Let runs of a tournament be kept that has not begun: its agents are asked before its data are whole."""
+        with self._write(alone=True, judged=False) as connection:
+            if connection.execute(select(TournamentRow.name).where(TournamentRow.name == name)).first() is None:
+                connection.execute(insert(TournamentRow), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
+
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
         with self._write(alone=True) as connection:
@@ -222,14 +229,20 @@ class Store:
         with self._write(judged=False) as connection:
             runners.leave(connection, runner)
 
-    def save(self, results: Sequence[tuple[Task, str, Result]]) -> None:
+    def save(self, results: Sequence[tuple[Task, str, Result]], runner: Runner | None = None) -> None:
         """Keep results: task, prompt name with version, and the judgment or failure. A judgment stays.
 
         Nobody is about to ask for them any more.
+
+        Args:
+            results: any number.
+            runner: who asked for them and has paid, if anybody.
         """
         if results:
             with self._write() as connection:
                 kept.save(connection, results)
+                if runner is not None:
+                    spending.add(connection, runner, [(task.value, result) for task, _, result in results])
                 saved = sorted(result.judgment_id for _, _, result in results)
                 batches.settle(connection, saved)
                 runners.release(connection, saved)
@@ -261,15 +274,18 @@ class Store:
             return None if games.sampled(connection, number) else games.rows(connection, number)
 
     def tournaments(self) -> list[str]:
-        """Names of the tournaments, oldest first."""
+        """Names of the tournaments that have begun, oldest first."""
         with self._read() as connection:
-            names = connection.execute(select(TournamentRow.name).order_by(table(TournamentRow).c.tournament_id))
-            return [str(name) for name in names.scalars()]
+            here = table(TournamentRow).c
+            begun = select(here.name).where(here.data_digest != NOT_BEGUN).order_by(here.tournament_id)
+            return [str(name) for name in connection.execute(begun).scalars()]
 
     def settings(self, name: str) -> dict[str, Any]:
         """The settings a tournament was last begun with."""
         with self._read() as connection:
-            stored = connection.execute(select(TournamentRow.settings).where(TournamentRow.name == name)).scalar()
+            here = table(TournamentRow).c
+            begun = select(here.settings).where(here.name == name, here.data_digest != NOT_BEGUN)
+            stored = connection.execute(begun).scalar()
             loaded: dict[str, Any] | None = None if stored is None else json.loads(stored)
         if loaded is None:
             raise InputError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
-from arena.store import runners
+from arena.store import runners, spending
 from arena.store.bulk import among, insert_rows, replacing
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
@@ -117,14 +117,21 @@ class AgentReplies:
             runners.release(connection, sorted(mine - {each.reply_id for each in needed}))
             return needed, elsewhere
 
-    def save(self, replies: Sequence[tuple[Asked, Reply]]) -> None:
-        """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more."""
+    def save(self, replies: Sequence[tuple[Asked, Reply]], runner: Runner | None = None) -> None:
+        """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more.
+
+        Args:
+            replies: any number.
+            runner: who asked for them and has paid, if anybody.
+        """
         rows: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
             if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
         with self._store._write() as connection:
             insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+            if runner is not None:
+                spending.add(connection, runner, [(spending.AGENTS, reply) for _, reply in replies])
             runners.release(connection, sorted(rows))
 
 

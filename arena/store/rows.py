@@ -20,6 +20,9 @@ Result = Judgment | JudgeFailure
 IDENTICAL: Final = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
 
+NOT_BEGUN: Final = ""
+"""In place of a digest: the tournament has runs, and no data yet."""
+
 _UNKNOWN_USAGE = Usage()
 
 

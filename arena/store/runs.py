@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 from sqlmodel import Field, SQLModel, insert, select, update
 
-from arena.store.rows import encoded, has_table, table, tournament_number
+from arena.store.rows import TournamentRow, encoded, has_table, table, tournament_number
 from arena.store.runners import Runner, alive, now
+from arena.store.spending import ByStage, spent_by, told
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -51,7 +52,8 @@ class Run:
         here: whether its process is, or was, one of this machine.
         begun, ended: seconds since 1970.
         subject: what was judged: settings, agents, and a digest of every query's text.
-        stages: what became of each stage's wants, in the end.
+        stages: what became of each stage's wants, in the end; of the agents' queries also while they are asked.
+        spent: what it asked for and what that took so far, by stage.
         standings: the leaderboard's lines, where there were ratings.
     """
 
@@ -63,6 +65,7 @@ class Run:
     ended: float | None
     subject: Mapping[str, Any]
     stages: Mapping[str, Mapping[str, Any]]
+    spent: ByStage
     standings: list[dict[str, Any]]
 
 
@@ -72,8 +75,8 @@ class Runs:
     def __init__(self, store: Store, tournament: str) -> None:
         self._store, self._tournament = store, tournament
 
-    def begin(self, runner: Runner, subject: Mapping[str, Any]) -> str:
-        """A run begins; returns its id."""
+    def begin(self, runner: Runner, subject: Mapping[str, Any] | None = None) -> str:
+        """A run begins; returns its id. What it is of may be known later (``describe``)."""
         run_id = uuid.uuid4().hex
         with self._store._write(judged=False) as connection:
             time = now(connection)
@@ -85,12 +88,22 @@ class Runs:
                 "pid": runner.pid,
                 "begun": time,
                 "beat": time,
-                "subject": encoded(subject),
+                "subject": encoded(subject or {}),
                 "stages": "{}",
                 "standings": "[]",
             }
             connection.execute(insert(RunRow), row)
         return run_id
+
+    def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
+        """Keep what a run is of."""
+        with self._store._write(judged=False) as connection:
+            self._change(connection, run_id, subject=encoded(subject))
+
+    def tell(self, run_id: str, stages: Mapping[str, Any]) -> None:
+        """Keep what is known of a run's stages while it goes on."""
+        with self._store._write(judged=False) as connection:
+            self._change(connection, run_id, stages=encoded(stages))
 
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
         """A run ends, and says what became of its wants."""
@@ -103,15 +116,12 @@ class Runs:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
     def all(self, most: int | None = None) -> list[Run]:
-        """Every run, or the ``most`` last ones, the latest first."""
-        runs = table(RunRow)
-        with self._store._read() as connection:
-            if not has_table(connection, RunRow):
-                return []
-            mine = runs.c.tournament_id == tournament_number(connection, self._tournament)
-            found = connection.execute(select(runs).where(mine).order_by(runs.c.number.desc()).limit(most)).all()
-            time = now(connection)
-        return [_run(row, time) for row in found]
+        """Every run, or the ``most`` last ones, the latest first; none where the store does not know the tournament."""
+        return self._found(most=most)
+
+    def at_work(self) -> list[Run]:
+        """The runs that go on now, the latest first."""
+        return [run for run in self._found(table(RunRow).c.ended.is_(None)) if run.state == "running"]
 
     def others(self, runner: Runner) -> bool:
         """Whether the tournament has another run that is at work; of several that began together all but one see it."""
@@ -121,6 +131,18 @@ class Runs:
             chosen = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
             found = connection.execute(chosen.where(runs.runner_id != runner.runner_id)).all()
         return any(alive(host, pid, time - beat, runner) for host, pid, beat in found)
+
+    def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[Run]:
+        runs, tournaments = table(RunRow), table(TournamentRow)
+        with self._store._read() as connection:
+            if not has_table(connection, RunRow):
+                return []
+            joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
+            mine = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *which)
+            found = connection.execute(mine.order_by(runs.c.number.desc()).limit(most)).all()
+            spent = spent_by(connection, [row.runner_id for row in found])
+            time = now(connection)
+        return [_run(row, time, spent.get(row.runner_id)) for row in found]
 
     def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
         runs = table(RunRow)
@@ -134,11 +156,12 @@ def beat(connection: Connection, runner: Runner) -> None:
     connection.execute(update(runs).where(*mine).values(beat=now(connection)))
 
 
-def _run(row: Any, time: float) -> Run:
+def _run(row: Any, time: float, spent: ByStage | None) -> Run:
     here = Runner()
     state = row.ending
     if state is None:
         state = "running" if alive(row.host, row.pid, time - row.beat, here) else "killed"
+    stages = json.loads(row.stages)
     return Run(
         row.run_id,
         state,
@@ -147,6 +170,7 @@ def _run(row: Any, time: float) -> Run:
         row.begun,
         row.ended,
         json.loads(row.subject),
-        json.loads(row.stages),
+        stages,
+        told(stages) if spent is None else spent,
         json.loads(row.standings),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from arena.dataset import Dataset
+from arena.history.record import Recorder
 from arena.runtime.feed import Lookup
 from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
 from arena.runtime.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
@@ -94,6 +96,7 @@ def ask(
     *,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
+    part_of: Recorder | None = None,
 ) -> Asked:
     """Have queries written and checked, as far as the store does not know them yet.
 
@@ -110,8 +113,16 @@ def ask(
     try:
         data = Dataset({}, {passage.doc_id: passage for passage in prompting.passages.values()})
         store.begin(config.tournament, prompting.settings(), data, wants)
-        lookup = Lookup(config.tournament, prompting, store, judges, Runner(), retry_failed)
-        return run_to_end(_Asking(prompting, lookup, progress).run(wants, stop))
+        if part_of is not None:
+            part_of.begin(store)
+        runner = Runner() if part_of is None else part_of.runner
+        lookup = Lookup(config.tournament, prompting, store, judges, runner, retry_failed)
+        stopped = threading.Event()
+        stop.tell(stopped.set)
+        asked = run_to_end(_Asking(prompting, lookup, progress).run(wants, stop))
+        if part_of is not None:
+            part_of.judged(asked.summary, stopped=stopped.is_set())
+        return asked
     finally:
         store.close()
 

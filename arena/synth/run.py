@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from arena.history.record import Recorder
 from arena.runtime.ledger import Progress
 from arena.synth.asking import SynthPrompting, ask
 from arena.synth.config import SynthConfig
@@ -22,6 +23,7 @@ def synthesise(
     *,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
+    part_of: Recorder | None = None,
 ) -> SynthReport:
     """Make queries of documents, keep every reply in the store, and write the queries to ``config.synth.out``.
 
@@ -34,6 +36,7 @@ def synthesise(
         progress: is told of every passage and every query that is asked about.
         retry_failed: also ask again where replies stayed outside their contract.
         trace: is told of every call.
+        part_of: a tournament's run that goes on with other stages.
 
     Returns:
         The report; ``complete`` is false where a file was skipped, a judgment is missing, or a quota is not filled.
@@ -50,7 +53,7 @@ def synthesise(
     passages = read_passages(section.documents, section.passages, section.limits, reading)
     sampled = sampled_passages(passages, section.sample.passages, seed)
     prompting = SynthPrompting(config, {passage.doc_id: passage for passage in sampled}, examples)
-    asked = ask(prompting, progress, retry_failed=retry_failed, trace=trace)
+    asked = ask(prompting, progress, retry_failed=retry_failed, trace=trace, part_of=part_of)
     usable = [each for each in asked.candidates if not each.dropped]
     chosen = by_quota(usable, section.quotas, lambda each: each.generator)
     queries = [written(each, seed) for each in chosen]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from arena.history.comparison import Difference, SettingChange, State, compare
-from arena.history.record import recorded, standings_of, subject_of
+from arena.history.record import Recorder, recorded, standings_of, subject_of
 from arena.leaderboard import leaderboard
 from arena.store import Runner, Store
 from arena.store.progress import progress
@@ -72,9 +72,14 @@ def test_a_run_elsewhere_that_is_silent_was_killed_and_its_beat_keeps_it(tmp_pat
 def test_a_run_that_breaks_off_says_how(tmp_path: Path, problem: type[BaseException], ending: str) -> None:
     with closing(Store.create(str(tmp_path / "s.db"))) as store:
         begin(store)
-        with pytest.raises(problem), recorded(store, "t", Runner(), SUBJECT):
-            raise problem
+        with pytest.raises(problem), recorded(str(tmp_path / "s.db"), "t") as recorder:
+            _begin_and_raise(recorder, store, problem)
         assert [one.state for one in Runs(store, "t").all()] == [ending]
+
+
+def _begin_and_raise(recorder: Recorder, store: Store, problem: type[BaseException]) -> None:
+    recorder.begin(store)
+    raise problem
 
 
 def test_a_store_from_before_runs_were_kept_has_none(tmp_path: Path) -> None:

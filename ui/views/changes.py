@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pandas as pd
 import streamlit as st
 
 from arena.history.comparison import Changes, Difference, State, compare
 from arena.history.record import standings_of, subject_of
-from arena.store import Store
-from arena.store.runs import Runs
 from arena.wording import listed
-from ui import data, text
+from ui import data, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.charts import moves_chart
 from ui.figures import between
@@ -82,23 +78,20 @@ def _choices(source: data.Source) -> list[_Choice]:
     """The tournament as it is now, its runs before the latest, then the other tournaments."""
     _, names = data.tournaments()
     own = source.tournament
-    with closing(Store.open(source.location)) as store:
-        earlier = [run for run in Runs(store, own).all()[1:] if run.standings]
+    every = runs.latest(source.location, own)
+    called = runs.names(every)
+    earlier = [run for run in every[1:] if run.standings]
     return [
         _Choice(f"{own}, now", own),
-        *(
-            _Choice(f"{own}, run of {datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC", own, run.run_id)
-            for run in earlier
-        ),
+        *(_Choice(f"{own}, run of {called[run.run_id]}", own, run.run_id) for run in earlier),
         *(_Choice(f"{name}, now", name) for name in names if name != own),
     ]
 
 
 def _state(source: data.Source, chosen: _Choice) -> State:
     if chosen.run_id:
-        with closing(Store.open(source.location)) as store:
-            runs = Runs(store, chosen.tournament).all()
-        run = next(run for run in runs if run.run_id == chosen.run_id)
+        every = runs.latest(source.location, chosen.tournament)
+        run = next(run for run in every if run.run_id == chosen.run_id)
         return State(run.subject, run.standings)
     now = data.Source(source.location, source.version, chosen.tournament)
     return State(subject_of(data.settings(now), data.dataset(now)), standings_of(data.board(now)))

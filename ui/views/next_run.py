@@ -12,7 +12,7 @@ from arena.agents.plan import PlannedAgent
 from arena.plan import Plan, plan
 from arena.runtime.counting import PlannedCalls
 from arena.safe_files import digest
-from arena.wording import STAGES
+from arena.wording import AGENTS_ASKED, STAGES
 from judges.errors import RagarenaError
 from ui import editing, runs, text
 from ui.editing import Session
@@ -81,7 +81,7 @@ def _show_start(session: Session) -> None:
 def plan_frame(planned: Plan) -> pd.DataFrame:
     """A line for each judge's part in each stage, and before them each agent that is asked."""
     agents = [
-        {"Stage": "Agents asked", "Who": own.agent, "Wanted": own.wanted, "Known": own.known, **_price(own)}
+        {"Stage": AGENTS_ASKED, "Who": own.agent, "Wanted": own.wanted, "Known": own.known, **_price(own)}
         for own in planned.agents
     ]
     judges = [

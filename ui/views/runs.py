@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -12,7 +13,8 @@ import streamlit as st
 from arena.agents.front import money
 from arena.store.progress import Progress
 from arena.store.runs import Run
-from arena.wording import STAGES
+from arena.store.spending import AGENTS
+from arena.wording import STAGES, listed
 from judges.errors import CAUSES
 from ui import data, editing, runs, text
 from ui.editing import Session
@@ -20,6 +22,7 @@ from ui.states import nothing, problem
 from ui.tables import show_table
 from ui.views import changes
 from ui.views.next_run import show_next
+from ui.views.spending import failures, known, show_agents, show_one, show_spent, total
 
 _EVERY_S = 2.0
 """How often the page looks how far a run is."""
@@ -45,31 +48,34 @@ def show(source: data.Source | None) -> None:
     found = runs.latest(data.location(), name)
     _show_now(session if session is not None and session.config.name == name else None, name, found)
     show_next(session, name)
-    if found:
-        _show_earlier(found)
+    if ended := [run for run in found if run.state != "running"]:
+        _show_earlier(ended, runs.names(found))
     if source is not None:
         changes.show(source)
 
 
 def earlier_frame(found: list[Run]) -> pd.DataFrame:
     """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell."""
-    rows = []
-    for run in found:
-        stages = run.stages.values()
-        told = {name: sum(own[name] for own in stages) if stages else None for name in _COUNTED}
-        rows.append(
-            {
-                "Began": datetime.fromtimestamp(run.begun, UTC),
-                "Took": None if run.ended is None else run.ended - run.begun,
-                "State": "at work" if run.state == "running" else run.state,
-                **{name.replace("_usd", "").capitalize(): told[name] for name in _COUNTED},
-                "First": run.standings[0]["agent"] if run.standings else None,
-            }
-        )
-    return pd.DataFrame(rows)
+    frame = pd.DataFrame([_line(run) for run in found])
+    return frame if frame["Answered"].any() else frame.drop(columns="Answered")
 
 
-_COUNTED = ("judged", "known", "failed", "calls", "cost_usd")
+def _line(run: Run) -> dict[str, Any]:
+    spent = total(run)
+    answered = run.spent[AGENTS].judged if AGENTS in run.spent else 0
+    return {
+        "Began": datetime.fromtimestamp(run.begun, UTC),
+        "Took": None if run.ended is None else run.ended - run.begun,
+        "State": run.state,
+        "Answered": answered,
+        "Judged": spent.judged - answered,
+        "Known": known(run),
+        "Failed": failures(run),
+        "Calls": spent.calls,
+        "Cost": spent.cost_usd,
+        "Cost unknown": spent.cost_unknown,
+        "First": run.standings[0]["agent"] if run.standings else None,
+    }
 
 
 def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
@@ -91,15 +97,19 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
 
 def _show_running(session: Session | None, name: str) -> None:
     """How far the run is; ends by drawing the whole page once it has ended."""
-    found = runs.latest(data.location(), name, 1)
-    run = found[0] if found and found[0].state == "running" else None
+    found = runs.at_work(data.location(), name)
+    run = found[0] if found else None
     if run is None and (session is None or not runs.begins(session)):
         st.rerun()
     if run is None:
-        st.info("A run begins: it reads the data, and asks the agents that have answers to give.")
+        st.info("A run begins: it reads the data.")
     else:
-        st.info(f"A run is at work since {datetime.fromtimestamp(run.begun, UTC):%H:%M:%S} UTC.")
+        since = [f"{datetime.fromtimestamp(each.begun, UTC):%H:%M:%S}" for each in reversed(found)]
+        st.info(f"{'A run is' if len(found) == 1 else f'{len(found)} runs are'} at work since {listed(since)} UTC.")
+        for each in found:
+            show_agents(each)
         show_progress(runs.how_far(data.location(), name))
+        show_spent(found)
     if session is not None:
         _show_stop(session, run)
         _show_log(session)
@@ -124,7 +134,7 @@ def show_progress(own: Progress) -> None:
         failed = f", {stage.failed:,} failed" if stage.failed else ""
         st.progress(done / stage.wanted, text=f"{STAGES[task]}: {done:,} of {stage.wanted:,}{failed}")
     unknown = f", and {own.cost_unknown:,} judgments of unknown cost" if own.cost_unknown else ""
-    st.caption(f"Cost of the tournament so far: \\{money(own.cost_usd)}{unknown}.")
+    st.caption(f"Cost of the tournament's judgments so far, of all runs: \\{money(own.cost_usd)}{unknown}.")
     causes = [
         {"Stage": STAGES[task], "Failures": count, "Cause": CAUSES.get(cause, cause)}
         for task, stage in own.stages.items()
@@ -140,7 +150,7 @@ def _show_log(session: Session) -> None:
             text.passage(said, "log", empty="")
 
 
-def _show_earlier(found: list[Run]) -> None:
+def _show_earlier(found: list[Run], called: Mapping[str, str]) -> None:
     st.subheader("Runs so far", anchor=False)
     frame = earlier_frame(found)
     show_table(
@@ -149,10 +159,14 @@ def _show_earlier(found: list[Run]) -> None:
         {
             "Began": st.column_config.DatetimeColumn("Began (UTC)", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
             "Took": st.column_config.NumberColumn(format="%.1f s"),
+            "Answered": st.column_config.NumberColumn(help="By agents that the run asked."),
+            "Judged": st.column_config.NumberColumn(help="By calls of the run."),
             "Known": st.column_config.NumberColumn(help="Found in the store, or the same as another one."),
             "Calls": st.column_config.NumberColumn(help="Requests sent, attempts included."),
             "Cost": st.column_config.NumberColumn(format="$%.4f", help="As far as prices and tokens are known."),
+            "Cost unknown": st.column_config.NumberColumn(help="Judgments and answers whose cost is not known."),
             "First": st.column_config.TextColumn(help="The best rated agent after the run; see who is tied with it."),
         },
         height="content" if len(frame) <= 8 else 290,
     )
+    show_one(found, called)
