@@ -48,8 +48,8 @@ class Spent:
         judged: judgments, or answers of agents.
         failed: results without one.
         calls: requests sent, attempts included.
-        input_tokens, output_tokens: as far as they are known.
-        tokens_unknown: results of which one of the two is not.
+        input_tokens, output_tokens: of the results of which both are known.
+        tokens_unknown: the other results.
         cost_usd: as far as prices and tokens are known.
         cost_unknown: results without a known cost.
     """
@@ -101,29 +101,29 @@ def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dic
 
 
 def told(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
-    """What a run said of its stages in the end, where nobody counted meanwhile; tokens are not among it."""
+    """What a run said of its stages in the end, where nobody counted meanwhile.
+
+    Tokens are not among it, and among the failures may be earlier ones.
+    """
+    names = ("judged", "failed", "calls", "cost_usd", "cost_unknown")
+    asked = {stage: own for stage, own in stages.items() if own["calls"]}
     return {
-        stage: Spent(
-            judged=own["judged"],
-            failed=own["failed"],
-            calls=own["calls"],
-            tokens_unknown=own["judged"] + own["failed"],
-            cost_usd=own["cost_usd"],
-            cost_unknown=own["cost_unknown"],
-        )
-        for stage, own in stages.items()
+        stage: Spent(tokens_unknown=own["judged"] + own["failed"], **{name: own[name] for name in names})
+        for stage, own in asked.items()
     }
 
 
 def _of(result: Result | Reply) -> Spent:
-    good, usage = isinstance(result, Judgment | AgentReply), result.usage
+    good = isinstance(result, Judgment | AgentReply)
+    sent, received = result.usage.input_tokens, result.usage.output_tokens
+    unknown = sent is None or received is None
     return Spent(
         judged=int(good),
         failed=int(not good),
         calls=result.calls,
-        input_tokens=usage.input_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        tokens_unknown=int(usage.input_tokens is None or usage.output_tokens is None),
+        input_tokens=0 if unknown else sent or 0,
+        output_tokens=0 if unknown else received or 0,
+        tokens_unknown=int(unknown),
         cost_usd=result.cost_usd or 0.0,
         cost_unknown=int(result.cost_usd is None),
     )

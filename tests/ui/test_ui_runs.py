@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,16 +13,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from streamlit.testing.v1 import AppTest
 
-from arena.config import Config
-from arena.store import Runner, Store
+from arena.config import Config, load_config
+from arena.store import AgentReplies, Asked, Runner, Store
 from arena.store.progress import Progress, progress
-from arena.store.runs import Runs
+from arena.store.runs import Run, Runs
+from arena.store.spending import Spent
 from judges.errors import InputError
-from tests.support.llm_server import LLMServer, steady_judge
+from judges.types import Task
+from retrieval_eval.agents.types import AgentReply
+from tests.conftest import CLI
+from tests.support.agents import answering, http_agent, write_config
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import page, shown, start_on, table
 from tests.support.sample_store import write_store
+from tests.support.stores import JUDGMENT
 from tests.support.tournaments import configured, run, write_data
 from ui import editing, runs
 from ui.roles import EVERYBODY_VARIABLE
@@ -144,6 +152,90 @@ def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monk
     assert (len(counts), len({id(own) for own in seen})) == (1, 1)
 
 
+def test_a_runs_spending_is_seen_while_it_goes_on_and_is_what_its_summary_says(
+    cli: CLI, tmp_path: Path, store_location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_KEY", "none")
+    seen: dict[str, Run] = {}
+
+    def spends(stage: str, results: int) -> bool:
+        """Look at the run at work, as the page does, until it has kept so many results."""
+        (seen[stage],) = runs.at_work(store_location, "asked")
+        return seen[stage].spent.get(stage, Spent()).judged >= results
+
+    def script(call: Call) -> Reply:
+        if len(server.calls) == 12:  # of 16 to two agents, one at a time
+            until(lambda: spends("agents", 12 - 2))
+        elif len(server.calls) == 16 + 20:  # of 32 to two judges, one at a time
+            until(lambda: spends("pairwise", 20 - 2))
+        return steady_judge(call) if "messages" in call.body else answering()(call)
+
+    with LLMServer(script) as server:
+        agents = {name: http_agent(f"http://127.0.0.1:{server.port}/{name}", concurrency=1) for name in ("x", "y")}
+        model = {
+            "provider": "openai",
+            "model": "m",
+            "base_url": server.openai_url,
+            "api_key_env": "A_KEY",
+            "concurrency": 1,
+        }
+        judges = {"dear": {**model, "price": {"input": 2000, "output": 8000}}, "unpriced": {**model, "model": "n"}}
+        pairwise = {"judges": ["dear", "unpriced"], "documents": {"include": False}}
+        path = write_config(tmp_path, agents, store=store_location, judges=judges, pairwise=pairwise)
+        said = [cli("run", path), cli("run", path)]
+    assert [ended.status for ended in said] == [0, 0]
+    asking, judging = seen["agents"], seen["pairwise"]
+    assert (asking.stages["agents"]["wanted"], asking.spent.keys()) == (16, {"agents"})
+    assert asking.spent["agents"].judged < 12
+    assert judging.spent["agents"].judged == 16
+    assert judging.spent["pairwise"].judged < 20
+
+    start_on(monkeypatch, load_config(path))
+    asked = page("runs")
+    every = table(asked, "Cost unknown")
+    for row, ended in zip(every.to_dict("records"), reversed(said), strict=True):
+        costs = re.findall(r"calls, \$([\d.,]+)(?: \+ (\d+) of unknown cost)?", ended.err)
+        assert len(costs) == 3, "two agents and the games"
+        assert row["Cost"] == pytest.approx(sum(float(cost.replace(",", "")) for cost, _ in costs), abs=0.01)
+        assert row["Cost unknown"] == sum(int(unknown or 0) for _, unknown in costs)
+    assert every[["Answered", "Judged", "Known", "Calls"]].values.tolist() == [[0, 0, 48, 0], [16, 32, 0, 48]]
+    asked.selectbox(key="run").select_index(1).run(timeout=20)
+    stages = table(asked, "Cost known")
+    assert stages["Stage"].tolist() == ["Agents asked", "Games judged, each order counted"]
+    assert stages["Cost"].sum() == pytest.approx(every["Cost"][1])
+    assert stages["Cost"][0] == pytest.approx(0.032)
+    assert stages["Cost known"].tolist() == ["16 of 16", "16 of 32"]
+    with closing(Store.open(store_location)) as store:
+        results = [own for _, own in store.outcomes("asked", Task.PAIRWISE) if own is not None]
+    assert stages["Cost"][1] == pytest.approx(sum(own.cost_usd or 0 for own in results))
+    assert stages["Tokens in"][1] == sum(own.usage.input_tokens or 0 for own in results)
+    assert f"16 answers and 32 judgments by 48 calls; {stages['Tokens in'][1]:,.0f} tokens in" in shown(asked)
+    assert "without 16 results of unknown tokens" in shown(asked)
+    assert "without 16 results of unknown cost" in shown(asked)
+
+
+def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path)
+    config = configured(
+        tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"], "documents": {"include": False}}
+    )
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        of = Runs(store, config.name)
+        for name, cost in (("a", 0.25), ("b", 1.5)):
+            runner = Runner()
+            of.tell(of.begin(runner), {"agents": {"wanted": 4, "known": 1, "judged": 0, "failed": 0, "calls": 0}})
+            store.save([(Task.PAIRWISE, "p", replace(JUDGMENT, judgment_id=name, cost_usd=cost))], runner)
+            AgentReplies(store).save([(Asked(name, "why?"), AgentReply("so", calls=1, cost_usd=0.5))], runner)
+    start_on(monkeypatch, config)
+    said = shown(page("runs"))
+    assert "2 runs are at work since" in said
+    tokens = "10 tokens in and 5 out without 1 result of unknown tokens"
+    for cost in ("0.75", "2.00"):
+        assert f"This run so far: 1 answer and 1 judgment by 3 calls; {tokens}; \\${cost}." in said
+    assert [one.text for one in page("runs").get("progress")][:2] == ["Agents asked: 2 of 4"] * 2
+
+
 def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_data(tmp_path)
     config = configured(tmp_path, criteria=None)
@@ -157,6 +249,29 @@ def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
     changed = table(asked, "Setting")
     assert changed.values.tolist() == [["pairwise.documents.threshold", "1", "2"]]
+
+
+def test_runs_begun_within_one_second_can_each_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path)
+    config = configured(
+        tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"], "documents": {"include": False}}
+    )
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        of = Runs(store, config.name)
+        for points in (1.0, 2.0, 3.0):
+            of.end(of.begin(Runner(), of.all()[-1].subject), "complete", {})
+            keep_standings(config, [("x", 1000 + points), ("y", 1000.0), ("z", 900.0)])
+        with store._write() as connection:
+            connection.execute(text("UPDATE run SET begun = 1700000000 + number / 100.0"))
+    start_on(monkeypatch, config)
+    asked = page("runs")
+    begun = "2023-11-14 22:13:20 UTC"
+    assert asked.selectbox(key="run").options == [f"{begun} (4)", f"{begun} (3)", f"{begun} (2)", begun]
+    assert asked.selectbox(key="from").options == ["small, now", *(f"small, run of {begun} ({n})" for n in (3, 2))]
+    for number, before in ((2, 1001.0), (3, 1002.0)):
+        asked.selectbox(key="from").set_value(f"small, run of {begun} ({number})").run(timeout=20)
+        assert table(asked, "Rating before").set_index("Agent")["Rating before"]["x"] == before
 
 
 def keep_standings(config: Config, ratings: list[tuple[str, float]]) -> None:

@@ -28,8 +28,8 @@ _EVERY_S = 2.0
 """How often the page looks how far a run is."""
 
 _ENDED: Mapping[str, tuple[str, str]] = {
-    "complete": ("success", "The last run is complete: everything it was asked for has a judgment."),
-    "incomplete": ("warning", "The last run ended, and judgments are missing. Start again to ask for them."),
+    "complete": ("success", "The last run is complete: everything it was asked for is there."),
+    "incomplete": ("warning", "The last run ended, and judgments or answers are missing. Start again to ask for them."),
     "stopped": ("info", "The last run was stopped. What it judged is kept; start again to go on."),
     "failed": ("error", "The last run could not go on; the log below says why. What it judged is kept."),
     "killed": ("error", "The last run was killed: its process is gone. What it judged is kept; start again to go on."),

@@ -9,9 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from arena.agents.front import money
+from arena.report.figures import counted
 from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
-from arena.wording import AGENTS_ASKED, STAGES
+from arena.wording import AGENTS_ASKED, STAGES, listed
 from ui import runs
 from ui.address import pick, say_what_is_unknown
 from ui.tables import show_table
@@ -46,8 +47,9 @@ def show_agents(run: Run) -> None:
 def show_spent(found: Sequence[Run]) -> None:
     """What runs at work have spent so far, each by itself."""
     for run, name in zip(found, runs.names(found).values(), strict=True):
-        st.caption(f"This run so far: {in_words(total(run))}.".replace("$", "\\$"))
-        show_table(stages_frame(run), f"Run of {name} by stage", _COLUMNS, unknown="unknown")
+        st.caption(f"This run so far: {in_words(run)}.".replace("$", "\\$"))
+        frame = stages_frame(run).drop(columns=["Wanted", "Known"])  # told in the end; meanwhile the bars say how far
+        show_table(frame, f"Run of {name} by stage", _COLUMNS, unknown="unknown")
 
 
 def show_one(ended: Sequence[Run], called: Mapping[str, str]) -> None:
@@ -55,21 +57,23 @@ def show_one(ended: Sequence[Run], called: Mapping[str, str]) -> None:
     by_name = {called[run.run_id]: run for run in ended}
     run = by_name[pick("Run by stage", list(by_name), "run", width=420)]
     say_what_is_unknown()
-    st.caption(f"This run: {in_words(total(run))}.".replace("$", "\\$"))
+    st.caption(f"This run: {in_words(run)}.".replace("$", "\\$"))
     show_table(stages_frame(run), "Run by stage", _COLUMNS, unknown="unknown")
 
 
-def in_words(spent: Spent) -> str:
+def in_words(run: Run) -> str:
     """What was asked for and what it took, with how many results the figures leave out."""
+    spent, answers = total(run), run.spent.get(AGENTS, Spent()).judged
     if not spent.results:
         return "nothing was asked for"
-    failed = f", of which {spent.failed:,} failed" if spent.failed else ""
-    said = [f"{_counted(spent.results, 'result')} of {_counted(spent.calls, 'call')}{failed}"]
+    came = [(answers, "answer"), (spent.judged - answers, "judgment"), (spent.failed, "failure")]
+    made = listed([_counted(number, one) for number, one in came if number])
+    said = [f"{made} by {_counted(spent.calls, 'call')}"]
     if spent.tokens_unknown < spent.results:
-        left_out = f" ({_counted(spent.tokens_unknown, 'result')} of unknown tokens)" if spent.tokens_unknown else ""
-        said.append(f"{spent.input_tokens:,} tokens in and {spent.output_tokens:,} out{left_out}")
-    left_out = f" and {_counted(spent.cost_unknown, 'result')} of unknown cost" if spent.cost_unknown else ""
-    said.append(f"{money(spent.cost_usd)}{left_out}" if spent.cost_unknown < spent.results else "unknown cost")
+        tokens = f"{spent.input_tokens:,} tokens in and {spent.output_tokens:,} out"
+        said.append(tokens + _without(spent.tokens_unknown, "tokens"))
+    known = spent.cost_unknown < spent.results
+    said.append(money(spent.cost_usd) + _without(spent.cost_unknown, "cost") if known else "unknown cost")
     return "; ".join(said)
 
 
@@ -117,5 +121,9 @@ def _ended(told: Mapping[str, int], spent: Spent) -> tuple[int, int, int]:
     return made, failed, told.get("known", 0) + made + failed
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _without(number: int, what: str) -> str:
+    return f" without {_counted(number, 'result')} of unknown {what}" if number else ""
+
+
+def _counted(number: int, one: str) -> str:
+    return counted(number, one, f"{one}s")
