@@ -6,15 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard
-from arena.ratings.results import AgentRating
-from arena.runtime.ledger import RunSummary, StageSummary
 from arena.store import Runner, Store
 from arena.store.runs import Ending, Runs
 from judges.errors import StoreError
+
+if TYPE_CHECKING:
+    from arena.dataset import Dataset
+    from arena.leaderboard import Leaderboard
+    from arena.ratings.results import AgentRating
+    from arena.runtime.ledger import RunSummary, StageSummary
 
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
 

@@ -96,9 +96,9 @@ class Runs:
         return run_id
 
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
-        """Keep what a run is of."""
+        """Keep what a run is of; it is there."""
         with self._store._write(judged=False) as connection:
-            self._change(connection, run_id, subject=encoded(subject))
+            self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
     def tell(self, run_id: str, stages: Mapping[str, Any]) -> None:
         """Keep what is known of a run's stages while it goes on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 import yaml
 
 from arena.plan import Plan, plan_queries
+from arena.store import Store
+from arena.store.runs import Runs
 from arena.synth.run import synthesise
 from tests.support.llm_server import LLMServer
 from tests.support.query_writers import synth_config, ten_each, write_documents
@@ -79,6 +82,9 @@ def test_a_tournament_without_its_queries_is_planned_as_far_as_that_goes(cli: An
     assert first.out.splitlines()[1].split()[:3] == ["queries", "words", "2"]
     assert "'ragarena run CONFIG --stage synth', then plan again" in first.out
     assert cli("run", config, "--stage", "synth").status == 0
+    with closing(Store.open(str(tmp_path / "t.db"))) as store:
+        (made,) = Runs(store, "t").all()
+    assert (made.state, made.spent["queries"].judged, made.stages["queries"]["wanted"]) == ("complete", 2, 2)
     second = json.loads(cli("plan", config, "--json").out)
     assert [(row["task"], row["calls"]) for row in second["stages"]] == [("queries", 0)]
     assert [row["agent"] for row in second["agents"]] == ["x", "y"]
