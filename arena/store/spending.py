@@ -72,6 +72,16 @@ class Spent:
         """All that was asked for and came to an end."""
         return self.judged + self.failed
 
+    @property
+    def tokens_known(self) -> bool:
+        """Whether the tokens are those of anything, or nothing took any."""
+        return self.tokens_unknown < self.results or not self.results
+
+    @property
+    def cost_known(self) -> bool:
+        """Whether the cost is that of anything, or nothing was asked for."""
+        return self.cost_unknown < self.results or not self.results
+
 
 ByStage: TypeAlias = Mapping[str, Spent]
 

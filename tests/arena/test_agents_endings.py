@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from arena.config import load_config
 from arena.store import Store
+from arena.store.runs import Run, Runs
 from arena.tournament import load_data
 from tests.support.agents import answering, http_agent, write_config
 from tests.support.children import command, ended, start
@@ -70,6 +72,12 @@ def kept(config: Path) -> int:
     return len(load_data(load_config(config)).answers)
 
 
+def recorded(config: Path) -> list[Run]:
+    loaded = load_config(config)
+    with closing(Store.open(loaded.store)) as store:
+        return Runs(store, loaded.name).all()
+
+
 def times_asked(server: LLMServer) -> Counter[tuple[str, str]]:
     return Counter((call.path, call.sha256) for call in server.calls)
 
@@ -88,6 +96,11 @@ def test_a_run_killed_twice_asks_everything_once(config: Path, server: LLMServer
     asked = times_asked(server)
     assert len(asked) == kept(config) == ALL
     assert sum(asked.values()) - ALL <= 2 * 2 * len(AGENTS) * AT_ONCE, "in flight, or on their way into the store"
+    made = recorded(config)
+    assert [each.state for each in made] == ["complete", "killed", "killed"]
+    assert sum(own.judged for each in made for own in each.spent.values()) == ALL, (
+        "what is kept is on one run's account each"
+    )
 
 
 def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMServer, running: Start) -> None:
@@ -100,6 +113,7 @@ def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMSer
     asked = len(server.calls)
     assert asked < ALL
     assert kept(config) == asked
+    assert [(each.state, each.spent["agents"].judged) for each in recorded(config)] == [("stopped", asked)]
     assert ended(running(config)).status == 0
     assert max(times_asked(server).values()) == 1
 

@@ -72,9 +72,9 @@ def _line(run: Run) -> dict[str, Any]:
         "Known": known(run),
         "Failed": failures(run),
         "Calls": spent.calls,
-        "Cost": spent.cost_usd,
+        "Cost": spent.cost_usd if spent.cost_known else None,
         "Cost unknown": spent.cost_unknown,
-        "First": run.standings[0]["agent"] if run.standings else None,
+        "First": run.standings[0]["agent"] if run.standings else "",
     }
 
 
@@ -167,6 +167,7 @@ def _show_earlier(found: list[Run], called: Mapping[str, str]) -> None:
             "Cost unknown": st.column_config.NumberColumn(help="Judgments and answers whose cost is not known."),
             "First": st.column_config.TextColumn(help="The best rated agent after the run; see who is tied with it."),
         },
+        unknown="unknown",
         height="content" if len(frame) <= 8 else 290,
     )
     show_one(found, called)

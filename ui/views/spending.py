@@ -69,11 +69,11 @@ def in_words(run: Run) -> str:
     came = [(answers, "answer"), (spent.judged - answers, "judgment"), (spent.failed, "failure")]
     made = listed([_counted(number, one) for number, one in came if number])
     said = [f"{made} by {_counted(spent.calls, 'call')}"]
-    if spent.tokens_unknown < spent.results:
+    if spent.tokens_known:
         tokens = f"{spent.input_tokens:,} tokens in and {spent.output_tokens:,} out"
         said.append(tokens + _without(spent.tokens_unknown, "tokens"))
-    known = spent.cost_unknown < spent.results
-    said.append(money(spent.cost_usd) + _without(spent.cost_unknown, "cost") if known else "unknown cost")
+    cost = money(spent.cost_usd) + _without(spent.cost_unknown, "cost")
+    said.append(cost if spent.cost_known else "unknown cost")
     return "; ".join(said)
 
 
@@ -98,9 +98,6 @@ _COLUMNS = {
 def _line(words: str, run: Run, stage: str) -> dict[str, Any]:
     told, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
     made, failed, _ = _ended(told, spent)
-    has_tokens, has_cost = (
-        spent.results == 0 or left < spent.results for left in (spent.tokens_unknown, spent.cost_unknown)
-    )
     return {
         "Stage": words,
         "Wanted": told.get("wanted"),
@@ -108,9 +105,9 @@ def _line(words: str, run: Run, stage: str) -> dict[str, Any]:
         "Known": told.get("known"),
         "Failed": failed,
         "Calls": spent.calls,
-        "Tokens in": spent.input_tokens if has_tokens else None,
-        "Tokens out": spent.output_tokens if has_tokens else None,
-        "Cost": spent.cost_usd if has_cost else None,
+        "Tokens in": spent.input_tokens if spent.tokens_known else None,
+        "Tokens out": spent.output_tokens if spent.tokens_known else None,
+        "Cost": spent.cost_usd if spent.cost_known else None,
         "Cost known": f"{spent.results - spent.cost_unknown:,} of {spent.results:,}",
     }
 
