@@ -227,13 +227,16 @@ def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeyp
             of.tell(of.begin(runner), {"agents": {"wanted": 4, "known": 1, "judged": 0, "failed": 0, "calls": 0}})
             store.save([(Task.PAIRWISE, "p", replace(JUDGMENT, judgment_id=name, cost_usd=cost))], runner)
             AgentReplies(store).save([(Asked(name, "why?"), AgentReply("so", calls=1, cost_usd=0.5))], runner)
+        with store._write() as connection:
+            connection.execute(text("UPDATE run SET begun = number"))
     start_on(monkeypatch, config)
-    said = shown(page("runs"))
-    assert "2 runs are at work since" in said
+    asked = page("runs")
+    assert "2 runs are at work since 00:00:02 and 00:00:03 UTC" in shown(asked)
+    names = [f"run of 1970-01-01 00:00:0{second} UTC" for second in (2, 3)]
+    assert [one.text for one in asked.get("progress")][:2] == [f"Agents asked by the {name}: 2 of 4" for name in names]
     tokens = "10 tokens in and 5 out without 1 result of unknown tokens"
-    for cost in ("0.75", "2.00"):
-        assert f"This run so far: 1 answer and 1 judgment by 3 calls; {tokens}; \\${cost}." in said
-    assert [one.text for one in page("runs").get("progress")][:2] == ["Agents asked: 2 of 4"] * 2
+    for name, cost in zip(names, ("0.75", "2.00"), strict=True):
+        assert f"The {name} so far: 1 answer and 1 judgment by 3 calls; {tokens}; \\${cost}." in shown(asked)
 
 
 def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

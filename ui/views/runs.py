@@ -106,8 +106,7 @@ def _show_running(session: Session | None, name: str) -> None:
     else:
         since = [f"{datetime.fromtimestamp(each.begun, UTC):%H:%M:%S}" for each in reversed(found)]
         st.info(f"{'A run is' if len(found) == 1 else f'{len(found)} runs are'} at work since {listed(since)} UTC.")
-        for each in found:
-            show_agents(each)
+        show_agents(found)
         show_progress(runs.how_far(data.location(), name))
         show_spent(found)
     if session is not None:

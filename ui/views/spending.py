@@ -36,20 +36,30 @@ def known(run: Run) -> int | None:
     return None if run.spent.keys() - run.stages.keys() else sum(own["known"] for own in run.stages.values())
 
 
-def show_agents(run: Run) -> None:
-    """How far a run is with the agents that it asks, if it asks any."""
-    if told := run.stages.get(AGENTS):
-        _, failed, done = _ended(told, run.spent.get(AGENTS, Spent()))
-        words = f"{AGENTS_ASKED}: {done:,} of {told['wanted']:,}" + (f", {failed:,} failed" if failed else "")
-        st.progress(min(1.0, done / max(1, told["wanted"])), text=words)
+def show_agents(found: Sequence[Run]) -> None:
+    """How far each run at work is with the agents that it asks, if it asks any."""
+    for run, name in _named(found):
+        if told := run.stages.get(AGENTS):
+            _, failed, done = _ended(told, run.spent.get(AGENTS, Spent()))
+            whose = f" by the {name}" if len(found) > 1 else ""
+            words = f"{AGENTS_ASKED}{whose}: {done:,} of {told['wanted']:,}" + (
+                f", {failed:,} failed" if failed else ""
+            )
+            st.progress(min(1.0, done / max(1, told["wanted"])), text=words)
 
 
 def show_spent(found: Sequence[Run]) -> None:
-    """What runs at work have spent so far, each by itself."""
-    for run, name in zip(found, runs.names(found).values(), strict=True):
-        st.caption(f"This run so far: {in_words(run)}.".replace("$", "\\$"))
+    """What each run at work has spent so far."""
+    for run, name in _named(found):
+        st.caption(f"The {name} so far: {in_words(run)}.".replace("$", "\\$"))
         frame = stages_frame(run).drop(columns=["Wanted", "Known"])  # told in the end; meanwhile the bars say how far
-        show_table(frame, f"Run of {name} by stage", _COLUMNS, unknown="unknown")
+        show_table(frame, f"The {name} by stage", _COLUMNS, unknown="unknown")
+
+
+def _named(found: Sequence[Run]) -> list[tuple[Run, str]]:
+    """Runs at work, the first first, as sentences name them."""
+    called = runs.names(found)
+    return [(run, f"run of {called[run.run_id]}") for run in reversed(found)]
 
 
 def show_one(ended: Sequence[Run], called: Mapping[str, str]) -> None:
