@@ -10,7 +10,7 @@ import streamlit as st
 from judges.errors import RagarenaError
 from ui import data, text
 from ui.pages import PAGES
-from ui.states import nothing, problem
+from ui.states import no_tournament, problem
 from ui.views import runs, sign_in
 
 
@@ -37,15 +37,16 @@ def _draw(show: Callable[[data.Source], None]) -> None:
             show(source)
         elif show is runs.show:
             runs.show(None)
+        else:
+            no_tournament()
     except RagarenaError as error:
         problem("The store cannot be shown.", error)
 
 
 def _source() -> data.Source | None:
-    """The tournament chosen, or ``None`` with a word on what to do where the store has none."""
+    """The tournament chosen, or ``None`` where the store has none."""
     version, names = data.tournaments()
     if not names:
-        nothing("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
         return None
     name = names[-1]
     if len(names) == 1:

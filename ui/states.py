@@ -12,6 +12,11 @@ def nothing(words: str) -> None:
     st.info(words, icon=":material/inbox:")
 
 
+def no_tournament() -> None:
+    """The store is empty, and what to do."""
+    nothing("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
+
+
 def incomplete(words: str) -> None:
     """Something is missing from what is shown; the words, our own, say how much and what to do."""
     st.warning(f"**Incomplete:** {words}", icon=":material/warning:")

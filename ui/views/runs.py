@@ -18,7 +18,7 @@ from arena.wording import STAGES, listed
 from judges.errors import CAUSES
 from ui import data, editing, runs, text
 from ui.editing import Session
-from ui.states import nothing, problem
+from ui.states import no_tournament, nothing, problem
 from ui.tables import show_table
 from ui.views import changes
 from ui.views.next_run import show_next
@@ -44,6 +44,7 @@ def show(source: data.Source | None) -> None:
         problem("Not done.", refused)
     name = source.tournament if source is not None else session.config.name if session is not None else None
     if name is None:
+        no_tournament()
         return
     found = runs.latest(data.location(), name)
     _show_now(session if session is not None and session.config.name == name else None, name, found)
