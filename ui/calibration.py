@@ -12,11 +12,10 @@ import streamlit as st
 from arena.calibration.bland_altman import BlandAltman
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Wish
-from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Level
 from arena.calibration.style import StyleEffect
 from arena.calibration.words import OUTCOMES
-from arena.opinions.tournament import TournamentCalibration, calibrate_tournament
+from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, resampling_of
 from arena.store import Store
 from retrieval_eval.rank_correlation import Coefficient
 from retrieval_eval.resampling import Estimate
@@ -31,7 +30,8 @@ MOST_LISTED: Final = 50
 def calibration(source: data.Source) -> TournamentCalibration:
     """What the tournament shows about itself."""
     with closing(Store.open(source.location)) as store:
-        return calibrate_tournament(store, source.tournament, {}, Settings(), most=MOST_LISTED, wish=Wish())
+        settings = resampling_of(store.settings(source.tournament))
+        return calibrate_tournament(store, source.tournament, {}, settings, most=MOST_LISTED, wish=Wish())
 
 
 def reports(comparisons: Sequence[Comparison]) -> Iterator[tuple[Comparison, str, JudgeReport]]:

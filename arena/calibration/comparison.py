@@ -104,7 +104,7 @@ def compare(
             judge_against_people(name, own, said[name], against, settings),
             order_health(said[name]) if verdicts and name != PANEL else None,
             tuple(disagreements(own, against, most)),
-            None if wish is None else estimates(level, own, against.consensus.values, wish),
+            None if wish is None else estimates(level, own, against.consensus.values, wish, how.seed),
             leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
         )
         for name, own in values.items()

@@ -43,10 +43,9 @@ class Wish:
 
     width: float | None = None
     count: int = 0
-    seed: int = 0
 
 
-def estimates(level: Level, judge: Values, people: Values, wish: Wish) -> Estimates:
+def estimates(level: Level, judge: Values, people: Values, wish: Wish, seed: int = 0) -> Estimates:
     """Correct a judge.
 
     Args:
@@ -54,10 +53,11 @@ def estimates(level: Level, judge: Values, people: Values, wish: Wish) -> Estima
         judge: the judge's value of each thing.
         people: people's consensus on some of them; they must be a random sample.
         wish: what else is asked for.
+        seed: of the draw of what to label next.
     """
     things = [(query_id, item) for query_id, own in judge.items() for item in own]
     known = [item in people.get(query_id, {}) for query_id, item in things]
-    places = next_labels([query_id for query_id, _ in things], known, wish.count, wish.seed) if wish.count else []
+    places = next_labels([query_id for query_id, _ in things], known, wish.count, seed) if wish.count else []
     ratings, why = _ratings(judge, people) if level == "verdicts" else (None, "")
     return Estimates(tuple(_figures(level, judge, people, wish)), ratings, why, tuple(things[at] for at in places))
 

@@ -7,15 +7,15 @@ queries, so that what they share in a query stays shared. p-values are those of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, permutations
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from arena.ratings.bootstrap import refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import elo, resampled_elo
+from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans
@@ -26,9 +26,8 @@ _DECIMALS_OF_SAMPLE = 4
 """Of ratings in points: fits of samples end within 2e-6 points, and equal agents must not look different."""
 _FEWEST_AGENTS = 3
 _MOST_PERMUTED = 7
-_ORDERS = 500
 _ORDERS_OF_SAMPLE = 10
-"""Random orders that Elo is averaged over, of all games and in a bootstrap sample."""
+"""Random orders that Elo is averaged over in a bootstrap sample."""
 _CELLS_IN_MEMORY = 4_000_000
 """Weights of games, over samples, that are held at once."""
 
@@ -60,13 +59,12 @@ class Means:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """A method that rates games: Elo, or Bradley-Terry with the given ties; ``queries`` names the games' clusters."""
+    """A method that rates games, Elo or Bradley-Terry as its settings say; ``queries`` names the games' clusters."""
 
     name: str
-    kind: Literal["elo", "bradley_terry"]
     games: Games
     queries: tuple[str, ...]
-    settings: BradleyTerrySettings | None = None
+    settings: EloSettings | BradleyTerrySettings
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -75,8 +73,8 @@ class Played:
 
     def points(self) -> Floats:
         """Ratings, shape (agents,)."""
-        if self.kind == "elo":
-            return elo(self.games, tournaments=_ORDERS).ratings
+        if isinstance(self.settings, EloSettings):
+            return elo(self.games, **asdict(self.settings)).ratings
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:
@@ -91,11 +89,12 @@ class Played:
         np.add.at(played, (cluster, games.b), 1)
         whole = (weights @ played > 0).all(axis=1)
         rated = np.full((len(weights), len(games.agents)), np.nan)
-        if self.kind == "elo":
+        if isinstance(self.settings, EloSettings):
+            how = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
             drawn, at_once = np.flatnonzero(whole), max(1, _CELLS_IN_MEMORY // len(games))
             for start in range(0, drawn.size, at_once):
                 part = drawn[start : start + at_once]
-                rated[part] = resampled_elo(games, weights[part][:, cluster], tournaments=_ORDERS_OF_SAMPLE)
+                rated[part] = resampled_elo(games, weights[part][:, cluster], how)
         else:
             rated[whole] = refitted(games, bradley_terry(games, self.settings), weights[whole])
         return np.round(rated, _DECIMALS_OF_SAMPLE)

@@ -76,8 +76,11 @@ def calibrate(
     method_samples: Annotated[
         int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
     ] = 200,
-    samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=0, help="bootstrap samples of the intervals; else the tournament's, or 1000"),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="of the samples; else the tournament's, or 0")] = None,
     form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
@@ -88,7 +91,6 @@ def calibrate(
     pages, and from the data's qrels.
     """
     from arena.calibration.estimates import Wish
-    from arena.calibration.judge_people import Settings
     from arena.cli.calibrate_runs import Request, calibrate_store, calibrate_tables
     from arena.opinions.files import Reading
     from arena.opinions.tables import Tables
@@ -101,8 +103,10 @@ def calibrate(
     human = replace(reading, columns=column_names(people_column or (), "--people-column"))
     request = Request(
         people=Tables(people or [], human),
-        settings=Settings(consensus.value, samples, seed),
-        wish=Wish(width, label_next, seed) if estimates or width is not None or label_next else None,
+        consensus=consensus.value,
+        samples=samples,
+        seed=seed,
+        wish=Wish(width, label_next) if estimates or width is not None or label_next else None,
         disagreements=disagreements,
         plot=plot,
         form="json" if as_json else form.value,

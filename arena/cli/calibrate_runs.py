@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.calibration.comparison import Comparison
+from arena.calibration.consensus import Method
 from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.cli.agreement_shapes import flattened
@@ -29,7 +30,7 @@ from arena.cli.figures import say
 from arena.cli.markup import print_csv
 from arena.cli.sources import open_tournament
 from arena.opinions.tables import Tables, compare_tables, read_people, texts_of
-from arena.opinions.tournament import calibrate_tournament
+from arena.opinions.tournament import calibrate_tournament, resampling_of
 from judges.errors import InputError
 
 
@@ -38,11 +39,18 @@ class Request:
     """What is asked for, of tables and of a tournament alike."""
 
     people: Tables
-    settings: Settings
+    consensus: Method
+    samples: int | None
+    seed: int | None
     wish: Wish | None
     disagreements: int
     plot: Path | None
     form: str
+
+    def settings(self, own: Settings) -> Settings:
+        """As asked for; what is not is as ``own`` has it."""
+        samples = own.samples if self.samples is None else self.samples
+        return Settings(self.consensus, samples, own.seed if self.seed is None else self.seed)
 
 
 def calibrate_tables(
@@ -51,11 +59,12 @@ def calibrate_tables(
     """Hold tables of judges against tables of people."""
     if not request.people.paths:
         raise InputError("--people: name the tables of what people said")
-    found = compare_tables(judges, request.people, request.settings, most=request.disagreements, wish=request.wish)
+    settings = request.settings(Settings())
+    found = compare_tables(judges, request.people, settings, most=request.disagreements, wish=request.wish)
     if request.plot is not None:
         write_bland_altman(request.plot, found.comparisons)
     if request.form == "json":
-        print_json({**_comparisons_json(found.comparisons, request), "notes": found.notes})
+        print_json({**_comparisons_json(found.comparisons, settings), "notes": found.notes})
         return
     if request.form == "csv":
         print_csv([row for one in found.comparisons for row in comparison_rows(one)])
@@ -70,11 +79,12 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
     """Hold a tournament's methods against each other, and its judges against people."""
     people, notes = read_people(request.people)
     store, name = open_tournament(source, tournament)
+    settings = request.settings(resampling_of(store.settings(name)))
     found = calibrate_tournament(
         store,
         name,
         people,
-        request.settings,
+        settings,
         method_samples=method_samples,
         most=request.disagreements,
         wish=request.wish,
@@ -93,7 +103,7 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
             "methods": methods_json(found.methods),
             "judges": judges_json(found),
         }
-        print_json({**rounded(shape), **_comparisons_json(found.comparisons, request), "notes": notes})
+        print_json({**rounded(shape), **_comparisons_json(found.comparisons, settings), "notes": notes})
         return
     if request.form == "csv":
         print_csv([rounded(row) for row in pair_rows(found.methods)])
@@ -109,7 +119,7 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
     _say(notes, request)
 
 
-def _comparisons_json(comparisons: Iterable[Comparison], request: Request) -> dict[str, Any]:
+def _comparisons_json(comparisons: Iterable[Comparison], how: Settings) -> dict[str, Any]:
     shapes = []
     for one in comparisons:
         shape = comparison_json(one)
@@ -117,7 +127,6 @@ def _comparisons_json(comparisons: Iterable[Comparison], request: Request) -> di
             if report.estimates is not None:
                 shape["judges"][name]["estimates"] = rounded(estimates_json(report.estimates))
         shapes.append(shape)
-    how = request.settings
     settings = {"consensus": how.method, "samples": how.samples, "seed": how.seed}
     return {"comparisons": shapes, "settings": settings}
 

@@ -22,6 +22,7 @@ from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import kept_figures
 from arena.opinions.stored import Spending, spending
+from arena.ratings.elo import EloSettings
 from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge
 from arena.store import Store
@@ -62,7 +63,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _KeptElo:
-    """Elo as a method of comparison, its scores kept under the games and the weights that they are made of."""
+    """Elo as a method of comparison, its scores kept under the settings, games and weights that they are made of."""
 
     method: Played
     shelf: Shelf
@@ -88,8 +89,9 @@ class _KeptElo:
     def _kept(self, kind: str, weights: Floats, make: Callable[[], Floats]) -> Floats:
         games = self.method.games
         made_of = [games.a, games.b, games.score, games.cluster, weights]
+        settings = repr(self.method.settings).encode()
         content = self.shelf.content(
-            kind, b"".join(_written(np.asarray(own)) for own in made_of), lambda: _written(make())
+            kind, settings + b"".join(_written(np.asarray(own)) for own in made_of), lambda: _written(make())
         )
         scores: Floats = np.load(io.BytesIO(content), allow_pickle=False)
         return scores
@@ -118,7 +120,7 @@ def judges_alone(
 
 def with_kept_scores(method: Method, shelf: Shelf) -> Method:
     """The same method, its scores kept where they take long."""
-    if isinstance(method, Played) and method.kind == "elo" and len(method.games) >= WORTH_KEEPING:
+    if isinstance(method, Played) and isinstance(method.settings, EloSettings) and len(method.games) >= WORTH_KEEPING:
         return _KeptElo(method, shelf)
     return method
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.orders import games_of, settled
-from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.exam.board import exam_board
 from arena.games.table import GameTable
-from arena.leaderboard import grades, win_and_tie
+from arena.leaderboard import grades, rating_settings
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, reconcile
+from arena.ratings.rate import bradley_terry_settings, elo_settings
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Result, Store, Wanted
@@ -54,7 +54,7 @@ def people_methods(people: Opinions) -> list[Method]:
     found: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)
-        found.append(Played(PEOPLE, "bradley_terry", games, queries, BradleyTerrySettings(ties="half")))
+        found.append(Played(PEOPLE, games, queries, BradleyTerrySettings(ties="half")))
     by_criterion: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in settled(people.get(("criteria", ""), ()), verdicts=False):
         agent, criterion = one.item[-2:]
@@ -67,12 +67,10 @@ def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
     table = wanted.verdicts()
     if not len(table):
         return
-    games: Games = reconcile(table, win_and_tie=win_and_tie(settings))
-    queries = table.queries or ()
-    section = RatingsSection.model_validate(settings["ratings"])
-    yield Played("elo", "elo", games, queries)
-    how = BradleyTerrySettings(ties=section.bradley_terry.ties)
-    yield Played("bradley_terry", "bradley_terry", games, queries, how)
+    how, queries = rating_settings(settings), table.queries or ()
+    games: Games = reconcile(table, win_and_tie=how.win_and_tie)
+    yield Played("elo", games, queries, elo_settings(how))
+    yield Played("bradley_terry", games, queries, bradley_terry_settings(how))
 
 
 def _criteria(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Means]:

@@ -77,26 +77,24 @@ def elo(
     return EloRatings(games.agents, finals.mean(axis=0), spread, settings, played.codes.size)
 
 
-def resampled_elo(games: Games, weights: Floats, *, tournaments: int, seed: int = 0) -> Floats:
+def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:
     """Mean Elo ratings where each game counts as often as each sample says, as ``elo`` gives them with such weights.
 
     Args:
         games: of any weight, which is not looked at.
         weights: whole numbers, shape (samples, games).
-        tournaments: random orders of each sample, the same for all.
-        seed: of the orders.
+        settings: the random orders are the same for all samples.
 
     Returns:
         Shape (samples, agents).
     """
-    settings = EloSettings(tournaments=tournaments, seed=seed)
     codes = _packed(replace(games, weight=None))
     order = np.argsort(codes.codes, kind="stable")
     times = weights[:, order].astype(np.int64)
     samples = [codes._replace(codes=np.repeat(codes.codes[order], row)) for row in times]
     if not samples:
         return np.empty((0, len(games.agents)))
-    means: Floats = replay_each(samples, _rule(settings), starts(seed, tournaments)).mean(axis=1)
+    means: Floats = replay_each(samples, _rule(settings), starts(settings.seed, settings.tournaments)).mean(axis=1)
     return means
 
 

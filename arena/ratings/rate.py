@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.comparison import Comparison, compare, fragilities, pair_differences
 from arena.ratings.counts import win_matrix
-from arena.ratings.elo import EloRatings, elo
+from arena.ratings.elo import EloRatings, EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
@@ -180,7 +180,7 @@ def rate_games(
         ValueError: an agent has no games, or a setting does not fit the games.
     """
     fitted = bradley_terry(games, bradley_terry_settings(settings))
-    by_elo = _elo(games, settings) if games.are_whole and settings.tournaments else None
+    by_elo = elo(games, **asdict(elo_settings(settings))) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     resampled = bootstrap(games, fitted, samples, settings.seed, by_query=settings.cluster)
     compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
@@ -210,6 +210,11 @@ def bradley_terry_settings(settings: RatingSettings) -> BradleyTerrySettings:
     )
 
 
+def elo_settings(settings: RatingSettings) -> EloSettings:
+    """The part of the settings that Elo needs."""
+    return EloSettings(settings.k, settings.initial, settings.scale, settings.tournaments, settings.seed)
+
+
 def _regrouped(
     games: Games, queries: tuple[str, ...] | None, clusters: Mapping[str, str] | None
 ) -> tuple[Games, tuple[str, ...] | None]:
@@ -227,17 +232,6 @@ def _games(table: VerdictTable, settings: RatingSettings, health: JudgeHealth) -
     if settings.reconcile or (settings.reconcile is None and folds):
         return reconcile(table, win_and_tie=settings.win_and_tie)
     return as_games(table)
-
-
-def _elo(games: Games, settings: RatingSettings) -> EloRatings:
-    return elo(
-        games,
-        k=settings.k,
-        initial=settings.initial,
-        scale=settings.scale,
-        tournaments=settings.tournaments,
-        seed=settings.seed,
-    )
 
 
 def _rows(

@@ -18,6 +18,8 @@ from arena.calibration.opinions import Opinion
 from arena.calibration.panel_gain import panel_gain
 from arena.opinions.methods import people_methods
 from arena.opinions.stored import Spending
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.elo import EloSettings
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 
@@ -76,7 +78,6 @@ def test_an_agent_that_one_method_does_not_score_is_left_out_of_that_pair() -> N
 
 def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
     from arena.calibration.orders import games_of
-    from arena.ratings.bradley_terry import bradley_terry
 
     rng = np.random.default_rng(0)
     opinions = [
@@ -84,7 +85,7 @@ def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
         for at, pair in enumerate([("a", "b"), ("b", "c"), ("a", "c")] * 30)
     ]
     games, queries = games_of(opinions)
-    method = Played("bt", "bradley_terry", games, queries)
+    method = Played("bt", games, queries, BradleyTerrySettings())
     weights = np.array([[2.0, 0, 1, 1, 1, 1, 1]])
     again = [one for one in opinions for _ in range(int(weights[0][queries.index(one.query_id)]))]
     expected = bradley_terry(games_of(again)[0]).ratings
@@ -96,8 +97,8 @@ def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None
 
     few = [Opinion(query, pair, "ann", 1.0) for query, pair in (("q1", ("a", "b")), ("q2", ("c", "d")))]
     games, queries = games_of(few)
-    for kind in ("elo", "bradley_terry"):
-        method = Played("people", kind, games, queries)
+    for settings in (EloSettings(), BradleyTerrySettings()):
+        method = Played("people", games, queries, settings)
         scores = method.drawn(np.array([[1.0, 1.0], [2.0, 0.0]]))
         assert not np.isnan(scores[0]).any()
         assert np.isnan(scores[1]).all()

@@ -60,7 +60,7 @@ def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, m
         assert shelf.content("calibration: elo", b"other games", lambda: b"others") == b"others"
         assert shelf.content("calibration: elo", b"other games", refuse) == b"others"
     drawn = Played.drawn
-    monkeypatch.setattr(Played, "drawn", lambda own, weights: refuse() if own.kind == "elo" else drawn(own, weights))
+    monkeypatch.setattr(Played, "drawn", lambda own, weights: refuse() if own.name == "elo" else drawn(own, weights))
     calibrated(cli, path)
     with pytest.raises(AssertionError, match="made anew"):
         cli("calibrate", path, "--json", "--method-samples", 20, "--seed", 1)

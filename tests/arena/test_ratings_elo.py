@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import replay as replay_module
-from arena.ratings.elo import elo, elo_online, expected_score, resampled_elo
+from arena.ratings.elo import EloSettings, elo, elo_online, expected_score, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.replay import Rule, pack, replay, starts
 
@@ -116,7 +116,7 @@ def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: py
     expected = np.array([elo(replace(games, weight=row), tournaments=3, seed=2).ratings for row in weights])
     for name, value in (("_DRAWS_AT_ONCE", 1 << 16), ("_CODES_IN_MEMORY", 700), ("_WORTH_COMPILING", 0)):
         monkeypatch.setattr(replay_module, name, value)
-        assert resampled_elo(games, weights, tournaments=3, seed=2).tobytes() == expected.tobytes()
+        assert resampled_elo(games, weights, EloSettings(tournaments=3, seed=2)).tobytes() == expected.tobytes()
 
 
 def test_each_step_is_the_textbook_update() -> None:

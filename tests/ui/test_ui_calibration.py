@@ -11,6 +11,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from arena.opinions.tournament import compare_with_people
 from arena.store import Store
 from tests.conftest import CLI
 from tests.support.pages import page, shown, table
@@ -77,6 +78,28 @@ def test_agreement_with_people_is_the_command_s(judged: Path, cli: CLI) -> None:
         same(row["Leaderboard tau"], own.get("leaderboard_kendall"), 2)
         if one["level"] != "verdicts":
             same(row["Bias"], own["bias"], 2)
+
+
+def test_intervals_are_drawn_as_the_tournament_s_checks_draw_them_unless_asked_otherwise(
+    judged: Path, cli: CLI
+) -> None:
+    found = as_json(cli, judged)
+    assert found["settings"] == {"consensus": "majority", "samples": 200, "seed": 3}
+    with closing(Store.open(str(judged))) as store:
+        checked, _ = compare_with_people(store, "sample")
+    kappas = [report.against.labels.kappa for one in checked for report in one.judges.values()]
+    shown = [own for one in found["comparisons"] for own in one["judges"].values()]
+    for own, kappa in zip(shown, kappas, strict=True):
+        same(own["kappa_low"], kappa.low, 5)
+        same(own["kappa_high"], kappa.high, 5)
+    other = as_json(cli, judged, "--samples", "50", "--seed", "1")
+    assert other["settings"] == {"consensus": "majority", "samples": 50, "seed": 1}
+    assert other["comparisons"] != found["comparisons"]
+    board = {row["agent"]: row for row in json.loads(cli("leaderboard", judged, "--format", "json").out)["agents"]}
+    methods = other["methods"]["methods"]
+    for agent, row in board.items():
+        same(methods["elo"]["scores"][agent], row["elo"], 3)
+        same(methods["bradley_terry"]["scores"][agent], row["bt"], 3)
 
 
 def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI) -> None:
