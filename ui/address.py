@@ -39,6 +39,11 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
     return chosen
 
 
+def asks_for(*keys: str) -> bool:
+    """Whether the address holds one of these fields: what they stand in is open then."""
+    return not st.query_params.keys().isdisjoint(keys)
+
+
 def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
     asked = st.query_params.get(key)
     if asked and asked not in set(known):

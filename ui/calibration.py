@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
@@ -20,7 +20,8 @@ from arena.store import Store
 from retrieval_eval.rank_correlation import Coefficient
 from retrieval_eval.resampling import Estimate
 from ui import data
-from ui.figures import NONE, Row, bar, percent, with_interval
+from ui.figures import NONE, Row, percent, with_interval
+from ui.whiskers import Line, Look, lines_of
 
 MOST_LISTED: Final = 50
 """Disagreements of each judge that are kept for the reading list."""
@@ -125,18 +126,17 @@ def differences_frame(own: BlandAltman) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Mean of both", "Judge less people", "Things"])
 
 
-def votes_frame(comparisons: Sequence[Comparison]) -> pd.DataFrame:
-    """For the chart: how often a judge and a person, or two people, say the same, in percent."""
-    rows: list[Row] = []
+VOTERS: Final[Mapping[Look, str]] = {"orange": "two people", "blue": "a judge and a person"}
+
+
+def votes_lines(comparisons: Sequence[Comparison]) -> list[Line]:
+    """For the picture: how often a judge and a person, or two people, say the same, in percent."""
+    shares: dict[str, dict[Look, Estimate]] = {}
     for one in comparisons:
-        shares = {"two people": one.people.within.share}
-        shares |= {name: report.against.votes.share for name, report in one.judges.items()}
-        rows += [
-            {"who": f"{name}, {one.people.level}", "kind": "people" if name == "two people" else "judge", **bar(own)}
-            for name, own in shares.items()
-            if own.value is not None
-        ]
-    return pd.DataFrame(rows, columns=["who", "kind", "value", "low", "high", "interval"])
+        shares[f"two people, {one.people.level}"] = {"orange": one.people.within.share}
+        for name, report in one.judges.items():
+            shares[f"{name}, {one.people.level}"] = {"blue": report.against.votes.share}
+    return lines_of(shares, 100)
 
 
 def money_frame(found: TournamentCalibration) -> pd.DataFrame:
@@ -176,11 +176,6 @@ def styles_frame(styles: Sequence[StyleEffect]) -> pd.DataFrame:
     return frame if any(own.why_not for own in styles) else frame.drop(columns="Why not")
 
 
-def effects_frame(styles: Sequence[StyleEffect]) -> pd.DataFrame:
-    """For the chart: effects that there are."""
-    rows = [
-        {"name": f"{own.judge}, {own.name.replace('_', ' ')}", "kind": "effect", **bar(own.points, 1)}
-        for own in styles
-        if own.points.value is not None
-    ]
-    return pd.DataFrame(rows, columns=["name", "kind", "value", "low", "high", "interval"])
+def effects_lines(styles: Sequence[StyleEffect]) -> list[Line]:
+    """For the picture: effects that there are."""
+    return lines_of({f"{own.judge}, {own.name.replace('_', ' ')}": {"blue": own.points} for own in styles})

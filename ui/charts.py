@@ -10,7 +10,6 @@ import pandas as pd
 
 from arena.agents.costs import LATENCY
 from arena.agents.front import Front
-from arena.history.comparison import Move
 
 _POINT: Final = "#0072B2"
 """Blue of the palette by Okabe and Ito, told apart with every kind of colour vision, on light and dark ground."""
@@ -19,34 +18,6 @@ _NAME: Final = "#6f7682"
 """Grey that can be read on light and on dark ground."""
 _LABEL_WIDTH: Final = 160
 """Pixels given to an agent's name before it is cut."""
-
-
-def moves_chart(moves: Sequence[Move]) -> alt.LayerChart:
-    """Ratings of each agent before (grey) and after (blue) with their intervals as whiskers, best first."""
-    rows = [
-        {"agent": own.agent, "when": when, "rating": line["bt"], "low": line["bt_low"], "high": line["bt_high"]}
-        for own in moves
-        for when, line in (("before", own.before), ("after", own.after))
-    ]
-    order = ["before", "after"]
-    base = alt.Chart(pd.DataFrame(rows)).encode(
-        y=alt.Y("agent:N", sort=[own.agent for own in moves], axis=alt.Axis(labelLimit=_LABEL_WIDTH, title=None)),
-        yOffset=alt.YOffset("when:N", sort=order),
-        color=alt.Color("when:N", scale=alt.Scale(domain=order, range=[_NAME, _POINT]), legend=None),
-        tooltip=[
-            alt.Tooltip("agent:N", title="Agent"),
-            alt.Tooltip("when:N", title="When"),
-            alt.Tooltip("rating:Q", title="Rating", format=".1f"),
-        ],
-    )
-    scale, axis = alt.Scale(zero=False, nice=True), alt.Axis(title="Bradley-Terry rating, points", tickCount=8)
-    whiskers = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2)
-    points = base.mark_point(filled=True, size=80, opacity=1)
-    layers = alt.layer(
-        whiskers.encode(x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q"),
-        points.encode(x=alt.X("rating:Q", scale=scale, axis=axis)),
-    )
-    return layers.properties(height=alt.Step(20))
 
 
 def front_chart(front: Front) -> alt.LayerChart:

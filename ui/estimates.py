@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import pandas as pd
 
 from arena.calibration.estimates import Estimates
 from arena.calibration.prediction_powered import labels_needed
 from retrieval_eval.resampling import Estimate
-from ui.figures import NONE, Row, bar, with_interval
+from ui.figures import NONE, Row, with_interval
+from ui.whiskers import Line, Look, lines_of
+
+WAYS: Final[Mapping[Look, str]] = {"blue": "corrected", "orange": "people alone", "grey": "judge alone"}
 
 
 def estimates_frame(own: Estimates, width: float | None) -> pd.DataFrame:
@@ -55,16 +59,11 @@ def ratings_frame(own: Estimates) -> pd.DataFrame:
     )
 
 
-def three_ways(figures: Sequence[tuple[str, Estimate, Estimate, Estimate]]) -> pd.DataFrame:
-    """For the chart: name, corrected, people's alone and the judge's alone."""
-    ways = ("corrected", "people alone", "judge alone")
-    rows = [
-        {"name": name, "way": way, **bar(own, 1)}
-        for name, *estimates in figures
-        for way, own in zip(ways, estimates, strict=True)
-        if own.value is not None
-    ]
-    return pd.DataFrame(rows, columns=["name", "way", "value", "low", "high", "interval"])
+def three_ways(figures: Iterable[tuple[str, Estimate, Estimate, Estimate]]) -> list[Line]:
+    """For the picture: of name, corrected, people's alone and the judge's alone."""
+    return lines_of(
+        {name: dict(zip(WAYS, estimates, strict=True)) for name, *estimates in figures},
+    )
 
 
 def _count(labels: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Estimates as cells of tables and bars of charts."""
+"""Estimates as cells of tables."""
 
 from __future__ import annotations
 
@@ -31,13 +31,6 @@ def between(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "none"
     return f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
-
-
-def bar(own: Estimate, factor: int = 100) -> Row:
-    """The figure and its ends as a chart draws them, the interval in words for its tooltip."""
-    low, high = (None if bound is None else factor * bound for bound in (own.low, own.high))
-    digits = 1 if factor == 100 or abs(own.value or 0) > 10 else 3
-    return {"value": factor * (own.value or 0), "low": low, "high": high, "interval": span(own, digits, factor)}
 
 
 def percent(own: Estimate) -> float | None:

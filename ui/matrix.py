@@ -12,6 +12,7 @@ import pandas as pd
 from arena.games.pairs import PairResults
 from arena.plain_text import printable
 from ui import text
+from ui.heat_table import Cell, colour, heat_table
 from ui.pictures import picture
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
@@ -22,11 +23,6 @@ _ROOMY: Final = 14
 """Matrices up to this many agents are tables, with the number of games in the cells."""
 _NAME: Final = 60
 """Characters of an agent's name that are written out."""
-_EVEN: Final = (0xF4, 0xF1, 0xEA)
-_WORSE: Final = (0xE6, 0x9F, 0x00)
-_BETTER: Final = (0x56, 0xB4, 0xE9)
-"""Colours of 50, 0 and 100 percent: orange and sky blue by Okabe and Ito, told apart with every kind of colour vision,
-and light enough for dark figures on all of them."""
 
 
 def matrix_frame(results: PairResults, order: Sequence[str], counted: Counted) -> pd.DataFrame:
@@ -83,25 +79,20 @@ def matrix_html(frame: pd.DataFrame, order: Sequence[str]) -> str:
 
 
 def _table(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
-    shown = {agent: escape(name) for agent, name in names.items()}
-    cells = {(cell.row, cell.column): _cell(cell, shown) for cell in frame.itertuples(index=False)}
-    across = "".join(f'<th scope="col">{name}</th>' for name in shown.values())
-    rows = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(cells.get((row, column), "<td></td>") for column in shown)}</tr>'
-        for row, name in shown.items()
-    )
-    return (
-        f'<style>{_STYLE}</style><div class="matrix-box" tabindex="0" role="region" aria-label="Win matrix">'
-        f'<table class="matrix"><thead><tr><th scope="col">Row against column</th>{across}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    rows: Iterable[Any] = frame.itertuples(index=False)
+    cells = {(cell.row, cell.column): _cell(cell, names) for cell in rows}
+    return heat_table(names, cells, "Row against column", "Win matrix")
 
 
-def _cell(cell: Any, names: Mapping[str, str]) -> str:
-    games, weight = f"{cell.games:,.4g}", "bold" if cell.p < ALPHA else "normal"
+def _cell(cell: Any, names: Mapping[str, str]) -> Cell:
     told = f"{names[cell.row]} against {names[cell.column]}: won {cell.won:g}, tied {cell.tied:g}, lost {cell.lost:g}"
-    style = f"background:{_colour(cell.percent)};font-weight:{weight}"
-    return f'<td style="{style}" title="{told}; p {cell.p:.2g}">{cell.percent:.0f} %<small>{games}</small></td>'
+    return Cell(
+        _strength(cell.percent),
+        f"{cell.percent:.0f} %",
+        f"{told}; p {cell.p:.2g}",
+        below=f"{cell.games:,.4g}",
+        bold=cell.p < ALPHA,
+    )
 
 
 def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
@@ -118,9 +109,11 @@ def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
     cells: Iterable[Any] = frame.itertuples(index=False)
     for cell in cells:
         x, y = margin + _SIDE * place[cell.column], margin + _SIDE * place[cell.row]
-        squares.setdefault(_colour(round(cell.percent)), []).append(f"M{x} {y}h{_SIDE - 1}v{_SIDE - 1}h{1 - _SIDE}z")
+        squares.setdefault(colour(_strength(round(cell.percent))), []).append(
+            f"M{x} {y}h{_SIDE - 1}v{_SIDE - 1}h{1 - _SIDE}z"
+        )
         lines[cell.row, "bold" if cell.p < ALPHA else "plain"][place[cell.column]] = f"{cell.percent:3.0f}"
-    marks = [f'<path fill="{colour}" d="{"".join(own)}"/>' for colour, own in squares.items()]
+    marks = [f'<path fill="{fill}" d="{"".join(own)}"/>' for fill, own in squares.items()]
     for agent, name in names.items():
         along = margin + _SIDE * place[agent] + 12
         marks.append(f'<text x="{margin - 4}" y="{along}" class="row">{escape(name)}</text>')
@@ -140,10 +133,9 @@ def _picture(frame: pd.DataFrame, names: Mapping[str, str]) -> str:
     )
 
 
-def _colour(percent: float) -> str:
-    """Of a cell, the stronger the farther it is from even."""
-    end, strength = (_BETTER if percent > 50 else _WORSE), abs(percent - 50) / 50
-    return "#" + "".join(f"{round(even + strength * (own - even)):02x}" for even, own in zip(_EVEN, end, strict=True))
+def _strength(percent: float) -> float:
+    """Of a cell's colour, the stronger the farther it is from even."""
+    return (percent - 50) / 50
 
 
 _WORDS: Final = "Win matrix. The table below it holds its figures."
@@ -154,14 +146,4 @@ text { font: 10px sans-serif; fill: #6f7682; }
 .row { text-anchor: end; }
 .cells { font: 9px monospace; fill: #1a1a1a; white-space: pre; }
 .bold { font-weight: 700; }
-"""
-_STYLE: Final = """
-.matrix-box { overflow-x: auto; max-width: 100%; }
-.matrix { border-collapse: separate; border-spacing: 2px; line-height: 1.2; }
-.matrix th { border: 0; padding: 0.2rem 0.4rem; font-weight: 400; font-size: 0.8rem; text-align: left; }
-.matrix th { min-width: 6rem; max-width: 10rem; overflow-wrap: anywhere; }
-.matrix thead th { vertical-align: bottom; }
-.matrix thead th + th { min-width: 4.4rem; text-align: center; }
-.matrix td { border: 0; padding: 0; text-align: center; color: #1a1a1a; min-width: 4.4rem; height: 3rem; }
-.matrix small { display: block; font-size: 0.7rem; font-weight: 400; }
 """

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pandas as pd
 
 from arena.calibration.methods import MethodComparison
 from retrieval_eval.rank_correlation import Coefficient
 from ui.figures import Row, span
+from ui.heat_table import Cell, heat_table
+
+_MOST_NAMED: Final = 12
+_CHART: Final = {"x": 400, "y": 240}
+_NAME: Final = {"x": 120, "y": 14}
+"""Pixels across and down: of a chart of agents, on a small window, and of a name in it."""
 
 
 def correlation_frame(found: MethodComparison, coefficient: str) -> pd.DataFrame:
@@ -47,6 +54,37 @@ def places_frame(found: MethodComparison) -> pd.DataFrame:
             "by ": [", ".join(gap.worst_by) for gap in gaps],
         }
     )
+
+
+def correlations_html(frame: pd.DataFrame, methods: Sequence[str], coefficient: str) -> str:
+    """The heat map of ``correlation_frame`` with its figures in the cells."""
+    cells = {
+        (row, column): Cell(
+            value,
+            f"{value:.2f}",
+            f"{row} and {column}: {coefficient} {value:.2f}, 95 % {interval}, {agents:,} agents",
+            below=interval,
+        )
+        for row, column, value, interval, agents in frame.itertuples(index=False)
+        if not pd.isna(value)
+    }
+    return heat_table({name: name for name in methods}, cells, "Places by", coefficient)
+
+
+def named_agents(frame: pd.DataFrame) -> list[str]:
+    """Agents of ``points_frame`` to be named in its chart: those whose places differ most, if their names can be read.
+
+    A name that would stand on an earlier one is left out.
+    """
+    points = frame[["x", "y"]]
+    gaps = points.rank().diff(axis=1)["y"].abs()
+    pixels = (points - points.min()) / (points.max() - points.min()).replace(0, 1) * pd.Series(_CHART)
+    chosen: list[int] = []
+    for at in gaps.sort_values(ascending=False, kind="stable").index:
+        apart = (pixels.loc[chosen] - pixels.loc[at]).abs() >= pd.Series(_NAME)
+        if len(chosen) < _MOST_NAMED and apart.any(axis=1).all():
+            chosen.append(at)
+    return list(frame["agent"][chosen])
 
 
 def points_frame(found: MethodComparison, across: str, up: str) -> pd.DataFrame:

@@ -1,74 +1,153 @@
-"""Ratings with their intervals, drawn as wide as the page: names left, a line and a dot for each agent, best first."""
+"""Figures with their intervals, drawn as wide as the page: names left, and for each a line and a mark or several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Final
+from itertools import accumulate
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
 
 from arena.plain_text import printable
-from arena.ratings.results import AgentRating
 from arena.report.figures import Axis
+from retrieval_eval.resampling import Estimate
 from ui import text
 from ui.pictures import picture
 
+Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
+
 _FEW: Final = 20
-"""With more agents the rows are nearer to each other."""
+"""With more rows they are nearer to each other."""
+_TOP: Final = 26
+"""Pixels for what marks mean."""
 _NAME: Final = 40
 """Characters of a name; a narrow screen shows fewer."""
-_WORDS: Final = "Ratings with intervals. The table above has the figures."
+_SHORT_NAME: Final = 12
+_SHORT, _LONG = 24, 36
+"""Percent of the width that names get if they are all short, else; a telephone shows 22 characters then."""
+BELOW: Final = "Figures with intervals. The table below has them."
+_NO_MEANING: Final[Mapping[Look, str]] = MappingProxyType({})
 
 
-def whiskers_html(rows: Sequence[AgentRating]) -> str:
-    """The drawing. An agent without an interval has no line; those tied for first are blue.
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A figure, its interval where there is one, its look, and what stands beside it."""
+
+    value: float
+    low: float | None
+    high: float | None
+    look: Look = "blue"
+    beside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A name and its figures."""
+
+    name: str
+    marks: Sequence[Mark]
+
+
+def lines_of(estimates: Mapping[str, Mapping[Look, Estimate]], factor: float = 1) -> list[Line]:
+    """A line for each name of which a figure is known; figures times the factor."""
+
+    def times(value: float | None) -> float | None:
+        return None if value is None else factor * value
+
+    found = {
+        name: [
+            Mark(factor * one.value, times(one.low), times(one.high), look)
+            for look, one in own.items()
+            if one.value is not None
+        ]
+        for name, own in estimates.items()
+    }
+    return [Line(name, marks) for name, marks in found.items() if marks]
+
+
+def whiskers_html(
+    lines: Sequence[Line], title: str, words: str, meaning: Mapping[Look, str] = _NO_MEANING, *, signed: bool = False
+) -> str:
+    """The drawing. A figure without an interval has no line.
 
     Places across are percentages, so that a narrow screen shows the same with texts as large.
 
     Args:
-        rows: best first, at least one.
+        lines: from top to bottom, at least one, each with a mark or more.
+        title: of the figures.
+        words: in place of the drawing; our own.
+        meaning: of looks, where there are several; our own words.
+        signed: draw a line at 0.
     """
-    axis = Axis([end for row in rows for end in (row.bt, row.bt_low, row.bt_high) if end is not None])
-    step = 34 if len(rows) <= _FEW else 22
-    height = step * len(rows)
+    marks = [mark for line in lines for mark in line.marks]
+    ends = [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
+    axis, top = Axis([0.0, *ends] if signed else ends), _TOP if meaning else 0
+    if len(marks) > len(lines):
+        step, room = 15, 10
+    else:
+        step, room = 34 if len(lines) <= _FEW else 22, 0
+    *tops, bottom = accumulate((step * len(line.marks) + room for line in lines), initial=top)
     names = "".join(
-        f'<text x="0" y="{step * at + step // 2 + 4}">{escape(printable(text.clipped(row.agent, _NAME)))}</text>'
-        for at, row in enumerate(rows)
+        f'<text x="0" y="{(start + end) // 2 + 4}">{escape(printable(text.clipped(line.name, _NAME)))}</text>'
+        for line, start, end in zip(lines, tops, [*tops[1:], bottom], strict=True)
     )
-    ticks = "".join(
-        f'<line class="grid" x1="{place}%" x2="{place}%" y1="0" y2="{height}"/>'
-        f'<text x="{place}%" y="{height + 18}" text-anchor="middle">{label}</text>'
-        for place, label in axis.ticks()
+    drawn = "".join(
+        _mark(mark, axis, start + (room + step) // 2 + step * at)
+        for line, start in zip(lines, tops, strict=True)
+        for at, mark in enumerate(line.marks)
     )
-    leading = rows[0].group.split("-")[0]
-    marks = "".join(
-        _mark(row, axis, step * at + step // 2, leads=row.group.split("-")[0] == leading) for at, row in enumerate(rows)
-    )
+    left = _SHORT if all(len(line.name) <= _SHORT_NAME for line in lines) else _LONG
+    height = bottom + 48
     return picture(
-        f'<svg width="24%" height="{height}">{names}</svg>'
-        f'<svg x="25%" width="69%" height="{height + 24}" overflow="visible">{ticks}{marks}</svg>'
-        f'<text x="59%" y="{height + 40}" text-anchor="middle">Bradley-Terry rating, points</text>',
-        _WORDS,
-        box=f'width="100%" height="{height + 48}"',
+        f"<defs>{_SHAPES}</defs>{''.join(_legend(meaning))}"
+        f'<svg width="{left}%" height="{bottom}">{names}</svg>'
+        f'<svg x="{left + 1}%" width="{93 - left}%" height="{height}" overflow="visible">'
+        f"{''.join(_grid(axis, top, bottom, signed=signed))}{drawn}"
+        f'<text x="50%" y="{bottom + 40}" text-anchor="middle">{escape(title)}</text></svg>',
+        words,
+        box=f'width="100%" height="{height}"',
         style=_STYLE,
-        css=f"width:100%;height:{height + 48}px",
+        css=f"width:100%;height:{height}px",
     )
 
 
-def _mark(row: AgentRating, axis: Axis, y: int, *, leads: bool) -> str:
-    """The line, the dot and the letters of the agent's group beside them."""
-    point, end, line = axis.place(row.bt), row.bt, ""
-    if row.bt_low is not None and row.bt_high is not None:
-        end = row.bt_high
-        line = f'<line class="whisker" x1="{axis.place(row.bt_low)}%" x2="{axis.place(end)}%" y1="{y}" y2="{y}"/>'
-    dot = f'<circle class="{"leads" if leads else "dot"}" cx="{point}%" cy="{y}" r="6"/>'
-    return f'{line}{dot}<text x="{axis.place(end)}%" y="{y + 4}" dx="10">{escape(row.group)}</text>'
+def _legend(meaning: Mapping[Look, str]) -> Iterator[str]:
+    for at, (look, words) in enumerate(meaning.items()):
+        yield f'<svg x="{33 * at}%" width="33%" height="{_TOP}" overflow="visible"><use href="#{look}" x="8" y="10"/>'
+        yield f'<text x="20" y="14">{escape(words)}</text></svg>'
 
 
+def _grid(axis: Axis, top: int, bottom: int, *, signed: bool) -> Iterator[str]:
+    for place, label in axis.ticks():
+        yield f'<line class="grid" x1="{place}%" x2="{place}%" y1="{top}" y2="{bottom}"/>'
+        yield f'<text x="{place}%" y="{bottom + 18}" text-anchor="middle">{label}</text>'
+    if signed:
+        yield f'<line class="zero" x1="{axis.place(0)}%" x2="{axis.place(0)}%" y1="{top}" y2="{bottom}"/>'
+
+
+def _mark(mark: Mark, axis: Axis, y: int) -> str:
+    """The line, the mark and the words beside them."""
+    end, line = mark.value, ""
+    if mark.low is not None and mark.high is not None:
+        end = mark.high
+        line = f'<line class="whisker" x1="{axis.place(mark.low)}%" x2="{axis.place(end)}%" y1="{y}" y2="{y}"/>'
+    beside = f'<text x="{axis.place(end)}%" y="{y + 4}" dx="10">{escape(mark.beside)}</text>' if mark.beside else ""
+    return f'{line}<use href="#{mark.look}" x="{axis.place(mark.value)}%" y="{y}"/>{beside}'
+
+
+_SHAPES: Final = (
+    '<circle id="blue" r="6"/><path id="orange" d="M-5-5H5V5H-5z"/><path id="grey" d="M0-7 6 5H-6z"/>'
+    '<circle id="quiet" r="6"/>'
+)
 _STYLE: Final = """
 text { font: 12px sans-serif; fill: #6f7682; }
 .grid { stroke: #8a8f98; stroke-opacity: 0.25; }
+.zero { stroke: #8a8f98; stroke-dasharray: 4 4; }
 .whisker { stroke: #8a8f98; stroke-width: 3; }
-.dot { fill: #6f7682; }
-.leads { fill: #0072b2; }
+#blue { fill: #0072b2; }
+#orange { fill: #d55e00; }
+#grey, #quiet { fill: #6f7682; }
 """
-"""Greys that can be read on light and on dark ground, and blue of the palette by Okabe and Ito."""
+"""Greys that can be read on light and on dark ground, blue and orange of the palette by Okabe and Ito; where several
+figures stand on one line, shapes tell the same as colours."""

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -19,6 +20,7 @@ from tests.support.peoples_words import add_people
 from tests.support.sample_store import AGENTS, write_store
 from ui.data import LOCATION_VARIABLE
 from ui.glossary import TERMS
+from ui.methods import named_agents
 
 QRELS = {f"q{query:02}": {f"q{query:02}-d{at}": (query + at) % 3 for at in range(4)} for query in range(12)}
 
@@ -105,6 +107,8 @@ def test_intervals_are_drawn_as_the_tournament_s_checks_draw_them_unless_asked_o
 def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI) -> None:
     expected = as_json(cli, judged)["comparisons"]
     run = opened()
+    run.session_state["all-coefficients"] = True
+    run.run(timeout=20)
     names = {
         "Pearson": "pearson",
         "Spearman": "spearman",
@@ -148,6 +152,16 @@ def test_methods_money_and_style_are_the_command_s(judged: Path, cli: CLI) -> No
     for (_, row), own in zip(style.iterrows(), expected["style"], strict=True):
         same(row["Points"], own["points"], 0)
         assert row["Points, 95 %"] == span(own, "points", 0)
+
+
+def test_agents_whose_places_differ_most_are_named_and_no_name_stands_on_another() -> None:
+    rows = [(f"a{at:02}", float(at), float(at)) for at in range(40)] + [("up", 0.0, 45.0), ("beside", 0.5, 45.0)]
+    named = named_agents(pd.DataFrame(rows, columns=["agent", "x", "y"]))
+    assert named[0] == "up"
+    assert "beside" not in named
+    assert 3 < len(named) <= 12
+    one = [("a", 1.0, 2.0)]
+    assert named_agents(pd.DataFrame(one, columns=["agent", "x", "y"])) == ["a"]
 
 
 def test_corrected_figures_are_the_command_s(judged: Path, cli: CLI) -> None:

@@ -36,12 +36,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 def test_all_charts_are_drawn_and_no_error_is_shown(page: Page) -> None:
     charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
-    page.wait_for_function("charts => document.querySelectorAll(charts).length >= 7", arg=charts)
+    page.wait_for_function("charts => document.querySelectorAll(charts).length == 1", arg=charts)
+    page.get_by_text("Two methods against each other").click()
+    page.wait_for_function("charts => document.querySelectorAll(charts).length == 2", arg=charts)
     assert page.locator("[data-testid=stException]").count() == 0
-    for place in range(7):
-        box = page.locator(charts).nth(place).bounding_box()
+    pictures = page.locator("[data-testid=stHtml] img").all()
+    assert len(pictures) == 4
+    for drawn in [*page.locator(charts).all(), *pictures, page.locator("table.heat")]:
+        box = drawn.bounding_box()
         assert box is not None
         assert box["height"] > 60
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
 
 
 def test_hostile_texts_and_names_show_as_they_are(page: Page) -> None:

@@ -16,8 +16,10 @@ from arena.games.pairs import PairResults
 from arena.ratings.counts import WinMatrix
 from arena.ratings.results import AgentRating
 from ui.charts import front_chart
-from ui.matrix import _colour, matrix_frame, matrix_html
-from ui.whiskers import whiskers_html
+from ui.heat_table import colour
+from ui.matrix import matrix_frame, matrix_html
+from ui.views.overview import ratings_lines
+from ui.whiskers import Line, Mark, whiskers_html
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -88,31 +90,51 @@ def test_a_matrix_of_many_agents_is_one_picture_with_every_figure() -> None:
 
 
 def test_cells_are_the_paler_the_nearer_to_even() -> None:
-    even, better, best, worst = (_colour(percent) for percent in (50, 75, 100, 0))
+    even, better, best, worst = (colour(strength) for strength in (0, 0.5, 1, -1))
     assert (even, best, worst) == ("#f4f1ea", "#56b4e9", "#e69f00")
     assert best < better < even
 
 
-def drawn_ratings(*rows: AgentRating) -> ElementTree.Element:
-    (encoded,) = re.findall(r"base64,([^\"]+)", whiskers_html(rows))
+def picture_of(drawn: str) -> ElementTree.Element:
+    (encoded,) = re.findall(r"base64,([^\"]+)", drawn)
     return ElementTree.fromstring(base64.b64decode(encoded))
 
 
-def test_an_agent_without_an_interval_has_a_dot_and_no_line() -> None:
+def percent(element: ElementTree.Element, name: str) -> float:
+    return float((element.get(name) or "").rstrip("%"))
+
+
+def drawn_ratings(*rows: AgentRating) -> ElementTree.Element:
+    return picture_of(whiskers_html(ratings_lines(rows), "points", "ratings"))
+
+
+def test_an_agent_without_an_interval_has_a_mark_and_no_line() -> None:
     picture = drawn_ratings(row("known", 1010, 990, 1030), row("unknown", 1000, None, None))
     (line,) = (own for own in picture.iter() if own.get("class") == "whisker")
-    dots = [own for own in picture.iter() if own.tag.endswith("circle")]
-    assert [dot.get("cy") for dot in dots] == ["17", "51"]
+    marks = [own for own in picture.iter() if own.tag.endswith("use")]
+    assert [mark.get("y") for mark in marks] == ["17", "51"]
     assert line.get("y1") == "17"
-    low, high, points = (float((own or "").rstrip("%")) for own in (line.get("x1"), line.get("x2"), dots[0].get("cx")))
-    assert points == pytest.approx((low + high) / 2)
-    assert {dot.get("class") for dot in dots} == {"leads"}, "both are of group A"
+    assert percent(marks[0], "x") == pytest.approx((percent(line, "x1") + percent(line, "x2")) / 2)
+    assert {mark.get("href") for mark in marks} == {"#blue"}, "both are of group A"
 
 
 def test_names_are_texts_of_the_picture_and_nothing_else() -> None:
-    picture = drawn_ratings(row(HOSTILE, 1000, 990, 1010), row("bell\x07", 900, 890, 910))
+    rows = row(HOSTILE, 1000, 990, 1010), row("bell\x07", 900, 890, 910)
+    picture = drawn_ratings(*rows)
     assert [own.text for own in picture.iter() if own.tag.endswith("text")][:2] == [HOSTILE, "bell\\x07"]
-    assert HOSTILE not in whiskers_html([row(HOSTILE, 1000, 990, 1010)])
+    assert HOSTILE not in whiskers_html(ratings_lines(rows), "points", "ratings")
+
+
+def test_several_figures_of_a_name_stand_below_each_other_each_with_its_shape_and_its_meaning() -> None:
+    lines = [Line("a", [Mark(1, 0, 2), Mark(-1, None, None, "grey")]), Line("b", [Mark(2, 1, 3)])]
+    picture = picture_of(whiskers_html(lines, "points", "words", {"blue": "corrected", "grey": "judge"}, signed=True))
+    uses = [own for own in picture.iter() if own.tag.endswith("use")]
+    assert [own.get("href") for own in uses] == ["#blue", "#grey", "#blue", "#grey", "#blue"], "meanings, then marks"
+    heights = [int(own.get("y") or "") for own in uses[2:]]
+    assert heights == sorted(set(heights))
+    (zero,) = (own for own in picture.iter() if own.get("class") == "zero")
+    whisker = next(own for own in picture.iter() if own.get("class") == "whisker")
+    assert zero.get("x1") == whisker.get("x1"), "the first interval begins at 0"
 
 
 def test_a_front_has_every_agent_and_joins_those_that_nobody_beats() -> None:

@@ -13,20 +13,21 @@ from arena.calibration.words import Trust, findings
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
 from ui.calibration import (
+    VOTERS,
     agreement_frame,
     calibration,
-    effects_frame,
+    effects_lines,
     money_frame,
     styles_frame,
-    votes_frame,
+    votes_lines,
 )
-from ui.calibration_charts import bars_chart
 from ui.states import incomplete, nothing
 from ui.tables import show_table
 from ui.views.coefficients import show_coefficients, show_people
 from ui.views.disagreements import show_differences, show_reading_list
 from ui.views.estimates import show_estimates
 from ui.views.methods import show_methods
+from ui.whiskers import BELOW, whiskers_html
 
 _SIGNS: Final[dict[Trust, str]] = {
     "unknown": "Not known",
@@ -79,10 +80,8 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
     for one in (finding for own in comparisons for finding in findings(own)):
         heading = f"{_SIGNS[one.trust]}: {one.judge}, {one.level}"
         text.lines(text.Line("strong", heading), text.Line("body", one.sentence))
-    frame = votes_frame(comparisons)
-    if not frame.empty:
-        chart = bars_chart(frame, "votes alike, %", "who", "kind")
-        st.altair_chart(chart, width="stretch")
+    if lines := votes_lines(comparisons):
+        st.html(whiskers_html(lines, "votes alike, %", BELOW, VOTERS))
         st.caption(
             "How often a judge says what a person says of the same thing, beside how often two people agree: that is "
             "what to measure a judge by. Whiskers: 95 % intervals, had other queries been asked."
@@ -144,9 +143,8 @@ def _show_styles(styles: Sequence[StyleEffect]) -> None:
     if not styles:
         st.caption("Not known: no judge has compared answers yet.")
         return
-    frame = effects_frame(styles)
-    if not frame.empty:
-        st.altair_chart(bars_chart(frame, "rating points", "name", "kind", signed=True), width="stretch")
+    if lines := effects_lines(styles):
+        st.html(whiskers_html(lines, "rating points", BELOW, signed=True))
     show_table(
         styles_frame(styles),
         "Style and kin",

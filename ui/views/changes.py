@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pandas as pd
 import streamlit as st
 
-from arena.history.comparison import Changes, Difference, State, compare
+from arena.history.comparison import Changes, Difference, Move, State, compare
 from arena.history.record import standings_of, subject_of
 from arena.wording import listed
 from ui import data, runs, text
 from ui.address import pick, say_what_is_unknown
-from ui.charts import moves_chart
 from ui.figures import between
 from ui.tables import show_chart, show_table
+from ui.whiskers import BELOW, Line, Look, Mark, whiskers_html
 
+_STATES: Final[Mapping[Look, str]] = {"grey": "before", "blue": "after"}
 _NAMED = 8
 """Names in a cell; the others are counted."""
 
@@ -128,12 +130,26 @@ def _show_moves(changes: Changes) -> None:
         pinned="Agent",
     )
     show_chart(
-        moves_chart(changes.moves),
-        "Grey: before; blue: after. A dot is a Bradley-Terry rating, the line its interval. Where both states share "
-        "games, overlapping intervals do not show that nothing changed.",
+        whiskers_html(_lines(changes.moves), "Bradley-Terry rating, points", BELOW, _STATES),
+        "A mark is a Bradley-Terry rating, the line its interval. Where both states share games, overlapping intervals "
+        "do not show that nothing changed.",
         frame[["Agent", "Rating before", "Interval before", "Rating after", "Interval after"]],
         "Ratings in both",
     )
+
+
+def _lines(moves: Sequence[Move]) -> list[Line]:
+    """Each agent's ratings before and after."""
+    return [
+        Line(
+            own.agent,
+            [
+                Mark(line["bt"], line["bt_low"], line["bt_high"], look)
+                for look, line in zip(_STATES, (own.before, own.after), strict=True)
+            ],
+        )
+        for own in moves
+    ]
 
 
 def _show_subjects(changes: Changes) -> None:

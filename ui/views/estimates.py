@@ -8,13 +8,14 @@ import streamlit as st
 
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Estimates
+from retrieval_eval.resampling import Estimate
 from ui import text
 from ui.address import pick, say_what_is_unknown
 from ui.calibration import reports
-from ui.calibration_charts import bars_chart
-from ui.estimates import estimates_frame, ratings_frame, three_ways
+from ui.estimates import WAYS, estimates_frame, ratings_frame, three_ways
 from ui.figures import NONE
 from ui.tables import show_table
+from ui.whiskers import BELOW, whiskers_html
 
 
 def choose(key: str, options: Sequence[tuple[Comparison, str, JudgeReport]]) -> tuple[Comparison, str, JudgeReport]:
@@ -42,10 +43,10 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
     rates = one.people.level == "verdicts"
     what = "win rate, ties half" if rates else "mean"
     text.plain(_in_words(own, name))
-    figures = [
-        (entry.name, entry.corrected.corrected, entry.corrected.people, entry.corrected.judge) for entry in own.figures
-    ]
-    st.altair_chart(bars_chart(three_ways(figures), what, "name", "way"), width="stretch")
+    _show_three_ways(
+        what,
+        [(entry.name, (found := entry.corrected).corrected, found.people, found.judge) for entry in own.figures],
+    )
     width = st.number_input(
         "Say how many labels an interval of this width needs",
         min_value=0.001,
@@ -79,6 +80,11 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
         _show_ratings(own)
 
 
+def _show_three_ways(what: str, figures: Sequence[tuple[str, Estimate, Estimate, Estimate]]) -> None:
+    if lines := three_ways(figures):
+        st.html(whiskers_html(lines, what, BELOW, WAYS))
+
+
 def _in_words(own: Estimates, judge: str) -> str:
     """Which figure the judge gets most wrong."""
     gaps = {
@@ -109,11 +115,8 @@ def _show_ratings(own: Estimates) -> None:
         return
     found = own.ratings
     people = found.people or [NONE] * len(found.agents)
-    rows = sorted(
-        zip(found.agents, found.corrected, people, found.judge, strict=True), key=lambda r: -(r[1].value or 0)
-    )
-    frame = three_ways(rows)
-    st.altair_chart(bars_chart(frame, "Bradley-Terry rating, points", "name", "way"), width="stretch")
+    rows = zip(found.agents, found.corrected, people, found.judge, strict=True)
+    _show_three_ways("Bradley-Terry rating, points", sorted(rows, key=lambda row: -(row[1].value or 0)))
     number = st.column_config.NumberColumn
     show_table(
         ratings_frame(own),

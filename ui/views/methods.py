@@ -9,9 +9,16 @@ import streamlit as st
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import least_and_most_alike
 from ui import text
-from ui.address import pick, say_what_is_unknown
-from ui.calibration_charts import correlation_chart, points_chart
-from ui.methods import correlation_frame, places_frame, points_frame, scores_frame
+from ui.address import asks_for, pick, say_what_is_unknown
+from ui.calibration_charts import points_chart
+from ui.methods import (
+    correlation_frame,
+    correlations_html,
+    named_agents,
+    places_frame,
+    points_frame,
+    scores_frame,
+)
 from ui.tables import show_chart, show_table
 
 _COEFFICIENTS: Final = ("Kendall's tau-b", "Spearman's rho")
@@ -36,7 +43,11 @@ def show_methods(found: MethodComparison) -> None:
             if opened.open:
                 show_table(scores_frame(found), "Scores and places")
     if found.pairs:
-        _show_points(found, (ends[0].first, ends[0].second) if ends else (found.pairs[0].first, found.pairs[0].second))
+        asked = asks_for("across", "up")
+        with st.expander("Two methods against each other", asked, key="two-methods", on_change="rerun") as opened:
+            if opened.open:
+                least = ends[0] if ends else found.pairs[0]
+                _show_points(found, (least.first, least.second))
 
 
 def _show_matrix(found: MethodComparison) -> None:
@@ -53,8 +64,9 @@ def _show_matrix(found: MethodComparison) -> None:
     agents = max(pair.agents for pair in found.pairs)
     pairs = agents * (agents - 1) // 2
     words = (
-        f"{coefficient} of the agents' places by every two methods. {agents} agents make {pairs} pairs: one pair "
-        f"turned round takes {2 / pairs:.2f} off tau. A gap is two methods that do not score three agents in common."
+        f"{coefficient} of the agents' places by every two methods, with its 95 % interval. {agents} agents make "
+        f"{pairs} pairs: one pair turned round takes {2 / pairs:.2g} off tau. A gap is two methods that do not score "
+        "three agents in common."
     )
     columns = {
         "row": "Method",
@@ -65,8 +77,7 @@ def _show_matrix(found: MethodComparison) -> None:
         ),
         "agents": "Agents",
     }
-    with st.container(width=180 + 84 * len(names)):
-        show_chart(correlation_chart(frame, names, coefficient), words, frame, "Correlations", columns)
+    show_chart(correlations_html(frame, names, coefficient), words, frame, "Correlations", columns)
 
 
 def _show_places(found: MethodComparison) -> None:
@@ -84,18 +95,14 @@ def _show_points(found: MethodComparison, first: tuple[str, str]) -> None:
     left, right = st.columns(2)
     with left:
         across = pick("Method across", names, "across", index=names.index(first[0]))
-    say_what_is_unknown()
-    others = [name for name in names if name != across]
     with right:
-        up = st.selectbox(
-            "Method up",
-            others,
-            index=others.index(first[1]) if first[1] in others else 0,
-            key="up",
-            bind="query-params",
-        )
+        up = pick("Method up", names, "up", index=names.index(first[1]))
+    say_what_is_unknown()
     frame = points_frame(found, across, up)
+    words = "One mark for each agent. Two methods that agree put the marks on a line that rises to the right."
+    named = named_agents(frame)
+    if len(named) < len(frame):
+        words += f" Only {len(named)} have room for their names; those whose places differ most come first."
     with st.container(width=640):
-        words = "One mark for each agent. Two methods that agree put the marks on a line that rises to the right."
         columns = {"agent": "Agent", "x": across, "y": up}
-        show_chart(points_chart(frame, across, up), words, frame, "Two methods", columns)
+        show_chart(points_chart(frame, named, across, up), words, frame, "Two methods", columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pandas as pd
 import streamlit as st
@@ -22,7 +23,7 @@ from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.views.health import show_health
-from ui.whiskers import whiskers_html
+from ui.whiskers import Line, Mark, whiskers_html
 
 _ICONS: Mapping[Kind, str] = {
     "leader": ":material/trophy:",
@@ -30,6 +31,7 @@ _ICONS: Mapping[Kind, str] = {
     "unclear": ":material/help:",
     "empty": ":material/hourglass_empty:",
 }
+_ABOVE: Final = "Ratings with intervals. The table above has the figures."
 
 
 def show(source: data.Source) -> None:
@@ -74,6 +76,18 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
             "Read with care": ["; ".join(FLAGS.get(flag, flag) for flag in row.flags) for row in rows],
         }
     )
+
+
+def ratings_lines(rows: Sequence[AgentRating]) -> list[Line]:
+    """For the picture: ratings with the letters of their groups, those tied for first in blue."""
+
+    def leads(row: AgentRating) -> bool:
+        return row.group.split("-")[0] == rows[0].group.split("-")[0]
+
+    return [
+        Line(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, "blue" if leads(row) else "quiet", row.group)])
+        for row in rows
+    ]
 
 
 def criteria_frame(board: Leaderboard) -> pd.DataFrame:
@@ -125,7 +139,7 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         height="content" if len(frame) <= 20 else 740,
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
-    st.html(whiskers_html(ratings.agents))
+    st.html(whiskers_html(ratings_lines(ratings.agents), "Bradley-Terry rating, points", _ABOVE))
     st.caption(
         f"Each dot is a rating, each line its {level} interval, from the table above. Where lines overlap widely, the "
         "agents may well be equally good; agents that share a letter, beside their line, cannot be told apart. Blue: "
