@@ -21,7 +21,7 @@ from retrieval_eval.rank_correlation import Coefficient
 from retrieval_eval.resampling import Estimate
 from ui import data
 from ui.figures import NONE, Row, percent, with_interval
-from ui.whiskers import Line, Look, lines_of
+from ui.whiskers import Look, Whiskers, whiskers_of
 
 MOST_LISTED: Final = 50
 """Disagreements of each judge that are kept for the reading list."""
@@ -129,14 +129,14 @@ def differences_frame(own: BlandAltman) -> pd.DataFrame:
 VOTERS: Final[Mapping[Look, str]] = {"orange": "two people", "blue": "a judge and a person"}
 
 
-def votes_lines(comparisons: Sequence[Comparison]) -> list[Line]:
+def votes_whiskers(comparisons: Sequence[Comparison]) -> list[Whiskers]:
     """For the picture: how often a judge and a person, or two people, say the same, in percent."""
     shares: dict[str, dict[Look, Estimate]] = {}
     for one in comparisons:
         shares[f"two people, {one.people.level}"] = {"orange": one.people.within.share}
         for name, report in one.judges.items():
             shares[f"{name}, {one.people.level}"] = {"blue": report.against.votes.share}
-    return lines_of(shares, 100)
+    return whiskers_of(shares, 100)
 
 
 def money_frame(found: TournamentCalibration) -> pd.DataFrame:
@@ -176,6 +176,6 @@ def styles_frame(styles: Sequence[StyleEffect]) -> pd.DataFrame:
     return frame if any(own.why_not for own in styles) else frame.drop(columns="Why not")
 
 
-def effects_lines(styles: Sequence[StyleEffect]) -> list[Line]:
+def effects_whiskers(styles: Sequence[StyleEffect]) -> list[Whiskers]:
     """For the picture: effects that there are."""
-    return lines_of({f"{own.judge}, {own.name.replace('_', ' ')}": {"blue": own.points} for own in styles})
+    return whiskers_of({f"{own.judge}, {own.name.replace('_', ' ')}": {"blue": own.points} for own in styles})

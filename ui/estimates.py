@@ -11,7 +11,7 @@ from arena.calibration.estimates import Estimates
 from arena.calibration.prediction_powered import labels_needed
 from retrieval_eval.resampling import Estimate
 from ui.figures import NONE, Row, with_interval
-from ui.whiskers import Line, Look, lines_of
+from ui.whiskers import Look, Whiskers, whiskers_of
 
 WAYS: Final[Mapping[Look, str]] = {"blue": "corrected", "orange": "people alone", "grey": "judge alone"}
 
@@ -59,9 +59,9 @@ def ratings_frame(own: Estimates) -> pd.DataFrame:
     )
 
 
-def three_ways(figures: Iterable[tuple[str, Estimate, Estimate, Estimate]]) -> list[Line]:
+def three_ways(figures: Iterable[tuple[str, Estimate, Estimate, Estimate]]) -> list[Whiskers]:
     """For the picture: of name, corrected, people's alone and the judge's alone."""
-    return lines_of(
+    return whiskers_of(
         {name: dict(zip(WAYS, estimates, strict=True)) for name, *estimates in figures},
     )
 

@@ -42,14 +42,14 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Whiskers:
     """A name and its figures."""
 
     name: str
     marks: Sequence[Mark]
 
 
-def lines_of(estimates: Mapping[str, Mapping[Look, Estimate]], factor: float = 1) -> list[Line]:
+def whiskers_of(estimates: Mapping[str, Mapping[Look, Estimate]], factor: float = 1) -> list[Whiskers]:
     """A line for each name of which a figure is known; figures times the factor."""
 
     def times(value: float | None) -> float | None:
@@ -63,41 +63,43 @@ def lines_of(estimates: Mapping[str, Mapping[Look, Estimate]], factor: float = 1
         ]
         for name, own in estimates.items()
     }
-    return [Line(name, marks) for name, marks in found.items() if marks]
+    return [Whiskers(name, marks) for name, marks in found.items() if marks]
 
 
 def whiskers_html(
-    lines: Sequence[Line], title: str, words: str, meaning: Mapping[Look, str] = _NO_MEANING, *, signed: bool = False
+    rows: Sequence[Whiskers],
+    title: str,
+    words: str,
+    meaning: Mapping[Look, str] = _NO_MEANING,
+    *,
+    signed: bool = False,
 ) -> str:
     """The drawing. A figure without an interval has no line.
 
     Places across are percentages, so that a narrow screen shows the same with texts as large.
 
     Args:
-        lines: from top to bottom, at least one, each with a mark or more.
+        rows: from top to bottom, at least one, each with a mark or more.
         title: of the figures.
         words: in place of the drawing; our own.
         meaning: of looks, where there are several; our own words.
         signed: draw a line at 0.
     """
-    marks = [mark for line in lines for mark in line.marks]
+    marks = [mark for row in rows for mark in row.marks]
     ends = [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
     axis, top = Axis([0.0, *ends] if signed else ends), _TOP if meaning else 0
-    if len(marks) > len(lines):
-        step, room = 15, 10
-    else:
-        step, room = 34 if len(lines) <= _FEW else 22, 0
-    *tops, bottom = accumulate((step * len(line.marks) + room for line in lines), initial=top)
+    step, room = _distances(len(rows), len(marks))
+    *tops, bottom = accumulate((step * len(row.marks) + room for row in rows), initial=top)
     names = "".join(
-        f'<text x="0" y="{(start + end) // 2 + 4}">{escape(printable(text.clipped(line.name, _NAME)))}</text>'
-        for line, start, end in zip(lines, tops, [*tops[1:], bottom], strict=True)
+        f'<text x="0" y="{(start + end) // 2 + 4}">{escape(printable(text.clipped(row.name, _NAME)))}</text>'
+        for row, start, end in zip(rows, tops, [*tops[1:], bottom], strict=True)
     )
     drawn = "".join(
         _mark(mark, axis, start + (room + step) // 2 + step * at)
-        for line, start in zip(lines, tops, strict=True)
-        for at, mark in enumerate(line.marks)
+        for row, start in zip(rows, tops, strict=True)
+        for at, mark in enumerate(row.marks)
     )
-    left = _SHORT if all(len(line.name) <= _SHORT_NAME for line in lines) else _LONG
+    left = _SHORT if all(len(row.name) <= _SHORT_NAME for row in rows) else _LONG
     height = bottom + 48
     return picture(
         f"<defs>{_SHAPES}</defs>{''.join(_legend(meaning))}"
@@ -110,6 +112,13 @@ def whiskers_html(
         style=_STYLE,
         css=f"width:100%;height:{height}px",
     )
+
+
+def _distances(rows: int, marks: int) -> tuple[int, int]:
+    """Pixels from one mark of a row to the next, and from the last to the next row's."""
+    if marks > rows:
+        return 15, 10
+    return (34 if rows <= _FEW else 22), 0
 
 
 def _legend(meaning: Mapping[Look, str]) -> Iterator[str]:

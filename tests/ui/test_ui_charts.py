@@ -18,8 +18,8 @@ from arena.ratings.results import AgentRating
 from ui.charts import front_chart
 from ui.heat_table import colour
 from ui.matrix import matrix_frame, matrix_html
-from ui.views.overview import ratings_lines
-from ui.whiskers import Line, Mark, whiskers_html
+from ui.views.overview import ratings_whiskers
+from ui.whiskers import Mark, Whiskers, whiskers_html
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -105,7 +105,7 @@ def percent(element: ElementTree.Element, name: str) -> float:
 
 
 def drawn_ratings(*rows: AgentRating) -> ElementTree.Element:
-    return picture_of(whiskers_html(ratings_lines(rows), "points", "ratings"))
+    return picture_of(whiskers_html(ratings_whiskers(rows), "points", "ratings"))
 
 
 def test_an_agent_without_an_interval_has_a_mark_and_no_line() -> None:
@@ -122,11 +122,11 @@ def test_names_are_texts_of_the_picture_and_nothing_else() -> None:
     rows = row(HOSTILE, 1000, 990, 1010), row("bell\x07", 900, 890, 910)
     picture = drawn_ratings(*rows)
     assert [own.text for own in picture.iter() if own.tag.endswith("text")][:2] == [HOSTILE, "bell\\x07"]
-    assert HOSTILE not in whiskers_html(ratings_lines(rows), "points", "ratings")
+    assert HOSTILE not in whiskers_html(ratings_whiskers(rows), "points", "ratings")
 
 
 def test_several_figures_of_a_name_stand_below_each_other_each_with_its_shape_and_its_meaning() -> None:
-    lines = [Line("a", [Mark(1, 0, 2), Mark(-1, None, None, "grey")]), Line("b", [Mark(2, 1, 3)])]
+    lines = [Whiskers("a", [Mark(1, 0, 2), Mark(-1, None, None, "grey")]), Whiskers("b", [Mark(2, 1, 3)])]
     picture = picture_of(whiskers_html(lines, "points", "words", {"blue": "corrected", "grey": "judge"}, signed=True))
     uses = [own for own in picture.iter() if own.tag.endswith("use")]
     assert [own.get("href") for own in uses] == ["#blue", "#grey", "#blue", "#grey", "#blue"], "meanings, then marks"

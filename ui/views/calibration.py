@@ -16,10 +16,10 @@ from ui.calibration import (
     VOTERS,
     agreement_frame,
     calibration,
-    effects_lines,
+    effects_whiskers,
     money_frame,
     styles_frame,
-    votes_lines,
+    votes_whiskers,
 )
 from ui.states import incomplete, nothing
 from ui.tables import show_table
@@ -80,8 +80,8 @@ def _show_trust(comparisons: Sequence[Comparison]) -> None:
     for one in (finding for own in comparisons for finding in findings(own)):
         heading = f"{_SIGNS[one.trust]}: {one.judge}, {one.level}"
         text.lines(text.Line("strong", heading), text.Line("body", one.sentence))
-    if lines := votes_lines(comparisons):
-        st.html(whiskers_html(lines, "votes alike, %", BELOW, VOTERS))
+    if rows := votes_whiskers(comparisons):
+        st.html(whiskers_html(rows, "votes alike, %", BELOW, VOTERS))
         st.caption(
             "How often a judge says what a person says of the same thing, beside how often two people agree: that is "
             "what to measure a judge by. Whiskers: 95 % intervals, had other queries been asked."
@@ -143,8 +143,8 @@ def _show_styles(styles: Sequence[StyleEffect]) -> None:
     if not styles:
         st.caption("Not known: no judge has compared answers yet.")
         return
-    if lines := effects_lines(styles):
-        st.html(whiskers_html(lines, "rating points", BELOW, signed=True))
+    if rows := effects_whiskers(styles):
+        st.html(whiskers_html(rows, "rating points", BELOW, signed=True))
     show_table(
         styles_frame(styles),
         "Style and kin",

@@ -16,7 +16,7 @@ from ui import data, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.figures import between
 from ui.tables import show_chart, show_table
-from ui.whiskers import BELOW, Line, Look, Mark, whiskers_html
+from ui.whiskers import BELOW, Look, Mark, Whiskers, whiskers_html
 
 _STATES: Final[Mapping[Look, str]] = {"grey": "before", "blue": "after"}
 _NAMED = 8
@@ -138,10 +138,10 @@ def _show_moves(changes: Changes) -> None:
     )
 
 
-def _lines(moves: Sequence[Move]) -> list[Line]:
+def _lines(moves: Sequence[Move]) -> list[Whiskers]:
     """Each agent's ratings before and after."""
     return [
-        Line(
+        Whiskers(
             own.agent,
             [
                 Mark(line["bt"], line["bt_low"], line["bt_high"], look)

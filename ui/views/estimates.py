@@ -81,8 +81,8 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
 
 
 def _show_three_ways(what: str, figures: Sequence[tuple[str, Estimate, Estimate, Estimate]]) -> None:
-    if lines := three_ways(figures):
-        st.html(whiskers_html(lines, what, BELOW, WAYS))
+    if rows := three_ways(figures):
+        st.html(whiskers_html(rows, what, BELOW, WAYS))
 
 
 def _in_words(own: Estimates, judge: str) -> str:

@@ -23,7 +23,7 @@ from ui.views import trust
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.views.health import show_health
-from ui.whiskers import Line, Mark, whiskers_html
+from ui.whiskers import Mark, Whiskers, whiskers_html
 
 _ICONS: Mapping[Kind, str] = {
     "leader": ":material/trophy:",
@@ -78,14 +78,14 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
     )
 
 
-def ratings_lines(rows: Sequence[AgentRating]) -> list[Line]:
+def ratings_whiskers(rows: Sequence[AgentRating]) -> list[Whiskers]:
     """For the picture: ratings with the letters of their groups, those tied for first in blue."""
 
     def leads(row: AgentRating) -> bool:
         return row.group.split("-")[0] == rows[0].group.split("-")[0]
 
     return [
-        Line(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, "blue" if leads(row) else "quiet", row.group)])
+        Whiskers(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, "blue" if leads(row) else "quiet", row.group)])
         for row in rows
     ]
 
@@ -139,7 +139,7 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         height="content" if len(frame) <= 20 else 740,
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
-    st.html(whiskers_html(ratings_lines(ratings.agents), "Bradley-Terry rating, points", _ABOVE))
+    st.html(whiskers_html(ratings_whiskers(ratings.agents), "Bradley-Terry rating, points", _ABOVE))
     st.caption(
         f"Each dot is a rating, each line its {level} interval, from the table above. Where lines overlap widely, the "
         "agents may well be equally good; agents that share a letter, beside their line, cannot be told apart. Blue: "
