@@ -44,6 +44,14 @@ def page(name: str) -> AppTest:
     return run
 
 
+def unfolded(run: AppTest, key: str) -> AppTest:
+    """The page with an expander open, whose content is drawn only then."""
+    run.session_state[key] = True
+    run.run(timeout=20)
+    assert not run.exception
+    return run
+
+
 def shown(run: AppTest) -> str:
     """All words outside tables and fields."""
     kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.success)

@@ -28,7 +28,7 @@ from tests.support.exams import (
     write_exam,
 )
 from tests.support.llm_server import Call, LLMServer, Reply
-from tests.support.pages import config_file, page, sent, shown, start_on, table
+from tests.support.pages import config_file, page, sent, shown, start_on, table, unfolded
 
 NEW = "Which layer is the <b>outermost</b>?"
 
@@ -132,7 +132,7 @@ def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_
     (entry,) = history(here.bank)
     assert (entry.by, entry.what) == ("Ann <b>", "1 edited, 1 added, 1 retired, 1 reweighted")
     assert (history_folder(here.bank) / entry.earlier).read_bytes() == before
-    assert table(page("bank"), "Who")["What"].tolist() == [entry.what]
+    assert table(unfolded(page("bank"), "earlier-versions"), "Who")["What"].tolist() == [entry.what]
 
     asked = here.run()
     assert len(asked) == 2 * PASSAGES["skin"]
@@ -147,7 +147,7 @@ def test_what_an_edit_changes_is_what_bank_diff_says(here: Here, cli: CLI) -> No
     save_grades(here.folder / "grades.csv", graded(here.config).study)
     run = change(change(page("bank"), 0, retired=True), 2, weight=3.0)
     places = table(run, "Place after")
-    labels = table(run, "Label before")
+    labels = table(unfolded(run, "passages-that-change"), "Label before")
     run = press(run, "Save the bank")
     ended = cli("bank", "diff", old, here.bank, "--grades", here.folder / "grades.csv", "--json")
     said = json.loads(ended.out)

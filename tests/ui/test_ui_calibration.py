@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from arena.opinions.tournament import compare_with_people
 from arena.store import Store
 from tests.conftest import CLI
-from tests.support.pages import page, shown, table
+from tests.support.pages import page, shown, table, unfolded
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import AGENTS, write_store
 from ui.data import LOCATION_VARIABLE
@@ -106,9 +106,7 @@ def test_intervals_are_drawn_as_the_tournament_s_checks_draw_them_unless_asked_o
 
 def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI) -> None:
     expected = as_json(cli, judged)["comparisons"]
-    run = opened()
-    run.session_state["all-coefficients"] = True
-    run.run(timeout=20)
+    run = unfolded(opened(), "all-coefficients")
     names = {
         "Pearson": "pearson",
         "Spearman": "spearman",
@@ -133,9 +131,8 @@ def test_every_coefficient_and_confusion_is_the_command_s(judged: Path, cli: CLI
 
 def test_methods_money_and_style_are_the_command_s(judged: Path, cli: CLI) -> None:
     expected = as_json(cli, judged)
-    run = opened()
-    run.session_state["numbers of Correlations"] = True
-    cells = table(run.run(timeout=20), "row", "column", "value").set_index(["row", "column"])
+    run = unfolded(opened(), "numbers of Correlations")
+    cells = table(run, "row", "column", "value").set_index(["row", "column"])
     assert len(cells) == 2 * len(expected["methods"]["pairs"])
     for pair in expected["methods"]["pairs"]:
         cell = cells.loc[(pair["second"], pair["first"])]
@@ -229,6 +226,14 @@ def test_where_every_game_failed_the_judge_has_failures_and_no_agreement(store: 
     assert row["Failed"] == "142 of 144"
     with closing(Store.open(str(store))) as opened_store:
         assert opened_store.settings("sample")["criteria"] is None
+
+
+def test_what_people_say_among_themselves_is_drawn_when_it_is_opened(judged: Path, cli: CLI) -> None:
+    (verdicts, *_) = as_json(cli, judged)["comparisons"]
+    run = opened()
+    assert not any("Not above chance" in frame.value for frame in run.dataframe)
+    row = table(unfolded(run, "people-among-themselves"), "Not above chance").iloc[0]
+    assert (row["Judged"], row["People"]) == (verdicts["level"], 2)
 
 
 def test_few_queries_are_no_reason_to_trust(store: Path) -> None:

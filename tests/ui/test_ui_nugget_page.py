@@ -20,7 +20,7 @@ from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
 from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
-from tests.support.pages import shown
+from tests.support.pages import shown, unfolded
 from tests.support.tournaments import calls, run, write_data
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
@@ -192,7 +192,7 @@ def test_a_saved_edit_is_in_the_file_with_its_history_and_leaves_other_queries_a
     (saved,) = history(here / "bank.jsonl")
     assert (saved.by, saved.what) == ("ann", "q1: 2 split, 1 removed")
     assert "The file has changed since the last run" in words(page)
-    assert set(table(page, "When", "Who")["Change"]) == {"split", "removed", "reordered"}
+    assert set(table(unfolded(page, "history-of-q1"), "When", "Who")["Change"]) == {"split", "removed", "reordered"}
     assert set(table(page, "V strict before")["To be assigned"]) == {2}
 
 

@@ -218,15 +218,20 @@ def _save(source: data.Source, found: Session, draft: Draft) -> None:
 
 
 def _show_history(path: Path) -> None:
-    with st.expander("Earlier versions"):
-        try:
-            saves = safe_files.history(path)
-        except InputError as error:
-            text.plain(str(error))
-            return
-        if not saves:
-            st.caption("None: this page has not replaced this file yet.")
-            return
-        rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
-        show_table(pd.DataFrame(rows), "Earlier versions")
-        text.quiet(f"They are in {safe_files.history_folder(path)}")
+    with st.expander("Earlier versions", key="earlier-versions", on_change="rerun") as opened:
+        if opened.open:
+            _list_history(path)
+
+
+def _list_history(path: Path) -> None:
+    try:
+        saves = safe_files.history(path)
+    except InputError as error:
+        text.plain(str(error))
+        return
+    if not saves:
+        st.caption("None: this page has not replaced this file yet.")
+        return
+    rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
+    show_table(pd.DataFrame(rows), "Earlier versions")
+    text.quiet(f"They are in {safe_files.history_folder(path)}")

@@ -66,8 +66,10 @@ def show_preview(source: data.Source, draft: Draft) -> None:
             f"{found.to_grade:,} pairs the cover after is the least that they allow."
         )
     if found.labels:
-        with st.expander(f"The {len(found.labels):,} passages whose label changes"):
-            show_table(labels_frame(found), "Labels that change")
+        name = f"The {len(found.labels):,} passages whose label changes"
+        with st.expander(name, key="passages-that-change", on_change="rerun") as opened:
+            if opened.open:
+                show_table(labels_frame(found), "Labels that change")
 
 
 def _take_back(draft: Draft) -> None:

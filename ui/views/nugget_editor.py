@@ -97,8 +97,9 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     _show_changes(draft, results)
     _show_save(session, path, draft, key)
     if len(told := history_frame(draft.before)):
-        with st.expander("What was edited before"):
-            show_table(told, "History of the nuggets")
+        with st.expander("What was edited before", key=f"history-of-{none.query_id}", on_change="rerun") as opened:
+            if opened.open:
+                show_table(told, "History of the nuggets")
 
 
 def _begun(path: Path, none: NuggetBank) -> Draft:

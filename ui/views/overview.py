@@ -90,6 +90,17 @@ def ratings_whiskers(rows: Sequence[AgentRating]) -> list[Whiskers]:
     ]
 
 
+def judges_frame(board: Leaderboard) -> pd.DataFrame:
+    """A line for each judge and agent: what the judge alone would say."""
+    return pd.DataFrame(
+        [
+            {"Judge": judge, "Rank": row.rank, "Agent": row.agent, "Rating": _shown(row.bt), "Games": row.games}
+            for judge, own in board.by_judge.items()
+            for row in own.agents
+        ]
+    )
+
+
 def criteria_frame(board: Leaderboard) -> pd.DataFrame:
     """Mean grade of each agent on each criterion, and how many of its answers were graded."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
@@ -150,17 +161,12 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
 
 
 def _show_judges(board: Leaderboard) -> None:
-    """The ranks each judge alone would give."""
-    with st.expander(f"What each of the {len(board.by_judge)} judges alone would say"):
-        frame = pd.DataFrame(
-            [
-                {"Judge": judge, "Rank": row.rank, "Agent": row.agent, "Rating": _shown(row.bt), "Games": row.games}
-                for judge, own in board.by_judge.items()
-                for row in own.agents
-            ]
-        )
-        rating = st.column_config.NumberColumn("Bradley-Terry", format="%.1f")
-        show_table(frame, "Ratings by judge", {"Rating": rating})
+    """The ranks each judge alone would give, where they are asked for."""
+    name = f"What each of the {len(board.by_judge)} judges alone would say"
+    with st.expander(name, key="judges-alone", on_change="rerun") as opened:
+        if opened.open:
+            rating = st.column_config.NumberColumn("Bradley-Terry", format="%.1f")
+            show_table(judges_frame(board), "Ratings by judge", {"Rating": rating})
 
 
 def _show_criteria(board: Leaderboard) -> None:
