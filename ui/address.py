@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
+
+if TYPE_CHECKING:
+    from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
@@ -39,15 +42,34 @@ def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Optio
     return chosen
 
 
-def asks_for(*keys: str) -> bool:
-    """Whether the address holds one of these fields: what they stand in is open then."""
-    return not st.query_params.keys().isdisjoint(keys)
+def switch(label: str, options: Sequence[Option], key: str, **given: Any) -> Option:
+    """As ``pick``, all of a few options in sight; ``given`` are further arguments of ``st.segmented_control``."""
+    _note_unknown(label, key, map(str, options))
+    chosen: Option = st.segmented_control(
+        label, options, default=options[0], required=True, key=key, bind="query-params", **given
+    )
+    return chosen
+
+
+def unfold(label: str, key: str, *fields: str) -> ExpanderContainer:
+    """An expander whose content is to be drawn only if it is ``open``; the address holds under ``key`` whether it is.
+
+    It begins open where the address holds one of the fields in it.
+    """
+    if key not in st.session_state and not st.query_params.keys().isdisjoint(fields):
+        st.session_state[key] = True
+    return st.expander(label, key=key, on_change="rerun", bind="query-params")
+
+
+def note_unless(label: str, key: str, fits: Callable[[str], object]) -> None:
+    """Remember that the address holds something under ``key`` that does not fit the field of this label, if so."""
+    asked = st.query_params.get(key)
+    if asked and not fits(asked):
+        st.session_state.setdefault(_UNKNOWN, []).append(label)
 
 
 def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
-    asked = st.query_params.get(key)
-    if asked and asked not in set(known):
-        st.session_state.setdefault(_UNKNOWN, []).append(label)
+    note_unless(label, key, set(known).__contains__)
 
 
 def say_what_is_unknown() -> None:

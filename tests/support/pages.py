@@ -37,9 +37,12 @@ def start_on(monkeypatch: pytest.MonkeyPatch, config: Config, *, editable: bool 
         monkeypatch.setenv(CONFIG_VARIABLE, str(config_file(config)))
 
 
-def page(name: str) -> AppTest:
-    """A page after its first run."""
-    run = AppTest.from_function(_draw, kwargs={"page": name}).run(timeout=20)
+def page(name: str, **address: str) -> AppTest:
+    """A page after its first run, opened by an address that holds these."""
+    run = AppTest.from_function(_draw, kwargs={"page": name})
+    for key, value in address.items():
+        run.query_params[key] = value
+    run.run(timeout=20)
     assert not run.exception
     return run
 

@@ -39,6 +39,7 @@ def test_all_charts_are_drawn_and_no_error_is_shown(page: Page) -> None:
     page.wait_for_function("charts => document.querySelectorAll(charts).length == 1", arg=charts)
     page.get_by_text("Two methods against each other").click()
     page.wait_for_function("charts => document.querySelectorAll(charts).length == 2", arg=charts)
+    page.wait_for_url("**/calibration?two-methods=true")
     assert page.locator("[data-testid=stException]").count() == 0
     pictures = page.locator("[data-testid=stHtml] img").all()
     assert len(pictures) == 4

@@ -15,7 +15,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.edits import ItemEdit, new_item
 from retrieval_eval.exam.items import ITEM_TYPES
 from ui import data, exam, text
-from ui.address import choose, say_what_is_unknown
+from ui.address import choose, say_what_is_unknown, unfold
 from ui.bank import Draft
 from ui.editing import Session, ask_name, named
 from ui.states import problem
@@ -218,7 +218,7 @@ def _save(source: data.Source, found: Session, draft: Draft) -> None:
 
 
 def _show_history(path: Path) -> None:
-    with st.expander("Earlier versions", key="earlier-versions", on_change="rerun") as opened:
+    with unfold("Earlier versions", "earlier-versions") as opened:
         if opened.open:
             _list_history(path)
 

@@ -11,6 +11,7 @@ import streamlit as st
 from judges.errors import InputError
 from retrieval_eval.exam.items import diff
 from ui import data, exam, text
+from ui.address import unfold
 from ui.bank import Draft, changes_of, effect, labels_frame, places_frame
 from ui.states import problem
 from ui.tables import show_table
@@ -67,7 +68,7 @@ def show_preview(source: data.Source, draft: Draft) -> None:
         )
     if found.labels:
         name = f"The {len(found.labels):,} passages whose label changes"
-        with st.expander(name, key="passages-that-change", on_change="rerun") as opened:
+        with unfold(name, "passages-that-change") as opened:
             if opened.open:
                 show_table(labels_frame(found), "Labels that change")
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from arena.calibration.comparison import Comparison
 from ui import text
-from ui.address import asks_for
+from ui.address import unfold
 from ui.calibration import coefficients_frame, confusion_frame, people_frame, reports
 from ui.tables import show_table
 from ui.views.estimates import choose
@@ -16,15 +16,14 @@ from ui.views.estimates import choose
 
 def show_people(comparisons: Sequence[Comparison]) -> None:
     """Draw what people say among themselves, and who of them stands out, where it is asked for."""
-    with st.expander("What people say among themselves", key="people-among-themselves", on_change="rerun") as opened:
+    with unfold("What people say among themselves", "people-among-themselves") as opened:
         if opened.open:
             _draw_people(comparisons)
 
 
 def show_coefficients(comparisons: Sequence[Comparison]) -> None:
     """Draw correlations and coefficients of agreement, and the confusion table of one judge, where asked for."""
-    name = "All coefficients, and what is taken for what"
-    with st.expander(name, asks_for("confusion"), key="all-coefficients", on_change="rerun") as opened:
+    with unfold("All coefficients, and what is taken for what", "all-coefficients", "confusion") as opened:
         if opened.open:
             _draw_coefficients(comparisons)
 

@@ -15,6 +15,7 @@ from arena.calibration.opinions import Level
 from arena.games.table import GameKey
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
+from ui.address import note_unless, say_what_is_unknown
 from ui.calibration import calibration, differences_frame, reports
 from ui.calibration_charts import bland_altman_chart
 from ui.game_list import address_of
@@ -64,7 +65,7 @@ def show_reading_list(source: data.Source, found: TournamentCalibration) -> None
     one, name, report = choose("list", known)
     listed = report.disagreements
     pages = ceil(len(listed) / _PER_PAGE)
-    page = st.pagination(pages, key=f"list-page-{one.people.level}-{len(listed)}") if pages > 1 else 1
+    page = _page(pages, f"list-page-{one.people.level}-{len(listed)}") if pages > 1 else 1
     st.caption(
         f"The {len(listed):,} furthest apart, most agreed upon by people first. Read them before you blame the judge: "
         "some will be people's errors. They are no random sample: do not label by this list."
@@ -72,6 +73,13 @@ def show_reading_list(source: data.Source, found: TournamentCalibration) -> None
     start = (page - 1) * _PER_PAGE
     for place, item in enumerate(listed[start : start + _PER_PAGE], start):
         _show_one(source, item, name, one.people.level, f"{one.people.level}-{place}")
+
+
+def _page(pages: int, key: str) -> int:
+    """The page of the list; another list has another key, and begins with its first."""
+    note_unless("Page of the list", key, {str(page) for page in range(1, pages + 1)}.__contains__)
+    say_what_is_unknown()
+    return st.pagination(pages, key=key, bind="query-params")
 
 
 def _show_one(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Final
 
 import streamlit as st
 
@@ -10,22 +12,26 @@ from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Estimates
 from retrieval_eval.resampling import Estimate
 from ui import text
-from ui.address import pick, say_what_is_unknown
+from ui.address import note_unless, pick, say_what_is_unknown
 from ui.calibration import reports
 from ui.estimates import WAYS, estimates_frame, ratings_frame, three_ways
 from ui.figures import NONE
 from ui.tables import show_table
 from ui.whiskers import BELOW, whiskers_html
 
+_LEAST_WIDTH: Final = 0.001
+
 
 def choose(key: str, options: Sequence[tuple[Comparison, str, JudgeReport]]) -> tuple[Comparison, str, JudgeReport]:
     """One of the judges and levels, asked for where there are several."""
-    if len(options) == 1:
-        return options[0]
     named = [f"{name}, {one.people.level}" for one, name, _ in options]
-    chosen = pick("Judge and what it judged", named, key, width=420)
+    label = "Judge and what it judged"
+    if len(options) == 1:
+        note_unless(label, key, named.__contains__)
+    else:
+        options = [options[named.index(pick(label, named, key, width=420))]]
     say_what_is_unknown()
-    return options[named.index(chosen)]
+    return options[0]
 
 
 def show_estimates(comparisons: Sequence[Comparison]) -> None:
@@ -47,9 +53,12 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
         what,
         [(entry.name, (found := entry.corrected).corrected, found.people, found.judge) for entry in own.figures],
     )
+    label = "Say how many labels an interval of this width needs"
+    note_unless(label, "width", _is_width)
+    say_what_is_unknown()
     width = st.number_input(
-        "Say how many labels an interval of this width needs",
-        min_value=0.001,
+        label,
+        min_value=_LEAST_WIDTH,
         value=0.2,
         step=0.01,
         format="%.3f",
@@ -78,6 +87,13 @@ def show_estimates(comparisons: Sequence[Comparison]) -> None:
     )
     if rates:
         _show_ratings(own)
+
+
+def _is_width(asked: str) -> bool:
+    try:
+        return _LEAST_WIDTH <= float(asked) < math.inf
+    except ValueError:
+        return False
 
 
 def _show_three_ways(what: str, figures: Sequence[tuple[str, Estimate, Estimate, Estimate]]) -> None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from arena.ratings.counts import WinMatrix
 from ui import data, text
-from ui.address import choose, say_what_is_unknown
+from ui.address import choose, say_what_is_unknown, switch
 from ui.matrix import ALPHA, Counted, matrix_frame, matrix_html
 from ui.states import incomplete, nothing
 from ui.tables import show_chart
@@ -76,13 +76,11 @@ def _matrix(source: data.Source, choice: Choice) -> tuple[pd.DataFrame, str]:
 
 def _chosen(source: data.Source) -> Choice:
     """The page's fields."""
-    counted: Counted = st.segmented_control(
+    ways: tuple[Counted, ...] = get_args(Counted)
+    counted = switch(
         "Percentages count",
-        get_args(Counted),
-        default="wins and half the ties",
-        required=True,
-        key="counted",
-        bind="query-params",
+        ways,
+        "counted",
         help="Half of each tie goes to both sides, so that a cell and its mirror image sum to 100 %; or wins alone.",
     )
     judges, groups = data.games(source).judges, data.groups(source)

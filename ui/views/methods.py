@@ -9,7 +9,7 @@ import streamlit as st
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import least_and_most_alike
 from ui import text
-from ui.address import asks_for, pick, say_what_is_unknown
+from ui.address import pick, say_what_is_unknown, switch, unfold
 from ui.calibration_charts import points_chart
 from ui.methods import (
     correlation_frame,
@@ -39,12 +39,11 @@ def show_methods(found: MethodComparison) -> None:
         _show_matrix(found)
     if found.methods:
         _show_places(found)
-        with st.expander("Scores and places by every method", key="scores-and-places", on_change="rerun") as opened:
+        with unfold("Scores and places by every method", "scores-and-places") as opened:
             if opened.open:
                 show_table(scores_frame(found), "Scores and places")
     if found.pairs:
-        asked = asks_for("across", "up")
-        with st.expander("Two methods against each other", asked, key="two-methods", on_change="rerun") as opened:
+        with unfold("Two methods against each other", "two-methods", "across", "up") as opened:
             if opened.open:
                 least = ends[0] if ends else found.pairs[0]
                 _show_points(found, (least.first, least.second))
@@ -52,14 +51,8 @@ def show_methods(found: MethodComparison) -> None:
 
 def _show_matrix(found: MethodComparison) -> None:
     names = [own.method for own in found.methods]
-    coefficient = st.segmented_control(
-        "Correlation",
-        _COEFFICIENTS,
-        default=_COEFFICIENTS[0],
-        required=True,
-        key="coefficient",
-        bind="query-params",
-    )
+    coefficient = switch("Correlation", _COEFFICIENTS, "coefficient")
+    say_what_is_unknown()
     frame = correlation_frame(found, coefficient)
     agents = max(pair.agents for pair in found.pairs)
     pairs = agents * (agents - 1) // 2

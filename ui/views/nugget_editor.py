@@ -19,6 +19,7 @@ from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
 from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
+from ui.address import unfold
 from ui.nuggets import changes_frame, history_frame, preview_frame
 from ui.states import problem
 from ui.tables import show_table
@@ -97,7 +98,7 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     _show_changes(draft, results)
     _show_save(session, path, draft, key)
     if len(told := history_frame(draft.before)):
-        with st.expander("What was edited before", key=f"history-of-{none.query_id}", on_change="rerun") as opened:
+        with unfold("What was edited before", f"history-of-{none.query_id}") as opened:
             if opened.open:
                 show_table(told, "History of the nuggets")
 

@@ -17,6 +17,7 @@ from arena.report.ranking import meaning
 from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
+from ui.address import unfold
 from ui.figures import between
 from ui.tables import show_table
 from ui.views import trust
@@ -163,7 +164,7 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
 def _show_judges(board: Leaderboard) -> None:
     """The ranks each judge alone would give, where they are asked for."""
     name = f"What each of the {len(board.by_judge)} judges alone would say"
-    with st.expander(name, key="judges-alone", on_change="rerun") as opened:
+    with unfold(name, "judges-alone") as opened:
         if opened.open:
             rating = st.column_config.NumberColumn("Bradley-Terry", format="%.1f")
             show_table(judges_frame(board), "Ratings by judge", {"Rating": rating})
