@@ -18,7 +18,7 @@ from arena.wording import FLAGS, STAGES
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.exams import exam_config, graded, write_exam
-from tests.support.pages import shown
+from tests.support.pages import shown, unfolded
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
 
@@ -161,7 +161,7 @@ def test_a_pair_s_filter_leaves_its_games_only(here: Path) -> None:
 
 def test_filters_that_leave_nothing_say_so(here: Path) -> None:
     write_store(here)
-    run = opened("games")
+    run = unfolded(opened("games"), "more")
     run.selectbox(key="result").select("no verdict yet").run(timeout=20)
     assert "No game passes these filters" in shown(run)
 

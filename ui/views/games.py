@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from typing import Final, get_args
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from arena.games.table import GameTable
 from judges.types import Query
 from ui import data, text
-from ui.address import choose, say_what_is_unknown
+from ui.address import choose, say_what_is_unknown, unfold
 from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame
 from ui.states import nothing
 from ui.tables import show_table
@@ -42,17 +43,30 @@ def show(source: data.Source) -> None:
 
 
 def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
+    """What the fields say; those behind the fold apply while they are seen."""
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
-    first, second = st.columns(3), st.columns(3)
-    with first[0]:
+    columns = st.columns(3)
+    with columns[0]:
         agent = choose("Agent", games.agents, "agent")
-    with first[1]:
+    with columns[1]:
         opponent = choose("Opponent", games.agents, "opponent")
-    with first[2]:
+    with columns[2]:
         query_id = choose("Query", list(named), "query", named.__getitem__)
-    with second[0]:
+    wanted = GameFilter(agent, opponent, query_id)
+    with unfold("More filters: result, who disagrees, judge", "more", "result", "apart", "judge") as more:
+        if more.open:
+            wanted = _filter_further(wanted, games)
+    say_what_is_unknown()
+    if wanted.ending in {"the agent wins", "the agent loses"} and agent is None:
+        st.info("Choose an agent first: nobody can be said to win or lose without one.")
+    return wanted
+
+
+def _filter_further(wanted: GameFilter, games: GameTable) -> GameFilter:
+    columns = st.columns(3)
+    with columns[0]:
         ending: Ending | None = choose("Result", get_args(Ending), "result")
-    with second[1]:
+    with columns[1]:
         apart: Apart | None = choose(
             "Who disagrees",
             get_args(Apart),
@@ -60,12 +74,9 @@ def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
             help="The two orders: each game is judged twice, with the answers exchanged, and a judge that changes its "
             "mind makes a tie. The judges: several judge the same answers.",
         )
-    with second[2]:
+    with columns[2]:
         judge = choose("Judge", games.judges, "judge")
-    say_what_is_unknown()
-    if ending in {"the agent wins", "the agent loses"} and agent is None:
-        st.info("Choose an agent first: nobody can be said to win or lose without one.")
-    return GameFilter(agent, opponent, query_id, ending, judge, apart)
+    return replace(wanted, ending=ending, apart=apart, judge=judge)
 
 
 def _chosen(games: GameTable, listed: NDArray[np.intp]) -> int | None:
