@@ -10,6 +10,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,8 @@ from typing import Final, Literal
 from PIL import Image
 from playwright.sync_api import Browser
 
-from arena.store import Store
+from arena.store import Runner, Store
+from arena.store.runs import Runs
 from docs.make_screenshots import ADDRESSES
 from tests.support.browser import chromium, served, settle
 from tests.support.sample_store import write_store
@@ -65,13 +67,18 @@ def sheets(folder: Path) -> list[Sheet]:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
     store, config = demo / "rag-handbook.db", demo / "tournament.yaml"
     Store.create(str(folder / "empty.db")).close()
+    killed = write_store(folder / "killed.db", queries=3, unasked=36, criteria=False)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    with closing(Store.open(str(killed))) as opened:
+        Runs(opened, "sample").begin(Runner(pid=process.pid))  # whose process is gone
     return [
         Sheet("demo", store, config),
         Sheet("demo-dark", store, config, scheme="dark"),
         Sheet("demo-phone", store, config, width=390),
         Sheet("empty", folder / "empty.db"),
         Sheet("failures", write_store(folder / "failures.db", failed=40)),
-        Sheet("killed", write_store(folder / "killed.db", queries=3, unasked=36, criteria=False)),
+        Sheet("killed", killed),
     ]
 
 

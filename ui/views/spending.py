@@ -33,7 +33,8 @@ def failures(run: Run) -> int:
 
 def known(run: Run) -> int | None:
     """What it did not have to ask for, where it came to tell."""
-    return None if run.spent.keys() - run.stages.keys() else sum(own["known"] for own in run.stages.values())
+    told = run.stages and not run.spent.keys() - run.stages.keys()
+    return sum(own["known"] for own in run.stages.values()) if told else None
 
 
 def show_agents(found: Sequence[Run]) -> None:
@@ -53,7 +54,7 @@ def show_spent(found: Sequence[Run]) -> None:
     for run, name in _named(found):
         st.caption(f"The {name} so far: {in_words(run)}.".replace("$", "\\$"))
         frame = stages_frame(run).drop(columns=["Wanted", "Known"])  # told in the end; meanwhile the bars say how far
-        show_table(frame, f"The {name} by stage", _COLUMNS, unknown="unknown")
+        _show_stages(frame, f"The {name} by stage")
 
 
 def _named(found: Sequence[Run]) -> list[tuple[Run, str]]:
@@ -68,14 +69,19 @@ def show_one(ended: Sequence[Run], called: Mapping[str, str]) -> None:
     run = by_name[pick("Run by stage", list(by_name), "run", width=420)]
     say_what_is_unknown()
     st.caption(f"This run: {in_words(run)}.".replace("$", "\\$"))
-    show_table(stages_frame(run), "Run by stage", _COLUMNS, unknown="unknown")
+    _show_stages(stages_frame(run), "Run by stage")
+
+
+def _show_stages(frame: pd.DataFrame, name: str) -> None:
+    if not frame.empty:
+        show_table(frame, name, _COLUMNS, unknown="unknown")
 
 
 def in_words(run: Run) -> str:
     """What was asked for and what it took, with how many results the figures leave out."""
     spent, answers = total(run), run.spent.get(AGENTS, Spent()).judged
     if not spent.results:
-        return "nothing was asked for"
+        return "nothing was asked for" if run.state == "complete" else "no reply was kept"
     came = [(answers, "answer"), (spent.judged - answers, "judgment"), (spent.failed, "failure")]
     made = listed([_counted(number, one) for number, one in came if number])
     said = [f"{made} by {_counted(spent.calls, 'call')}"]
