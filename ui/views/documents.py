@@ -26,12 +26,9 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     st.subheader("Documents of a query", anchor=False)
     named = {query_id: text.query_label(query_id, queries[query_id].text) for query_id in query_ids}
     labels = sorted({label for own in board.judges.values() for label in own.distribution.counts})
-    columns = st.columns(3)
-    with columns[0]:
+    with st.container(horizontal=True):
         query_id = pick("Query", query_ids, "query", named.__getitem__)
-    with columns[1]:
         label = choose("Label", labels, "label")
-    with columns[2]:
         shown: Shown = pick("Documents", get_args(Shown), "documents")
     say_what_is_unknown()
     text.lead(queries[query_id].text)

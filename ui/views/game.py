@@ -30,7 +30,6 @@ _ALIKE: Final = 0.3
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
     dataset, game = data.dataset_of(source, key.query_id), data.game(source, key)
-    st.divider()
     text.lines(
         Line("quiet", "The query"),
         Line("lead", dataset.queries[game.query_id].text),
@@ -86,8 +85,8 @@ def _marked(answers: Sequence[str], game: GameRecord) -> Sequence[str | None]:
         st.caption("The answers are too long to mark where they differ.")
     elif left != right and left.strip() and right.strip():
         meaning = "Marks the words of each answer that the other one does not have in the same place."
-        wanted = st.toggle("Mark the differences", alike >= _ALIKE, key=f"marked-{game.mark}", help=meaning)
-        st.caption(f"The two answers share {alike:.0%} of their words, in the same order.")
+        label = f"Mark the differences: {alike:.0%} of the words are the same, in the same order"
+        wanted = st.toggle(label, alike >= _ALIKE, key=f"marked-{game.mark}", help=meaning)
         if wanted:
             return marked(left, right)
     return None, None

@@ -45,12 +45,9 @@ def show(source: data.Source) -> None:
 def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
     """What the fields say; those behind the fold apply while they are seen."""
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
-    columns = st.columns(3)
-    with columns[0]:
+    with st.container(horizontal=True):
         agent = choose("Agent", games.agents, "agent")
-    with columns[1]:
         opponent = choose("Opponent", games.agents, "opponent")
-    with columns[2]:
         query_id = choose("Query", list(named), "query", named.__getitem__)
     wanted = GameFilter(agent, opponent, query_id)
     with unfold("More filters: result, who disagrees, judge", "more", "result", "apart", "judge") as more:
@@ -63,10 +60,8 @@ def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
 
 
 def _filter_further(wanted: GameFilter, games: GameTable) -> GameFilter:
-    columns = st.columns(3)
-    with columns[0]:
+    with st.container(horizontal=True):
         ending: Ending | None = choose("Result", get_args(Ending), "result")
-    with columns[1]:
         apart: Apart | None = choose(
             "Who disagrees",
             get_args(Apart),
@@ -74,7 +69,6 @@ def _filter_further(wanted: GameFilter, games: GameTable) -> GameFilter:
             help="The two orders: each game is judged twice, with the answers exchanged, and a judge that changes its "
             "mind makes a tie. The judges: several judge the same answers.",
         )
-    with columns[2]:
         judge = choose("Judge", games.judges, "judge")
     return replace(wanted, ending=ending, apart=apart, judge=judge)
 
