@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,13 +27,14 @@ class GameFilter:
     Attributes:
         agent: who plays.
         opponent: who else plays.
+        queries: their ids.
         ending: how the rated game ended; that the agent wins or loses says nothing without an agent.
         apart: who disagrees on the game.
     """
 
     agent: str | None = None
     opponent: str | None = None
-    query_id: str | None = None
+    queries: Collection[str] | None = None
     ending: Ending | None = None
     judge: str | None = None
     apart: Apart | None = None
@@ -44,8 +45,8 @@ class GameFilter:
         for agent in (self.agent, self.opponent):
             if agent is not None:
                 passing &= games.of_agent(agent)
-        if self.query_id is not None:
-            passing &= games.of_query(self.query_id)
+        if self.queries is not None:
+            passing &= games.of_query(*self.queries)
         if self.judge is not None:
             passing &= games.of_judge(self.judge)
         if self.ending is not None:
@@ -68,6 +69,24 @@ class GameFilter:
             "the agent loses": decided & ~won & (self.agent in games.agents),
         }
         return found[ending]
+
+
+def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
+    """Ids of the queries that a reader asks for; ``None`` for any.
+
+    Args:
+        words: an id, a query's label as links hold it, or words that a query holds, in any order and case.
+        queries: all by id.
+    """
+    asked = words.strip()
+    if not asked:
+        return None
+    for query_id, query in queries.items():
+        if asked in (query_id, text.query_label(query_id, query.text)):
+            return [query_id]
+    parts = asked.casefold().split()
+    held = {query_id: f"{query_id} {query.text}".casefold() for query_id, query in queries.items()}
+    return [query_id for query_id, own in held.items() if all(part in own for part in parts)]
 
 
 def games_frame(

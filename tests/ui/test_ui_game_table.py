@@ -16,8 +16,9 @@ from arena.games.table import GameKey, game_table
 from arena.leaderboard import game_verdicts
 from arena.ratings.games import Games, tabulate
 from arena.store import Result, Wanted
-from judges.types import JudgeFailure, Judgment, Task
-from ui.game_list import GameFilter, address_of, game_at
+from judges.types import JudgeFailure, Judgment, Query, Task
+from ui import text
+from ui.game_list import GameFilter, address_of, game_at, queries_meant
 from ui.records import game_records
 
 VERDICTS = ("A", "B", "TIE", "failed", None)
@@ -85,7 +86,7 @@ PLAYED: Sequence[Outcome] = [
         (GameFilter(), [0, 1, 2, 3, 4]),
         (GameFilter(agent="x", opponent="y"), [0, 1, 2]),
         (GameFilter(agent="y", opponent="x", judge="k"), [1]),
-        (GameFilter(query_id="q2"), [2, 3]),
+        (GameFilter(queries=["q2"]), [2, 3]),
         (GameFilter(ending="a winner"), [0, 1]),
         (GameFilter(ending="a tie"), [2, 4]),
         (GameFilter(ending="no verdict yet"), [3]),
@@ -133,3 +134,24 @@ def test_coverage_counts_each_order_of_each_name() -> None:
     found = game_table(rows_of(PLAYED))
     assert found.coverage_by_name()["agent"] == {"x": (6, 6), "y": (5, 6), "z": (1, 2)}
     assert found.coverage_by_name()["judge"] == {"j": (5, 6), "k": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("", None),
+        (" ", None),
+        ("q1", ["q1"]),
+        (text.query_label("q1", "How long is the notice period?"), ["q1"]),
+        ("PERIOD notice", ["q1", "q10"]),
+        ("q1 trial", ["q10"]),
+        ("holiday", []),
+    ],
+)
+def test_a_query_is_asked_for_by_its_id_its_label_in_a_link_or_words_of_it(words: str, meant: list[str] | None) -> None:
+    texts = {
+        "q1": "How long is the notice period?",
+        "q10": "The notice period on trial?",
+        "q2": "Who may work from home?",
+    }
+    assert queries_meant(words, {query_id: Query(query_id, own) for query_id, own in texts.items()}) == meant

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from arena.games.table import GameTable
 from judges.types import Query
-from ui import data, text
+from ui import data
 from ui.address import choose, say_what_is_unknown, unfold
-from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame
+from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame, queries_meant
 from ui.states import nothing
 from ui.tables import show_table
 from ui.views.game import show_game
@@ -44,12 +44,11 @@ def show(source: data.Source) -> None:
 
 def _filter(games: GameTable, queries: Mapping[str, Query]) -> GameFilter:
     """What the fields say; those behind the fold apply while they are seen."""
-    named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
     with st.container(horizontal=True):
         agent = choose("Agent", games.agents, "agent")
         opponent = choose("Opponent", games.agents, "opponent")
-        query_id = choose("Query", list(named), "query", named.__getitem__)
-    wanted = GameFilter(agent, opponent, query_id)
+        asked = st.text_input("Query", key="query", bind="query-params", placeholder="any: its ID, or words of it")
+    wanted = GameFilter(agent, opponent, queries_meant(asked, queries))
     with unfold("More filters: result, who disagrees, judge", "more", "result", "apart", "judge") as more:
         if more.open:
             wanted = _filter_further(wanted, games)

@@ -204,10 +204,15 @@ def _show_choosable(frame: pd.DataFrame, name: str, columns: Mapping[str, Any]) 
     show_table(
         frame,
         name,
-        {"Query": st.column_config.TextColumn(pinned=True, width=70), **columns},
+        {"Query": st.column_config.TextColumn(pinned=True, width=_width(frame["Query"])), **columns},
         choose=_open,
         height=420,
     )
+
+
+def _width(names: pd.Series[str]) -> int:
+    """Pixels for ids, of which long ones are cut."""
+    return min(30 + 7 * int(names.str.len().max()), 200)
 
 
 def _open(line: pd.Series[Any]) -> None:
