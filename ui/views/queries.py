@@ -14,7 +14,8 @@ from arena.queries.board import QueryBoard, query_board
 from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
-from ui.address import choose, pick, say_what_is_unknown
+from ui.address import pick, say_what_is_unknown
+from ui.game_list import queries_meant
 from ui.states import nothing
 from ui.tables import show_table
 
@@ -122,11 +123,14 @@ def _show_separation(board: QueryBoard) -> None:
 
 def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
     """One query: its text, and how each agent did on it."""
-    named = {query_id: text.query_label(query_id, query.text) for query_id, query in board.queries.items()}
-    query_id = choose("Query", list(named), _OPENED, named.__getitem__)
-    say_what_is_unknown()
-    if query_id is None:
+    asked = st.text_input("Query", key=_OPENED, bind="query-params", placeholder="its ID, or words that only it holds")
+    meant = queries_meant(asked, board.queries)
+    if meant is None:
         return
+    if len(meant) != 1:
+        st.caption(f"{len(meant):,} queries hold these words. Give the ID of one, or choose its line above.")
+        return
+    query_id = meant[0]
     text.passage(board.queries[query_id].text, "query", empty="An empty query.")
     at = board.standings.queries.index(query_id)
     records = {agent: board.standings.each(agent)[at] for agent in agents}
@@ -139,7 +143,7 @@ def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
         {"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
         pinned="Agent",
     )
-    st.link_button("Read its games", _games(query=named[query_id]), icon=":material/sports:")
+    st.link_button("Read its games", _games(query=query_id), icon=":material/sports:")
 
 
 def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
