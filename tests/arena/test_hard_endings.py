@@ -108,7 +108,7 @@ def lost(line: str) -> int:
 
 
 def test_a_file_that_may_not_grow_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
-    line = one_line(ragarena(config.parent, "run", config, hardship=files_at_most(400_000)))
+    line = one_line(ragarena(config.parent, "run", config, hardship=files_at_most(450_000)))
     assert f"{store_of(config)}: the disk is full or fails" in line
     assert whole(store_of(config))
     goes_on(config, server, lost(line))
