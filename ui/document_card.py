@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import streamlit as st
 
+from arena.dataset import SHARED
 from judges.errors import CAUSES
 from judges.pointwise import details_of, label_of
 from judges.types import Document, JudgeFailure, Judgment
@@ -14,21 +15,26 @@ from ui.text import Kind, Line
 
 
 def show_document(
-    document: Document, signs: Sequence[tuple[str, Kind]], retrieved: str, said: Sequence[Line], key: str
+    document: Document,
+    signs: Sequence[tuple[str, Kind]],
+    ranks: Iterable[tuple[str, int]],
+    said: Sequence[Line],
+    key: str,
 ) -> None:
     """Draw the card.
 
     Args:
         document: with its title among the metadata, where it has one.
         signs: labels and the like, before its title.
-        retrieved: who retrieved it.
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
         said: by judges.
         key: unique on the page.
     """
     title = document.metadata.get("title", "")
     with st.container(border=True, key=f"document-{key}"):
         named = f"{title} ({document.doc_id})" if title else document.doc_id
-        text.lines(Line("strong", named, signs), Line("quiet", retrieved), *said)
+        by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in ranks)
+        text.lines(Line("strong", named, signs), Line("quiet", f"Retrieved by {by}"), *said)
         with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
             if opened.open:
                 text.passage(document.text, f"text-{key}", empty="The document is empty.")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
-from arena.dataset import SHARED, Dataset
+from arena.dataset import Dataset
 from arena.prompting import Labels
 from arena.retrieval import LabelScores, RetrievalBoard, Source
 from judges.pointwise import label_of
@@ -134,13 +134,6 @@ def confusion_frame(agreement: LabelAgreement) -> pd.DataFrame:
         for judge, count in zip(agreement.scale, counts, strict=True):
             rows.append({"people": human, "judge": judge, "documents": count, "share": count / max(1, sum(counts))})
     return pd.DataFrame(rows, columns=["people", "judge", "documents", "share"])
-
-
-def retrieved_by(document: JudgedDocument) -> str:
-    """Who has the document at which rank, in words."""
-    return "Retrieved by " + ", ".join(
-        f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in document.ranks
-    )
 
 
 def span(estimate: Estimate, digits: int = 3) -> str:

@@ -10,7 +10,7 @@ from arena.retrieval import RetrievalBoard, depth_of
 from ui import data, text
 from ui.address import choose, pick, say_what_is_unknown
 from ui.document_card import lines_of, show_document
-from ui.retrieval import JudgedDocument, Shown, judged_documents, passing, retrieved_by
+from ui.retrieval import JudgedDocument, Shown, judged_documents, passing
 from ui.states import nothing
 from ui.text import Kind
 
@@ -54,4 +54,4 @@ def _show_document(source: data.Source, query_id: str, one: JudgedDocument, key:
         for judge, results in judges.items()
         for line in lines_of(results.get((query_id, one.document.doc_id)), judge if len(judges) > 1 else "")
     ]
-    show_document(one.document, signs, retrieved_by(one), said, key)
+    show_document(one.document, signs, one.ranks, said, key)

@@ -7,7 +7,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.dataset import SHARED, Dataset
+from arena.dataset import Dataset
 from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
@@ -177,15 +177,9 @@ def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) ->
         drawn = documents[:_DOCUMENTS]
     for number, entry in enumerate(drawn):
         said = [] if entry.result is None else lines_of(entry.result)
-        show_document(entry.document, _signs(entry), _retrieved_by(entry), said, f"{number}-{game.mark}")
+        show_document(entry.document, _signs(entry), entry.ranks, said, f"{number}-{game.mark}")
 
 
 def _signs(entry: RetrievedDocument) -> list[tuple[str, Kind]]:
     label = f"label {label_of(entry.result.outcome)}" if isinstance(entry.result, Judgment) else "no label"
     return [(label, ""), ("shown to the judge", "good")] if entry.shown else [(label, "")]
-
-
-def _retrieved_by(entry: RetrievedDocument) -> str:
-    return "Retrieved by " + ", ".join(
-        f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in entry.ranks
-    )
