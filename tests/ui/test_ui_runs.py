@@ -214,12 +214,17 @@ def test_a_runs_spending_is_seen_while_it_goes_on_and_is_what_its_summary_says(
     assert "without 16 results of unknown cost" in shown(asked)
 
 
-def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_data(tmp_path)
-    config = configured(
-        tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"], "documents": {"include": False}}
-    )
+def played_games(folder: Path) -> Config:
+    """A tournament of games alone, after a run."""
+    write_data(folder)
+    pairwise = {"judges": ["judge"], "documents": {"include": False}}
+    config = configured(folder, retrieval=None, criteria=None, pairwise=pairwise)
     run(config)
+    return config
+
+
+def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = played_games(tmp_path)
     with closing(Store.open(config.store)) as store:
         of = Runs(store, config.name)
         for name, cost in (("a", 0.25), ("b", 1.5)):
@@ -255,11 +260,7 @@ def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_runs_begun_within_one_second_can_each_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_data(tmp_path)
-    config = configured(
-        tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"], "documents": {"include": False}}
-    )
-    run(config)
+    config = played_games(tmp_path)
     with closing(Store.open(config.store)) as store:
         of = Runs(store, config.name)
         for points in (1.0, 2.0, 3.0):
