@@ -5,9 +5,7 @@ from __future__ import annotations
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.games import Games, Tally
-
-_FEW_UNITS = 10
-"""Below this many queries a percentile interval is known to be too narrow."""
+from arena.ratings.ranks import FEWEST_QUERIES
 
 
 def notes(
@@ -55,7 +53,7 @@ def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
 def _of_bootstrap(resampled: Bootstrap) -> list[str]:
     said = []
     samples = len(resampled.samples)
-    if resampled.units < _FEW_UNITS:
+    if resampled.units < FEWEST_QUERIES:
         said.append(f"Only {resampled.units} {_plural(resampled.by, resampled.units)}: intervals are rough.")
     if resampled.without_maximum and resampled.without_maximum < samples:
         said.append(

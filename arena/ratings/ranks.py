@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from arena.ratings.games import Floats
 from retrieval_eval.significance import holm
 
+FEWEST_QUERIES = 10
+"""Below this many queries, percentile intervals are known to be too narrow."""
+
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
 

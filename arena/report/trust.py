@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from arena.calibration.comparison import Comparison
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
+from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import Ratings
 from arena.report.blocks import Check, Status, passed
 from arena.report.figures import counted, listed, percent
@@ -18,8 +19,6 @@ from arena.report.judge_checks import between_judges, habits, language_models, p
 TRUST = "Can this be trusted?"
 TRUST_LEAD = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
 
-_FEWEST_QUERIES = 10
-"""Below so many queries, percentile intervals are known to be too narrow."""
 _CARRIED_BY = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
 
@@ -107,7 +106,7 @@ def _queries(ratings: Ratings) -> Check:
         finding, enough = "There are no intervals: nothing shows how much a rating varies.", False
     else:
         units = counted(how.units, *(("query", "queries") if how.resampled == "query" else ("game", "games")))
-        finding, enough = f"Intervals rest on {units}; the bar is {_FEWEST_QUERIES}.", how.units >= _FEWEST_QUERIES
+        finding, enough = f"Intervals rest on {units}; the bar is {FEWEST_QUERIES}.", how.units >= FEWEST_QUERIES
     return Check("Enough queries", passed(enough), finding, "Add queries like those that users will ask.")
 
 
