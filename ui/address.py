@@ -3,15 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlencode
 
 import streamlit as st
+
+from ui import text
 
 if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
+
+TOURNAMENT: Final = "tournament"
+"""In the address of every page: the tournament that it shows."""
+_TOURNAMENT_SHOWN: Final = "tournament-shown"
+"""In the session: the tournament that the viewer saw last, for a page that the menu opens without saying which."""
+_TOURNAMENT_FIELD: Final = "tournament-field"
+
+SCRIPT: Final = f"""
+(() => {{
+  const name = "{TOURNAMENT}";
+  const push = history.pushState;
+  history.pushState = function (state, title, url) {{
+    const from = new URL(location.href), to = new URL(url ?? "", from);
+    const named = !from.searchParams.has(name) && to.searchParams.has(name);
+    for (const address of [from, to]) address.searchParams.delete(name);
+    (named && from.href === to.href ? history.replaceState : push).apply(this, arguments);
+  }};
+  const lead = (event) => {{
+    const link = event.target.closest?.("a[href]");
+    const shown = new URLSearchParams(location.search).get(name);
+    if (!link || shown === null || link.origin !== location.origin) return;
+    const address = new URL(link.href);
+    address.searchParams.set(name, shown);
+    link.href = address;
+  }};
+  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, lead, true);
+}})();
+"""
+"""Where Streamlit leaves the tournament out. The server names it a moment after a page is opened: the browser is not to
+keep an address without it to go back to. And links of the menu lead to the same tournament in another tab too.
+"""
+
+
+def tournament(names: Sequence[str]) -> str | None:
+    """The tournament that the page shows; with several the viewer can choose.
+
+    Args:
+        names: of all there are, the newest last.
+
+    Returns:
+        The one that the address names, else the one that the viewer saw last, else the newest. ``None`` if the address
+        names one that is not here, which is said: no other one is shown in its place.
+    """
+    asked = st.query_params.get(TOURNAMENT)
+    name = asked or st.session_state.get(_TOURNAMENT_SHOWN, names[-1])
+    if name not in names:
+        st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
+        text.plain(name)
+    if len(names) > 1 or name not in names:
+        st.session_state[_TOURNAMENT_FIELD] = name if name in names else None
+        st.selectbox("Tournament", names, key=_TOURNAMENT_FIELD, on_change=_choose_tournament, width=420)
+    else:
+        text.quiet(f"Tournament: {name}")
+    if name not in names:
+        return None
+    st.session_state[_TOURNAMENT_SHOWN] = name
+    if asked != name:
+        st.query_params[TOURNAMENT] = name
+    return name
+
+
+def _choose_tournament() -> None:
+    if chosen := st.session_state[_TOURNAMENT_FIELD]:
+        st.query_params[TOURNAMENT] = chosen
+
+
+def link(page: str, shown: str, **fields: str) -> str:
+    """The address of a page, from any other.
+
+    Args:
+        page: its name in addresses.
+        shown: the tournament.
+        fields: what its fields say, as they spell it.
+    """
+    return f"{page}?{urlencode({TOURNAMENT: shown, **fields})}"
 
 
 def choose(

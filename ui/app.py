@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from judges.errors import RagarenaError
-from ui import data, text
+from ui import address, data, text
 from ui.pages import PAGES
 from ui.states import no_tournament, problem
 from ui.views import runs, sign_in
@@ -44,15 +44,13 @@ def _draw(show: Callable[[data.Source], None]) -> None:
 
 
 def _source() -> data.Source | None:
-    """The tournament chosen, or ``None`` where the store has none."""
+    """The tournament that the address names, or ``None`` where the store has none; an unknown one ends the page."""
     version, names = data.tournaments()
     if not names:
         return None
-    name = names[-1]
-    if len(names) == 1:
-        text.quiet(f"Tournament: {name}")
-    else:
-        name = st.selectbox("Tournament", names, index=len(names) - 1, key="tournament", bind="query-params", width=420)
+    name = address.tournament(names)
+    if name is None:
+        st.stop()
     return data.Source(data.location(), version, name)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from arena.store import Store
 from judges.errors import RagarenaError
-from ui import once
+from ui import address, once
 from ui.data import location
 from ui.entrance import Entrance
 from ui.pages import PAGES
@@ -43,9 +43,9 @@ def shell(way_in: Entrance) -> App:
         Path(__file__).with_name("app.py"),
         routes=[
             Route(HEALTH, health, methods=["GET"]),
-            *(Route(address, document, methods=["GET"]) for address in pages),
+            *(Route(page, document, methods=["GET"]) for page in pages),
         ],
-        middleware=[Middleware(Headers, policy=_policy(_BACKEND, once.SCRIPT)), *way_back],
+        middleware=[Middleware(Headers, policy=_policy(_BACKEND, address.SCRIPT, once.SCRIPT)), *way_back],
     )
 
 
@@ -59,7 +59,8 @@ def document(_request: Request) -> Response:
     """Streamlit's document, the same for all pages, told where the server is."""
     from starlette.responses import HTMLResponse
 
-    told = _index().replace("<script>", f"<script>{_BACKEND}</script><script>", 1)
+    ours = "".join(f"<script>{script}</script>" for script in (_BACKEND, address.SCRIPT))
+    told = _index().replace("<script>", f"{ours}<script>", 1)
     return HTMLResponse(told, headers={"cache-control": "no-cache"})
 
 

@@ -187,7 +187,7 @@ def test_the_reading_list_has_the_texts_and_leads_to_the_game(judged: Path, cli:
     assert f"{expected['query_id']}: {' / '.join(expected['item'])}" in said
     assert f"How long is the notice period in case {expected['query_id']}?" in said
     assert f"The answer of {expected['item'][0]} to {expected['query_id']}" in said
-    assert sum("games?game=" in element.value for element in run.markdown) == 5
+    assert sum("games?tournament=sample&game=" in element.value for element in run.markdown) == 5
 
 
 def test_the_page_is_as_fresh_as_the_store(store: Path) -> None:
@@ -201,7 +201,12 @@ def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(stor
     write_store(store)
     run = opened()
     said = shown(run)
-    for way in ("[Vote](vote)", "[Assess](assess)", "data: {qrels: FILE}", "ragarena votes import"):
+    for way in (
+        "[Vote](vote?tournament=sample)",
+        "[Assess](assess?tournament=sample)",
+        "data: {qrels: FILE}",
+        "ragarena votes import",
+    ):
         assert way in said
     assert "Most alike are" in said
     assert len(table(run, "Cost of 1000 games")) == 1

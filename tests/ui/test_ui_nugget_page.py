@@ -84,7 +84,7 @@ def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     assert support["Importance"].tolist() == ["vital", "vital", "okay"]
     assert support["Stated by"].tolist() == [2, 1, 0]
     assert support["agent y"].tolist() == ["support", "no support", "no support"]
-    assert "(games?query=q1%3A%20What%20of%20q1%3F)" in words(page)
+    assert "(games?tournament=nuggets&query=q1%3A+What+of+q1%3F)" in words(page)
 
 
 def with_documents(folder: Path, assign: dict[str, Any]) -> Path:

@@ -126,10 +126,33 @@ def test_of_several_tournaments_the_newest_is_shown_and_the_others_can_be_chosen
     write_store(here, name="first", agents=("one", "two"))
     write_store(here, name="second", agents=("three", "four"))
     run = opened()
-    assert run.selectbox(key="tournament").value == "second"
+    assert run.selectbox[0].value == "second"
+    assert run.query_params.get("tournament") == "second"
     assert set(run.dataframe[0].value["Agent"]) == {"three", "four"}
-    run.selectbox(key="tournament").select("first").run(timeout=20)
+    run.selectbox[0].select("first").run(timeout=20)
     assert set(run.dataframe[0].value["Agent"]) == {"one", "two"}
+    assert run.query_params.get("tournament") == "first"
+
+
+def test_a_tournament_that_is_shown_stays_when_a_newer_one_begins(here: Path) -> None:
+    write_store(here, name="first", agents=("one", "two"))
+    run = opened()
+    assert run.query_params.get("tournament") == "first"
+    write_store(here, name="second", agents=("three", "four"))
+    run.run(timeout=20)
+    assert set(run.dataframe[0].value["Agent"]) == {"one", "two"}
+
+
+def test_no_other_tournament_is_shown_in_place_of_the_one_that_an_address_names(here: Path) -> None:
+    write_store(here)
+    run = AppTest.from_file(str(APP))
+    run.query_params["tournament"] = "another"
+    run.run(timeout=20)
+    assert [error.value for error in run.error] == ["The address asks for a tournament that this store does not hold."]
+    assert not run.dataframe
+    run.selectbox[0].select("sample").run(timeout=20)
+    assert not run.error
+    assert run.dataframe
 
 
 def test_a_store_that_grows_is_read_anew(here: Path) -> None:

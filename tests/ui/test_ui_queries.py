@@ -39,7 +39,7 @@ def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here:
     run.text_input(key="query").input("q03").run(timeout=20)
     assert not run.exception
     assert set(table(run, "Agent", "Won")["Agent"]) == set(board.standings.agents)
-    assert "games?query=q03" in sent(run)
+    assert "games?tournament=sample&query=q03" in sent(run)
 
 
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -56,7 +57,7 @@ def sign_in(page: Page, address: str, name: str, link: str = "/vote") -> None:
     page.context.clear_cookies()
     page.goto(f"{address}{link}")
     press_sign_in(page, name)
-    page.wait_for_url(f"{address}{link}")
+    page.wait_for_url(lambda url: url.startswith(f"{address}{link}"))
 
 
 def press_sign_in(page: Page, name: str) -> None:
@@ -106,7 +107,7 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
     page.wait_for_url(f"{address}/")
     press_sign_in(page, "bob")
     page.get_by_text("bob@example.org, voter").wait_for()
-    assert page.url == f"{address}/"
+    assert urlsplit(page.url).path == "/"
 
 
 def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, played: Path) -> None:

@@ -131,6 +131,52 @@ def test_a_person_labels_by_keyboard(page: Page, address: str, store: Path) -> N
     assert [own.value for own in said(store, "ann")] == [2, 0]
 
 
+def shown_tournament(page: Page, name: str) -> None:
+    """Wait until the page shows a tournament, and its address says so."""
+    page.wait_for_function(
+        "name => new URLSearchParams(location.search).get('tournament') === name"
+        " && document.querySelector('[data-testid=stSelectbox] input')?.value === name",
+        arg=name,
+    )
+    settle(page)
+
+
+def test_a_person_votes_in_the_tournament_whose_link_they_opened(page: Page, address: str, store: Path) -> None:
+    page.goto(f"{address}/?tournament=plain")
+    shown_tournament(page, "plain")
+    page.get_by_role("button", name="People").click()
+    page.get_by_role("menuitem", name="Vote").click()
+    shown_tournament(page, "plain")
+    page.get_by_role("textbox", name="Your name or initials").fill("pat")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=0 of {FEW} queries voted on")
+    settle(page)
+    page.get_by_role("button", name="Answer 1 is better").click()
+    page.wait_for_selector(f"text=1 of {FEW} queries voted on")
+    assert len(said(store, "pat", "plain")) == 1
+    assert not said(store, "pat")
+
+
+def test_the_tournament_of_a_link_stays_on_every_page_that_the_menu_and_back_lead_to(page: Page, address: str) -> None:
+    page.goto(address)
+    shown_tournament(page, "sample")
+    page.goto(f"{address}/queries?tournament=plain")
+    shown_tournament(page, "plain")
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
+    page.wait_for_url("**/games?tournament=plain*")
+    shown_tournament(page, "plain")
+    page.go_back()
+    page.wait_for_url("**/queries?tournament=plain")
+    shown_tournament(page, "plain")
+    page.go_back()
+    page.wait_for_url("**/?tournament=sample")
+    shown_tournament(page, "sample")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Matrix").click(button="middle")
+    opened.value.wait_for_url("**/matrix?tournament=sample")
+    opened.value.close()
+
+
 async def vote_on_all(client: ClientSession, address: str, name: str) -> None:
     """Every press comes twice, and after every other one the page is loaded anew."""
     viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="plain")

@@ -12,6 +12,7 @@ from arena.calibration.style import StyleEffect
 from arena.calibration.words import Trust, findings
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
+from ui.address import link
 from ui.calibration import (
     VOTERS,
     agreement_frame,
@@ -47,7 +48,7 @@ def show(source: data.Source) -> None:
     if found.comparisons:
         _show_trust(found.comparisons)
     else:
-        _say_how_to_get_people()
+        _say_how_to_get_people(source.tournament)
     show_methods(found.methods)
     st.subheader("The answer if the judge is biased", anchor=False)
     show_estimates(found.comparisons)
@@ -64,12 +65,12 @@ def _show_notes(found: TournamentCalibration) -> None:
         incomplete(f"people spoke of {level}, but of nothing that a judge judged: left out.")
 
 
-def _say_how_to_get_people() -> None:
+def _say_how_to_get_people(tournament: str) -> None:
+    pages = (f"[{name}]({link(name.lower(), tournament)})" for name in ("Vote", "Label", "Grade", "Assess"))
     nothing(
         "**Nobody knows yet: there are no labels of people** on anything that a judge judged. Three ways to get "
         "some:\n\n"
-        "- on the pages where people judge without knowing whose an answer is: [Vote](vote), [Label](label), "
-        "[Grade](grade), [Assess](assess);\n"
+        f"- on the pages where people judge without knowing whose an answer is: {', '.join(pages)};\n"
         "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragarena run`;\n"
         "- labels that you have already: `ragarena votes import`, or `ragarena calibrate CONFIG --people FILE`.\n\n"
         "Fifty labels on many queries say more than hundreds on few. Until then this page shows what needs no people."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 from typing import Final
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -15,7 +14,7 @@ from arena.calibration.opinions import Level
 from arena.games.table import GameKey
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
-from ui.address import note_unless, say_what_is_unknown
+from ui.address import link, note_unless, say_what_is_unknown
 from ui.calibration import calibration, differences_frame, reports
 from ui.calibration_charts import bland_altman_chart
 from ui.game_list import address_of
@@ -130,6 +129,6 @@ def _address(source: data.Source, found: Disagreement, judge: str, level: Level)
         first, second = sorted(found.item[-2:])
         keys = (GameKey(found.query_id, first, second, name) for name in judges)
         key = next((key for key in keys if games.find(key) is not None), None)
-        return "" if key is None else f"games?{urlencode({'game': address_of(key)})}"
+        return "" if key is None else link("games", source.tournament, game=address_of(key))
     label = text.query_label(found.query_id, data.queries(source)[found.query_id].text)
-    return f"games?{urlencode({'query': label})}" if games.of_query(found.query_id).any() else ""
+    return link("games", source.tournament, query=label) if games.of_query(found.query_id).any() else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from urllib.parse import quote
 
 import streamlit as st
 
@@ -12,7 +11,7 @@ from arena.nuggets.board import Scored
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
-from ui.address import pick, say_what_is_unknown
+from ui.address import link, pick, say_what_is_unknown
 from ui.charts import support_chart
 from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
 from ui.states import incomplete, nothing
@@ -45,7 +44,7 @@ def show(source: data.Source) -> None:
     text.lead(queries[query_id].text)
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
-        st.markdown(f"[Games on this query](games?query={quote(named[query_id], safe='')})")
+        st.markdown(f"[Games on this query]({link('games', source.tournament, query=named[query_id])})")
     else:
         st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
     show_editor(source, results, query_id)

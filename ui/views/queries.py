@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -14,7 +13,7 @@ from arena.queries.board import QueryBoard, query_board
 from arena.queries.separation import QueryFigures, Record
 from arena.store import Store
 from ui import data, text
-from ui.address import pick, say_what_is_unknown
+from ui.address import link, pick, say_what_is_unknown
 from ui.game_list import queries_meant
 from ui.states import nothing
 from ui.tables import show_table
@@ -43,9 +42,9 @@ def show(source: data.Source) -> None:
     rated = [row.agent for row in ratings.agents] if ratings else []
     agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
     _show_separation(board)
-    _show_query(board, agents)
+    _show_query(board, agents, source.tournament)
     if agents:
-        _show_failures(board, agents)
+        _show_failures(board, agents, source.tournament)
     _show_groups(board, agents)
 
 
@@ -121,7 +120,7 @@ def _show_separation(board: QueryBoard) -> None:
     )
 
 
-def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
+def _show_query(board: QueryBoard, agents: Sequence[str], tournament: str) -> None:
     """One query: its text, and how each agent did on it."""
     asked = st.text_input("Query", key=_OPENED, bind="query-params", placeholder="its ID, or words that only it holds")
     meant = queries_meant(asked, board.queries)
@@ -143,10 +142,10 @@ def _show_query(board: QueryBoard, agents: Sequence[str]) -> None:
         {"Share": st.column_config.NumberColumn("Share of points", format="%.0f %%")},
         pinned="Agent",
     )
-    st.link_button("Read its games", _games(query=query_id), icon=":material/sports:")
+    st.link_button("Read its games", link("games", tournament, query=query_id), icon=":material/sports:")
 
 
-def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
+def _show_failures(board: QueryBoard, agents: Sequence[str], tournament: str) -> None:
     st.subheader("Where an agent fails", anchor=False)
     agent = pick("Agent", agents, "agent", width=420)
     say_what_is_unknown()
@@ -167,7 +166,7 @@ def _show_failures(board: QueryBoard, agents: Sequence[str]) -> None:
     st.caption(
         "The agent's worst queries first: those without an answer, then those with the smallest share of points."
     )
-    lost = _games(agent=agent, result="the agent loses")
+    lost = link("games", tournament, agent=agent, result="the agent loses")
     st.link_button("Read the games that it lost", lost, icon=":material/sports:")
 
 
@@ -221,11 +220,6 @@ def _width(names: pd.Series[str]) -> int:
 
 def _open(line: pd.Series[Any]) -> None:
     st.session_state[_OPENED] = line["Query"]
-
-
-def _games(**fields: str) -> str:
-    """The address of games, as their page's fields spell it."""
-    return f"games?{urlencode(fields)}"
 
 
 def _record(own: Record) -> dict[str, float | int | None]:
