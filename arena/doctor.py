@@ -51,6 +51,7 @@ def _examine_config(path: Path) -> list[Finding]:
         config = load_config(path)
         data = load_data(config)
         prompting = Prompting(config, data)
+        prompting.check()
         wanted = sum(1 for _ in prompting.wants())
         exam = prompting.exam.templates.values() if prompting.exam is not None else ()
         prompts = ", ".join(template.name for template in (*prompting.templates.values(), *exam)) or "none"

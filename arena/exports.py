@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from arena.config import RatingsSection
 from arena.dataset import save_dataset
 from arena.leaderboard import game_verdicts, grades
+from arena.ratings.qualities import QUALITIES
 from arena.samples import each_outcome, outcomes
 from arena.store import Store
 from arena.store.grouped import verdict_rows
@@ -23,8 +25,13 @@ from retrieval_eval.trec_files import is_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Every verdict as judged, one row per order shown; returns the number of rows."""
+    """Every verdict as judged, one row per order shown; returns the number of rows.
+
+    The covariates that the tournament's ratings are controlled for are columns NAME_a and NAME_b.
+    """
     count = 0
+    names = RatingsSection.model_validate(store.settings(tournament)["ratings"]).bradley_terry.covariates
+    answers = store.dataset(tournament).answers if names else {}
 
     def rows() -> Iterator[dict[str, Cell]]:
         nonlocal count
@@ -32,9 +39,19 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
             if isinstance(result, Judgment):
                 count += 1
                 (game,) = game_verdicts([(want, result)])
-                yield {"qid": game.query_id, **verdict_cells(game), "reason": result.reason}
+                sides = {
+                    "a": answers.get((want.query_id, game.agent_a)),
+                    "b": answers.get((want.query_id, game.agent_b)),
+                }
+                counted = {
+                    f"{name}_{side}": "" if answer is None else str(QUALITIES[name](answer.text))
+                    for name in names
+                    for side, answer in sides.items()
+                }
+                yield {"qid": game.query_id, **verdict_cells(game), **counted, "reason": result.reason}
 
-    write_rows(out, ("qid", *VERDICT_CELLS, "reason"), rows())
+    columns = [f"{name}_{side}" for name in names for side in "ab"]
+    write_rows(out, ("qid", *VERDICT_CELLS, *columns, "reason"), rows())
     return count
 
 

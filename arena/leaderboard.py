@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from arena.adaptive import Meeting
@@ -13,6 +13,7 @@ from arena.agents.board import CostBoard, cost_board
 from arena.agents.replies import owed
 from arena.citations import CitationBoard, citation_board
 from arena.config import PairwiseSection, RatingsSection
+from arena.controlled import controlled_for
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
 from arena.exam.board import ExamBoard, exam_board
@@ -20,9 +21,10 @@ from arena.games.read import WantedGames, read_games
 from arena.games.table import GameTable
 from arena.nuggets.board import NuggetBoard, nugget_board
 from arena.nuggets.results import nugget_results
+from arena.ratings.covariates import ControlledBoard
 from arena.ratings.games import GameVerdict, WinAndTie
 from arena.ratings.panel import PanelRatings, panel_ratings
-from arena.ratings.rate import Ratings, RatingSettings, rate, rate_by_judge
+from arena.ratings.rate import Ratings, RatingSettings, anchored, rate, rate_by_judge
 from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.samples import Consistency, combinations, combined, consistency
 from arena.store import Result, Store, Wanted
@@ -63,6 +65,7 @@ class Leaderboard:
         retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
         citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
         costs: what the answers took, and which agents owe some.
+        controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -82,6 +85,7 @@ class Leaderboard:
     retrieval: RetrievalBoard | None = None
     citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
+    controlled: ControlledBoard | None = None
 
     @property
     def complete(self) -> bool:
@@ -118,14 +122,23 @@ def leaderboard(
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
     outcomes = {task: combined(found, combining) for task, found in samples.items()}
-    least = RatingsSection.model_validate(settings["ratings"]).min_coverage
-    lacking = shortfall(wanted.table.coverage_by_name(), least)
+    section = RatingsSection.model_validate(settings["ratings"])
+    lacking = shortfall(wanted.table.coverage_by_name(), section.min_coverage)
     rated = lacking is None or below_coverage
     data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = rating_settings(settings)
     verdicts = wanted.table.verdicts() if rated and wanted.table.played.any() else None
-    ratings = rate(verdicts, how, lengths=lengths) if verdicts is not None else None
+    ratings = controlled = None
+    if verdicts is not None:
+        around, said = anchored(how, verdicts.agents)
+        ratings = rate(verdicts, around, lengths=lengths)
+        ratings = replace(ratings, notes=(*ratings.notes, *said))
+    if ratings is not None and verdicts is not None and (names := section.bradley_terry.covariates):
+        try:
+            controlled = controlled_for(names, verdicts, data, ratings.settings).board()
+        except ValueError as error:  # of the verdicts so far; the whole tournament was looked at before it began
+            ratings = replace(ratings, notes=(*ratings.notes, f"No controlled ratings yet: {error}."))
     stages = {task: coverage(found) for task, found in outcomes.items()}
     if len(wanted.table):
         stages[Task.PAIRWISE] = wanted.table.coverage()
@@ -148,6 +161,7 @@ def leaderboard(
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
         citation_board(data, samples.get(Task.RELEVANCE, ()), settings),
         cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
+        controlled,
     )
 
 
@@ -187,9 +201,12 @@ def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
         k=section.elo.k,
         initial=section.elo.initial,
         centre=section.elo.initial,
-        reconcile=True,
+        reconcile=not section.bradley_terry.position,
         tournaments=section.elo.tournaments,
         ties=section.bradley_terry.ties,
+        position=section.bradley_terry.position,
+        anchor=section.bradley_terry.anchor,
+        intervals=section.intervals,
         bootstrap=section.bootstrap.samples,
         cluster=section.bootstrap.by == "query",
         win_and_tie=win_and_tie(settings),

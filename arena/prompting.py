@@ -10,6 +10,7 @@ from itertools import islice
 
 from arena.adaptive_games import AdaptiveGames
 from arena.config import Config, ReferencesSection
+from arena.controlled import check_ratings
 from arena.dataset import SHARED, Dataset
 from arena.exam.wants import ExamWants
 from arena.nuggets.lists import nugget_prompts, read_bank
@@ -171,9 +172,11 @@ class Prompting:
 
         Raises:
             PromptError: a prompt file cannot be used.
-            ConfigError: no label of the relevance prompt reaches the threshold of an answer judge's documents.
+            ConfigError: no label of the relevance prompt reaches the threshold of an answer judge's documents, or the
+                games cannot be rated as ``ratings`` asks for.
         """
         self._check_thresholds()
+        check_ratings(self.config, self.data, () if self.config.pairwise is None else self._pairwise())
         trial = copy(self)  # with what is loaded already
         trial.assume_relevant = True
         for task in self.tasks():

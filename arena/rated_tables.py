@@ -23,6 +23,7 @@ from judges.tables import Row
 BY_QUERY = "qid"
 NO_CLUSTER = "none"
 LOG = "log:"
+_LOG_NAME = "log_"
 
 _OF_ORDER = (
     *("both_orders", "order_agreement", "order_agreement_low", "order_agreement_high"),
@@ -39,7 +40,7 @@ class TableOptions:
     Attributes:
         cluster: the column whose values are resampled whole, ``qid`` for the query, ``none`` for single games.
         covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for those of agent_a and agent_b;
-            ``log:`` before either takes logarithms.
+            ``log:`` before either takes logarithms, and so does ``log_NAME`` where there are no such columns.
         columns: ``NAME=COLUMN``, the file's name for one of ours.
         skip_empty: leave out rows without a verdict.
         skip_self_play: leave out games of an agent against itself.
@@ -216,6 +217,8 @@ def _controlled(
 def _difference(file: Path, read: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
     plain, log = name.removeprefix(LOG), name.startswith(LOG)
+    if name.startswith(_LOG_NAME) and f"{name}_a" not in read.extras:  # as a tournament names it: log_length
+        plain, log = name.removeprefix(_LOG_NAME), True
     first, separator, second = plain.partition(":")
     columns = (first, second) if separator else (f"{plain}_a", f"{plain}_b")
     of_a, of_b = (_numbers(file, read, column, log=log) for column in columns)

@@ -9,15 +9,16 @@ from arena.config import RatingsSection
 from arena.coverage import shortfall
 from arena.games.grouped import read_grouped
 from arena.leaderboard import Leaderboard, rating_settings
-from arena.ratings.rate import rate_games
+from arena.ratings.games import as_games
+from arena.ratings.rate import anchored, rate_games
 from arena.samples import combinations
 from arena.store import Store
 from judges.types import Task
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games alone, intervals from the sandwich covariance. Not computed: Elo, "
-    "bootstrap, fragility, the judges' health, agreement and own ratings, costs, other stages; leave --quick out for "
-    "them."
+    "bootstrap, fragility, controlled ratings, the judges' health, agreement and own ratings, costs, other stages; "
+    "leave --quick out for them."
 )
 
 
@@ -42,9 +43,11 @@ def quick_leaderboard(store: Store, tournament: str, *, below_coverage: bool = F
     ratings = None
     if games.played.any() and (lacking is None or below_coverage):
         how = rating_settings(settings)
-        chosen = replace(how, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
-        rated = rate_games(games.games(how.win_and_tie), chosen)
-        ratings = replace(rated, notes=(*rated.notes, LEFT_OUT))
+        rows = as_games(games.verdicts()) if how.position else games.games(how.win_and_tie)
+        chosen, said = anchored(how, rows.agents)
+        chosen = replace(chosen, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
+        rated = rate_games(rows, chosen)
+        ratings = replace(rated, notes=(*rated.notes, *said, LEFT_OUT))
     coverage = {Task.PAIRWISE: games.coverage()} if len(games) else {}
     causes = dict(sorted(wanted.causes.items()))
     return Leaderboard(tournament, ratings, {}, {}, coverage, causes, settings, shortfall=lacking)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from arena.adaptive_games import AdaptiveState
+from arena.ratings.covariates import ControlledBoard
 from arena.ratings.health import JudgeHealth
 from judges.types import Task
 
@@ -43,6 +44,9 @@ FLAGS: Mapping[str, str] = {
 """Why a rating is to be read with care, in words."""
 
 
+CONTROLLED: Final = "The rating that an agent would have if the answers of each game were alike in these qualities."
+
+
 def listed(words: Sequence[str]) -> str:
     """One or more, as a sentence names them: "a, b and c"."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
@@ -57,6 +61,27 @@ def adaptive_line(state: AdaptiveState) -> str:
         line += " (no game is left that could decide it, or max_games is reached)"
     line += f", at {100 * state.confidence:g} % confidence however often one looks"
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
+
+
+def controlled_effects(board: ControlledBoard) -> list[str]:
+    """What each covariate is worth, and being shown first where that is estimated along, a line for each."""
+    lines = [
+        f"{effect.name}: {effect.points:+.1f} points per standard deviation{_standard_error(effect.sd)}"
+        for effect in board.effects
+    ]
+    if board.position_effect is not None:
+        lines.append(f"being shown first: {board.position_effect:+.1f} points{_standard_error(board.position_sd)}")
+    return lines
+
+
+def controlled_doubts(board: ControlledBoard) -> list[str]:
+    """Why to read controlled ratings with care."""
+    said = [f"No maximum of the likelihood: {problem}." for problem in board.problems]
+    return said if board.converged else [*said, "The controlled ratings did not converge: do not use them."]
+
+
+def _standard_error(sd: float | None) -> str:
+    return "" if sd is None else f" (standard error {sd:.1f})"
 
 
 def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:

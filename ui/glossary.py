@@ -18,7 +18,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Decided": "Share of the games with a winner.",
     "Elo": "Mean Elo rating over many random orders of the same games.",
     "Failed": "The judge gave no usable reply, also when asked again. A failure is never counted as a label.",
-    "Games": "Rated games: both orders of a pair on a query count as one.",
+    "Games": "Rated games: both orders of a pair on a query count as one; with a position term every verdict is one.",
     "Grade": "How well a passage answers an exam item, as the judge grades it.",
     "Group": "Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
     "Judge": "The language model, or other program, that compares answers or labels documents.",

@@ -8,7 +8,6 @@ much better the judge finds its family than the others do, people among them whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
@@ -18,23 +17,14 @@ from numpy.typing import NDArray
 
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import games_of
+from arena.ratings import qualities
 from arena.ratings.clustered import student
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
 from retrieval_eval.resampling import Estimate
 
-_LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
-_CITATION = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")
-_CONFIDENT = re.compile(
-    r"\b(?:certainly|clearly|definitely|obviously|undoubtedly|always|never|surely|without (?:a )?doubt|of course)\b",
-    re.I,
-)
-
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
-    "log_words": lambda text: float(np.log(max(1, len(text.split())))),
-    "list_items": lambda text: float(len(_LIST_ITEM.findall(text))),
-    "citations": lambda text: float(len(_CITATION.findall(text))),
-    "confident_words": lambda text: float(len(_CONFIDENT.findall(text))),
+    {"log_length": "log_words"}.get(name, name): measure for name, measure in qualities.QUALITIES.items()
 }
 """Of an answer's text."""
 

@@ -12,7 +12,7 @@ from arena.cli.figures import percent
 from arena.cli.health_output import print_health
 from arena.cli.markup import print_csv, print_html, print_markdown
 from arena.cli.nugget_output import print_nugget_board
-from arena.cli.rating_output import print_rating_table
+from arena.cli.rating_output import print_controlled, print_rating_table
 from arena.cli.retrieval_output import print_retrieval
 from arena.cli.shapes import board_json, covers, flat_rows
 from arena.cli.tables import print_table
@@ -44,6 +44,8 @@ def _print_board(board: Leaderboard) -> None:
             output.print(printable(f"judge {judge} alone: {order}"))
         if board.panel is not None:
             _print_panel(board.panel)
+        if board.controlled is not None:
+            print_controlled(board.controlled)
         output.print()
     elif board.withheld:
         output.print(f"{_refusal(board)}\n")

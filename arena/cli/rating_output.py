@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from arena.cli.console import output, print_json, printable
 from arena.cli.health_output import few_alike, print_health
 from arena.cli.markup import print_csv
-from arena.cli.shapes import flat_rated, rated_json, standard_errors
+from arena.cli.shapes import flat_rated, rated_json
 from arena.cli.tables import print_table
 from arena.rated_tables import RatedTable
-from arena.ratings.covariates import Controlled
+from arena.ratings.covariates import ControlledBoard
 from arena.ratings.results import AgentRating
+from arena.wording import controlled_doubts, controlled_effects
 
 
 def print_rated(rated: RatedTable, form: str) -> None:
@@ -31,7 +32,7 @@ def print_rated(rated: RatedTable, form: str) -> None:
             print_rating_table(own.agents)
             print_health(own)
         if rated.controlled is not None:
-            _print_controlled(rated.controlled)
+            print_controlled(rated.controlled.board())
         _print_rows(rated.rows)
 
 
@@ -63,31 +64,23 @@ def _rank(row: AgentRating) -> str:
     return f"{row.rank} ({row.rank_low}-{row.rank_high})"
 
 
-def _print_controlled(controlled: Controlled) -> None:
-    """Controlled ratings beside the raw ones of the same games, and what each covariate is worth."""
-    output.print("\nevery verdict one game, controlled for " + printable(", ".join(e.name for e in controlled.effects)))
-    order = sorted(range(len(controlled.ratings)), key=lambda place: -controlled.ratings[place])
-    agents, raw = controlled.raw.agents, controlled.raw.ratings
-    errors = standard_errors(controlled)
+def print_controlled(board: ControlledBoard) -> None:
+    """Write controlled ratings beside the raw ones of the same games, and what each covariate is worth."""
+    output.print("\nevery verdict one game, controlled for " + printable(", ".join(e.name for e in board.effects)))
     rows = [
         [
-            agents[place],
-            f"{controlled.ratings[place]:.1f}",
-            "-" if errors is None else f"{errors[agents[place]]:.1f}",
-            f"{raw[place]:.1f}",
+            row.agent,
+            f"{row.rating:.1f}",
+            "-" if row.standard_error is None else f"{row.standard_error:.1f}",
+            f"{row.raw:.1f}",
         ]
-        for place in order
+        for row in board.agents
     ]
     print_table(["agent"], ["controlled", "standard\nerror", "raw"], rows)
-    for effect in controlled.effects:
-        spread = "" if effect.sd is None else f" (standard error {effect.sd:.1f})"
-        output.print(printable(f"{effect.name}: {effect.points:+.1f} points per standard deviation{spread}"))
-    if controlled.position_effect is not None:
-        output.print(f"being shown first: {controlled.position_effect:+.1f} points")
-    for note in few_alike([f"No maximum of the likelihood: {problem.message}." for problem in controlled.problems]):
+    for line in controlled_effects(board):
+        output.print(printable(line))
+    for note in few_alike(controlled_doubts(board)):
         output.print(printable(f"note: {note}"))
-    if not controlled.converged:
-        output.print("note: The controlled ratings did not converge: do not use them.")
 
 
 def _print_rows(rows: Mapping[str, int]) -> None:

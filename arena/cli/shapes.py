@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from arena.cli.citation_output import citation_board_json, citation_columns
 from arena.cli.console import rounded
@@ -16,7 +13,7 @@ from arena.cli.nugget_shapes import nugget_agents, nugget_columns, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
-from arena.ratings.covariates import Controlled
+from arena.ratings.covariates import ControlledBoard
 from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
@@ -51,6 +48,8 @@ def board_json(board: Leaderboard) -> Row:
             "complete": board.complete,
             "costs": costs_json(board.costs),
             "panel": _panel_json(board.panel),
+            "controlled": None if board.controlled is None else _controlled_json(board.controlled),
+            "position": _position_json(ratings),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "retrieval": retrieval_json(board.retrieval),
             "citations": citation_board_json(board.citations),
@@ -81,6 +80,8 @@ def ratings_json(ratings: Ratings) -> Row:
             "coverage": None if ratings.tally is None else asdict(ratings.tally),
             "pairs": [asdict(pair) for pair in ratings.pairs],
             "position_effect": ratings.position_effect,
+            "position_low": ratings.position_low,
+            "position_high": ratings.position_high,
             "tie_parameter": ratings.tie_parameter,
             "convergence": asdict(ratings.convergence),
             "notes": list(ratings.notes),
@@ -96,28 +97,27 @@ def rated_json(rated: RatedTable) -> Row:
     shape["by_judge"] = {judge: ratings_json(own) for judge, own in rated.by_judge.items()}
     shape["rows"] = dict(rated.rows)
     shape["cluster_column"] = rated.cluster_column
-    controlled = rated.controlled
-    shape["controlled"] = controlled and rounded(
-        {
-            "agents": dict(zip(controlled.raw.agents, controlled.ratings.tolist(), strict=True)),
-            "raw": dict(zip(controlled.raw.agents, controlled.raw.ratings.tolist(), strict=True)),
-            "standard_errors": standard_errors(controlled),
-            "effects": [asdict(effect) for effect in controlled.effects],
-            "position_effect": controlled.position_effect,
-            "tie_parameter": controlled.tie_parameter,
-            "problems": [problem.message for problem in controlled.problems],
-            "converged": controlled.converged,
-        }
-    )
+    shape["controlled"] = None if rated.controlled is None else _controlled_json(rated.controlled.board())
     return shape
 
 
-def standard_errors(controlled: Controlled) -> dict[str, float] | None:
-    """Of the controlled ratings by agent, in points; ``None`` where a single query or game shows no variation."""
-    if controlled.covariance is None:
-        return None
-    variances = np.diag(controlled.covariance).tolist()
-    return {agent: math.sqrt(max(0.0, own)) for agent, own in zip(controlled.raw.agents, variances, strict=True)}
+def _controlled_json(board: ControlledBoard) -> Row:
+    rows = sorted(board.agents, key=lambda row: row.agent)
+    errors = {row.agent: row.standard_error for row in rows}
+    shape: Row = rounded(
+        {
+            "agents": {row.agent: row.rating for row in rows},
+            "raw": {row.agent: row.raw for row in rows},
+            "standard_errors": None if None in errors.values() else errors,
+            "effects": [asdict(effect) for effect in board.effects],
+            "position_effect": board.position_effect,
+            "position_sd": board.position_sd,
+            "tie_parameter": board.tie_parameter,
+            "problems": list(board.problems),
+            "converged": board.converged,
+        }
+    )
+    return shape
 
 
 def flat_rated(rated: RatedTable) -> list[Row]:
@@ -127,8 +127,7 @@ def flat_rated(rated: RatedTable) -> list[Row]:
     """
     rows = flat_ratings(rated.ratings)
     if rated.controlled is not None:
-        controlled = dict(zip(rated.controlled.raw.agents, rated.controlled.ratings.tolist(), strict=True))
-        rows = [{**row, "bt_controlled": controlled[row["agent"]]} for row in rows]
+        rows = _with_controlled(rows, rated.controlled.board())
     if rated.by_judge:
         of_each = [{"judge": judge, **row} for judge, own in rated.by_judge.items() for row in flat_ratings(own)]
         rows = [{"judge": "", **row} for row in rows] + of_each
@@ -140,10 +139,17 @@ def flat_ratings(ratings: Ratings) -> list[Row]:
     return [{**asdict(row), "flags": " ".join(row.flags)} for row in ratings.agents]
 
 
+def _with_controlled(rows: list[Row], board: ControlledBoard) -> list[Row]:
+    controlled = {row.agent: row.rating for row in board.agents}
+    return [{**row, "bt_controlled": controlled[row["agent"]]} for row in rows]
+
+
 def flat_rows(board: Leaderboard) -> list[Row]:
     """One flat row per agent with the same columns each, best first; without ratings the other scores alone."""
     names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
     rows: list[Row] = flat_ratings(board.ratings) if board.ratings else []
+    if board.controlled is not None:
+        rows = _with_controlled(rows, board.controlled)
     if board.ratings is None:
         agents = [*board.criteria, *covers(board), *nugget_agents(board.nuggets), *scored_agents(board.retrieval)]
         rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
@@ -178,6 +184,13 @@ def _shortfall_json(board: Leaderboard) -> Row | None:
     if lacking is None:
         return None
     return {**asdict(lacking), "share": lacking.share, "message": lacking.message, "withheld": board.withheld}
+
+
+def _position_json(ratings: Ratings | None) -> Row | None:
+    """What being shown first is worth in points, where the ratings take it off."""
+    if ratings is None or ratings.position_effect is None:
+        return None
+    return {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high}
 
 
 def _panel_json(panel: PanelRatings | None) -> Row | None:

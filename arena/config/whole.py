@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from arena.config.data import DataSection, StoreName
 from arena.config.exam import ExamSection
@@ -43,6 +43,7 @@ class Config(Section):
     ratings: RatingsSection = RatingsSection()
     families: dict[str, str] = Field(default_factory=dict)
     """For agents, whose model wrote their answers."""
+    _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
@@ -89,6 +90,10 @@ class Config(Section):
             )
         return self
 
+    def at(self, key: str) -> str:
+        """A key as errors name it: behind the file, where the configuration was read from one."""
+        return key if self._file is None else f"{self._file}: {key}"
+
     @property
     def query_files(self) -> list[Path]:
         """Where the queries are: files that are named, else the one that ``synth`` writes."""
@@ -129,4 +134,6 @@ def load_config(path: Path) -> Config:
     Raises:
         ConfigError: one line that names the file, the key and the problem.
     """
-    return load_section(path, Config, ConfigError)
+    config = load_section(path, Config, ConfigError)
+    config._file = path
+    return config

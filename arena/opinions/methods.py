@@ -17,8 +17,8 @@ from arena.leaderboard import grades, rating_settings
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games, reconcile
-from arena.ratings.rate import bradley_terry_settings, elo_settings
+from arena.ratings.games import Games
+from arena.ratings.rate import bradley_terry_settings, elo_settings, games_to_rate
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Result, Store, Wanted
@@ -68,7 +68,7 @@ def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
     if not len(table):
         return
     how, queries = rating_settings(settings), table.queries or ()
-    games: Games = reconcile(table, win_and_tie=how.win_and_tie)
+    games: Games = games_to_rate(table, how)
     yield Played("elo", games, queries, elo_settings(how))
     yield Played("bradley_terry", games, queries, bradley_terry_settings(how))
 

@@ -7,6 +7,7 @@ without them, stand beside. Games with different z cannot be counted together, s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,38 @@ class Effect:
     sd: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class ControlledRating:
+    """One agent's rating controlled for covariates, its standard error (see ``Effect``), and the raw one, in points."""
+
+    agent: str
+    rating: float
+    standard_error: float | None
+    raw: float
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledBoard:
+    """What ``Controlled`` comes to, as plain values.
+
+    Attributes:
+        agents: best first.
+        effects: one per covariate.
+        position_effect, position_sd: advantage of being shown first in points, with its standard error.
+        tie_parameter: as in ``BradleyTerry``.
+        problems: why to read the ratings with care, in words.
+        converged: whether the method did.
+    """
+
+    agents: tuple[ControlledRating, ...]
+    effects: tuple[Effect, ...]
+    position_effect: float | None
+    position_sd: float | None
+    tie_parameter: float | None
+    problems: tuple[str, ...]
+    converged: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Controlled:
     """Raw and controlled ratings side by side.
@@ -52,6 +85,7 @@ class Controlled:
         covariance: of the controlled ratings by the clustered sandwich, ``None`` where there are fewer than two units.
         effects: one per covariate.
         position_effect: advantage of being shown first in points, ``None`` where not estimated.
+        position_sd: its standard error as those of effects.
         tie_parameter: as in ``BradleyTerry``.
         problems: of the raw fit, and ``covariates`` where a coefficient has no maximum and rests on the weak prior.
         clusters: independent units behind the covariance.
@@ -64,12 +98,32 @@ class Controlled:
     covariance: Floats | None
     effects: tuple[Effect, ...]
     position_effect: float | None
+    position_sd: float | None
     tie_parameter: float | None
     problems: tuple[Problem, ...]
     clusters: int
     iterations: int
     gradient_norm: float
     converged: bool
+
+    def board(self) -> ControlledBoard:
+        """The same without what it was computed from."""
+        variances = None if self.covariance is None else np.maximum(np.diag(self.covariance), 0.0).tolist()
+        rows = [
+            ControlledRating(agent, rating, None if variances is None else math.sqrt(variances[place]), raw)
+            for place, (agent, rating, raw) in enumerate(
+                zip(self.raw.agents, self.ratings.tolist(), self.raw.ratings.tolist(), strict=True)
+            )
+        ]
+        return ControlledBoard(
+            agents=tuple(sorted(rows, key=lambda row: -row.rating)),
+            effects=self.effects,
+            position_effect=self.position_effect,
+            position_sd=self.position_sd,
+            tie_parameter=self.tie_parameter,
+            problems=tuple(problem.message for problem in self.problems),
+            converged=self.converged,
+        )
 
 
 def standardised_difference(of_a: Floats, of_b: Floats, *, log: bool = False) -> Floats:
@@ -122,6 +176,7 @@ def controlled_ratings(
         covariance=None if covariance is None else shown.T @ covariance[agents, agents] @ shown,
         effects=_effects(form, scales, points * fit.x, None if covariance is None else points**2 * covariance),
         position_effect=float(points * fit.x[form.agents]) if form.position else None,
+        position_sd=_position_sd(form, covariance, points),
         tie_parameter=float(np.exp(data.tie(fit.x)[0])) if form.has_tie_parameter else None,
         problems=problems,
         clusters=units,
@@ -129,6 +184,24 @@ def controlled_ratings(
         gradient_norm=fit.gradient_norm,
         converged=fit.converged,
     )
+
+
+def refuse_unusable(games: Games, covariates: Mapping[str, Floats], *, position: bool = False) -> None:
+    """See to it that covariates can have an effect of their own in these games, whoever wins them.
+
+    Raises:
+        ValueError: as ``controlled_ratings``.
+    """
+    scales = _scales(games, covariates)
+    form = Form(len(games.agents), position, "half", len(covariates))
+    data = game_data(games, form, [covariates[name] / scale for name, scale in scales.items()])
+    _refuse_unidentified(data, tuple(scales))
+
+
+def _position_sd(form: Form, covariance: Floats | None, points: float) -> float | None:
+    if covariance is None or not form.position:
+        return None
+    return float(points * np.sqrt(max(0.0, covariance[form.agents, form.agents])))
 
 
 def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:

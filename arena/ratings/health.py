@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.clustered import Interval, share_interval, student
 from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import position_identified
@@ -23,7 +23,7 @@ Lengths = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class PositionEffect:
-    """Advantage of being shown first in points, with its 95 % interval clustered by query where that is known."""
+    """Advantage of being shown first in points, with its interval clustered by query where that is known."""
 
     points: float
     low: float | None
@@ -153,15 +153,28 @@ def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400
     """
     if not position_identified(pair_counts(games, ordered=True)):
         return None
-    fitted = bradley_terry(games, BradleyTerrySettings(ties=ties, position=True, scale=scale))
+    return fitted_position(games, bradley_terry(games, BradleyTerrySettings(ties=ties, position=True, scale=scale)))
+
+
+def fitted_position(
+    games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95
+) -> PositionEffect | None:
+    """The advantage that ``fitted`` gives to being shown first, with its interval; ``None`` where it estimates none.
+
+    Args:
+        games: those that ``fitted`` comes from.
+        fitted: ratings with a position term.
+        by_query: cluster by query where it is known.
+        level: of the interval.
+    """
     if fitted.position_effect is None:
         return None
-    spread = sandwich(games, fitted)
+    spread = sandwich(games, fitted, by_query=by_query)
     if spread is None or spread.position_sd is None:
         return PositionEffect(fitted.position_effect, None, None)
     # Where the fit leans on the prior, verdicts that never vary would give an interval of no width.
     model_sd = fitted.position_model_sd if fitted.problems else 0.0
-    half = student(0.95, spread.clusters) * max(spread.position_sd, model_sd)
+    half = student(level, spread.clusters) * max(spread.position_sd, model_sd)
     return PositionEffect(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
 
 

@@ -15,7 +15,7 @@ from arena.ratings.comparison import Comparison, compare, fragilities, pair_diff
 from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
-from arena.ratings.health import JudgeHealth, Lengths, judge_health
+from arena.ratings.health import JudgeHealth, Lengths, PositionEffect, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
 from arena.ratings.ranks import competition_ranks, groups, rank_intervals
@@ -92,6 +92,7 @@ class Ratings:
         pairs: every pair of agents tested; empty where there is nothing to estimate variation from.
         judge_health: of all verdicts; ``None`` where games came without verdicts.
         position_effect: advantage of being shown first in points, ``None`` unless the settings ask for it.
+        position_low, position_high: its interval at the level of the settings.
         tie_parameter: Davidson's nu, ``None`` with half-win ties.
         tally: how verdicts became games, ``None`` where games came without verdicts.
         notes: in words, what a reader must know before believing the numbers.
@@ -111,6 +112,8 @@ class Ratings:
     notes: tuple[str, ...]
     judges: JudgeAgreement | None = None
     fragility: tuple[Fragility, ...] = ()
+    position_low: float | None = None
+    position_high: float | None = None
 
     @property
     def neighbours(self) -> tuple[PairDifference, ...]:
@@ -143,7 +146,7 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    games, units = _regrouped(_games(table, chosen, health), table.queries, clusters)
+    games, units = _regrouped(games_to_rate(table, chosen, health), table.queries, clusters)
     rated = rate_games(games, chosen, health, units)
     return replace(rated, judges=judge_agreement(table))
 
@@ -155,11 +158,27 @@ def rate_by_judge(
 ) -> dict[str, Ratings]:
     """Each judge's own leaderboard and health, by name; the arguments are those of ``rate``.
 
+    A judge that has not seen the anchor is rated around the mean, and a note says so.
+
     Raises:
-        InputError: as ``rate`` does, and where a judge has not seen the anchor.
+        InputError: as ``rate`` does.
     """
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
-    return {judge: rate(of_judge(table, judge), settings, lengths) for judge in table.judges}
+    boards = {}
+    for judge in table.judges:
+        seen = of_judge(table, judge)
+        chosen, said = anchored(settings or RatingSettings(), seen.agents)
+        rated = rate(seen, chosen, lengths)
+        boards[judge] = replace(rated, notes=(*rated.notes, *said))
+    return boards
+
+
+def anchored(settings: RatingSettings, agents: Sequence[str]) -> tuple[RatingSettings, tuple[str, ...]]:
+    """The settings around the mean if none of the agents is the anchor, with a note that says so."""
+    if settings.anchor is None or settings.anchor in agents:
+        return settings, ()
+    said = f"{settings.anchor}, the anchor, has no verdict here: the mean of the ratings takes its place."
+    return replace(settings, anchor=None), (said,)
 
 
 def rate_games(
@@ -185,6 +204,8 @@ def rate_games(
     resampled = bootstrap(games, fitted, samples, settings.seed, by_query=settings.cluster)
     compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
     agents = _rows(games, fitted, by_elo, resampled, compared, settings=settings)
+    first = fitted_position(games, fitted, by_query=settings.cluster, level=settings.level)
+    said = notes(games, fitted, resampled, asked_for_samples=samples > 0, by_query=settings.cluster)
     return Ratings(
         agents=agents,
         pairs=pair_differences(games.agents, compared),
@@ -194,8 +215,10 @@ def rate_games(
         tally=games.tally,
         settings=settings,
         convergence=_convergence(fitted, resampled),
-        notes=notes(games, fitted, resampled, asked_for_samples=samples > 0, by_query=settings.cluster),
+        notes=said if first is None else (*said, _position_note(fitted, first)),
         fragility=_fragility(games, fitted, agents, settings, queries),
+        position_low=None if first is None else first.low,
+        position_high=None if first is None else first.high,
     )
 
 
@@ -227,11 +250,25 @@ def _regrouped(
     return replace(games, cluster=of_query[games.cluster]), names
 
 
-def _games(table: VerdictTable, settings: RatingSettings, health: JudgeHealth) -> Games:
-    folds = health.both_orders > 0 and not settings.position
-    if settings.reconcile or (settings.reconcile is None and folds):
-        return reconcile(table, win_and_tie=settings.win_and_tie)
-    return as_games(table)
+def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
+    """The games that ``rate`` makes of verdicts, whose health may be known already."""
+    folds = settings.reconcile
+    if folds is None:
+        both = both_orders(table)[0].size if health is None else health.both_orders
+        folds = both > 0 and not settings.position
+    return reconcile(table, win_and_tie=settings.win_and_tie) if folds else as_games(table)
+
+
+def _position_note(fitted: BradleyTerry, first: PositionEffect) -> str:
+    said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
+    if any(problem.cause == "position" for problem in fitted.problems):
+        return said
+    interval = "" if first.low is None or first.high is None else f" ({_signed(first.low)} to {_signed(first.high)})"
+    return f"Being shown first is worth {_signed(first.points)} points{interval}, which these ratings take off. {said}"
+
+
+def _signed(points: float) -> str:
+    return f"{round(points):+d}" if round(points) else "0"
 
 
 def _rows(

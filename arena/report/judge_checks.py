@@ -50,7 +50,8 @@ def habits(health: JudgeHealth) -> Iterator[Check]:
         (health.longer_share_low, health.longer_share_high),
         (1 - _LONGER, _LONGER),
         what="of verdicts with a winner go to the longer answer",
-        remedy="Longer answers may be better: read some games. Rate exported verdicts with length as --covariate.",
+        remedy="Longer answers may be better: read some games, and see the ratings controlled for length "
+        "(ratings.bradley_terry.covariates: [log_length]).",
     )
     yield Check(
         "Few ties",

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from arena.leaderboard import Leaderboard
 from arena.ratings.counts import WinMatrix
+from arena.ratings.covariates import ControlledBoard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import FLAGS, adaptive_line
+from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, listed
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""
@@ -22,7 +23,10 @@ def ranking(facts: Facts) -> Section | None:
     ratings = facts.board.ratings
     if ratings is None:
         return None
-    blocks: list[Block] = [_whiskers(ratings), _table(ratings), *_neighbours(ratings), *_carriers(facts, ratings)]
+    blocks: list[Block] = [_whiskers(ratings), _table(ratings)]
+    if facts.board.controlled is not None:
+        blocks.append(_controlled(facts.board.controlled))
+    blocks += [*_neighbours(ratings), *_carriers(facts, ratings)]
     if said := list(_remarks(facts.board, ratings)):
         blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -116,14 +120,28 @@ def _table(ratings: Ratings) -> Table:
         cells += [between(row.bt_low, row.bt_high, 1), row.group, number(row.elo, 1), number(row.elo_order_sd, 1)]
         cells += [f"{count:,g}" for count in (row.games, row.wins, row.ties, row.losses)]
         rows.append([*cells, *(["; ".join(FLAGS.get(flag, flag) for flag in row.flags)] if flagged else [])])
+    games = "every verdict is one." if ratings.settings.position else "both orders of a pair on a query count as one."
     notes = [
         f"Ranks: all agents' true ranks lie in these at once, at {level} confidence. Group: agents that share a letter "
-        "cannot be told apart, with tests corrected for the number of pairs. Games: both orders of a pair on a query "
-        "count as one.",
+        f"cannot be told apart, with tests corrected for the number of pairs. Games: {games}",
         "Elo is the mean over many random orders of the games; order noise is its standard deviation over them, and no "
         "confidence interval.",
     ]
     return Table("The same in figures", columns, rows, notes, frozenset({"Read with care"}))
+
+
+def _controlled(board: ControlledBoard) -> Table:
+    """Controlled ratings beside the raw ones of the same games."""
+    rows = [
+        [row.agent, number(row.rating, 1), number(row.standard_error, 1), number(row.raw, 1)] for row in board.agents
+    ]
+    notes = [
+        f"{CONTROLLED} Every verdict is a game here, for the raw ratings too.",
+        " ".join(f"{line}." for line in controlled_effects(board)),
+        *controlled_doubts(board),
+    ]
+    names = listed([effect.name for effect in board.effects])
+    return Table(f"Ratings controlled for {names}", ["Agent", "Controlled", "Standard error", "Raw"], rows, notes)
 
 
 def _neighbours(ratings: Ratings) -> Iterator[Table]:

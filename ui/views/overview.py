@@ -21,6 +21,7 @@ from ui.address import unfold
 from ui.figures import between
 from ui.tables import show_table
 from ui.views import trust
+from ui.views.controlled import show_controlled
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.views.health import show_health
@@ -46,6 +47,8 @@ def show(source: data.Source) -> None:
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
         _show_ratings(board.ratings, board)
+    if board.controlled is not None:
+        show_controlled(board.controlled)
     trust.show_checks(checks)
     if board.criteria:
         _show_criteria(board)
