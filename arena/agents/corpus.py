@@ -13,7 +13,7 @@ from retrieval_eval.corpora import read_corpus
 from retrieval_eval.documents.duplicates import NearDuplicates
 from retrieval_eval.documents.passages import passages_of
 from retrieval_eval.documents.read import KINDS, read_documents
-from retrieval_eval.documents.types import Skipped, SourceDocument
+from retrieval_eval.documents.types import FileNote, SourceDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class ReadCorpus:
 
     Attributes:
         documents: in the order of the sources; passages that repeat an earlier one are left out.
-        skipped: files and pages that could not be read.
+        skipped: files and folders that could not be read, or in part only.
         twins: passages left out.
     """
 
     documents: tuple[Document, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[FileNote, ...] = ()
     twins: int = 0
 
 
@@ -50,7 +50,7 @@ def corpus_of(section: DataSection) -> ReadCorpus:
     found = {document.doc_id: document for document in reversed([*documents, *kept])}
     if not found:
         raise DataError(", ".join(map(str, section.corpus)), "no document with text is there for agents to search")
-    skipped = tuple(each for each in read if isinstance(each, Skipped))
+    skipped = tuple(each for each in read if isinstance(each, FileNote) and each.outcome != "note")
     return ReadCorpus(tuple(reversed(found.values())), skipped, len(passages) - len(kept))
 
 

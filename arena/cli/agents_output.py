@@ -40,7 +40,8 @@ def _print_corpus(run: AgentsRun) -> None:
     twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
     say(f"corpus: {counted(len(corpus.documents), 'document', 'documents')} to search{twins}", errors)
     for file in corpus.skipped[:_NAMED]:
-        say(f"corpus: {file.source} {file.reason}", errors)
+        partly = "partly read: " if file.outcome == "partly read" else ""
+        say(f"corpus: {file.source} {partly}{file.reason}", errors)
     if len(corpus.skipped) > _NAMED:
         say(
             f"corpus: ... and {len(corpus.skipped) - _NAMED:,} more; 'ragarena documents' lists all",

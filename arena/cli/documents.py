@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +12,12 @@ import typer
 
 if TYPE_CHECKING:
     from arena.synth.passages import Reading
+    from arena.synth.report import SynthReport
     from judges.tables import Cell
     from judges.types import Document
-    from retrieval_eval.documents.types import Skipped
 
 _SHOWN = 10
-"""Near-duplicates that are listed for people; the JSON has all."""
+"""Near-duplicates, or files of one note, that are listed for people; the JSON has all."""
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
@@ -62,7 +62,8 @@ def documents(
 ) -> None:
     """Cut documents into passages for retrieval, and write them as a corpus that 'data.corpus' reads.
 
-    Without --out it says what can be read. Exit status 3: some file was skipped, and the output says why.
+    Without --out it says what can be read. Exit status 3: some file was skipped or read in part, and the output says
+    why.
     """
     from arena.cli.console import INCOMPLETE, print_json
     from arena.synth.passages import Reading, read_passages
@@ -113,6 +114,7 @@ def reading_json(reading: Reading) -> dict[str, Any]:
         "passages": reading.passages,
         "near_duplicates": [asdict(twin) for twin in reading.twins],
         "skipped": [asdict(each) for each in reading.skipped],
+        "notes": [{"source": each.source, "reason": each.reason} for each in reading.notes],
         "other_files": dict(reading.other_files),
     }
 
@@ -133,15 +135,21 @@ def _print(reading: Reading, out: Path | None) -> None:
             output.print(printable(f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})"))
         if len(reading.twins) > _SHOWN:
             output.print("  ... (--json lists all)")
-    print_unread(reading.skipped, reading.other_files)
+    print_unread(reading)
 
 
-def print_unread(skipped: Sequence[Skipped], other_files: Mapping[str, int]) -> None:
-    """A line on standard error for each file that could not be read, and one for those of other formats."""
+def print_unread(read: Reading | SynthReport) -> None:
+    """A line on standard error for each file not read or read in part, and one for all of which the same is to know."""
     from arena.cli.console import errors, printable
 
-    if other_files:
-        counts = ", ".join(f"{number} {ending}" for ending, number in other_files.items())
+    if read.other_files:
+        counts = ", ".join(f"{number} {ending}" for ending, number in read.other_files.items())
         errors.print(printable(f"files of other formats, not read: {counts}"))
-    for each in skipped:
-        errors.print(printable(f"skipped: {each.source}: {each.reason}"))
+    alike: dict[str, list[str]] = {}
+    for note in read.notes:
+        alike.setdefault(note.reason, []).append(note.source)
+    for reason, sources in alike.items():
+        rest = f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
+        errors.print(printable(f"note: {', '.join(sources[:_SHOWN])}{rest}: {reason}"))
+    for each in read.skipped:
+        errors.print(printable(f"{each.outcome}: {each.source}: {each.reason}"))

@@ -18,7 +18,7 @@ def report_json(report: SynthReport) -> dict[str, Any]:
     """The report for machines, without the calls, which go to standard error."""
     fields = {name: value for name, value in vars(report).items() if name != "summary"}
     spreads = {name: None if value is None else asdict(value) for name, value in fields.items() if _is_spread(name)}
-    lists = {name: [asdict(each) for each in fields[name]] for name in ("skipped", "twins")}
+    lists = {name: [asdict(each) for each in fields[name]] for name in ("skipped", "notes", "twins")}
     short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in report.short.items()}
     shape: dict[str, Any] = rounded({**fields, **spreads, **lists, "short": short, "complete": report.complete})
     return shape
@@ -49,7 +49,7 @@ def print_report(report: SynthReport, section: SynthSection) -> None:
     output.print(printable(f"{sum(report.kept.values())} queries written to {section.out}"))
     if report.review and section.review is not None and section.reviewed is None:
         output.print(printable(f"{section.review}: {report.review}"))
-    print_unread(report.skipped, report.other_files)
+    print_unread(report)
     if report.undecided:
         errors.print(f"{report.undecided} queries have no decision and were not used")
     for model, (kept, quota) in report.short.items():

@@ -13,7 +13,7 @@ from judges.types import Document
 from retrieval_eval.documents.duplicates import NearDuplicates, Twin
 from retrieval_eval.documents.passages import PassagesSection, passages_of
 from retrieval_eval.documents.read import files_of, read_documents
-from retrieval_eval.documents.types import Limits, Skipped
+from retrieval_eval.documents.types import FileNote, Limits
 
 
 @dataclass
@@ -22,14 +22,16 @@ class Reading:
 
     Attributes:
         documents: that were read.
-        skipped: files and pages that could not be.
+        skipped: files and folders that could not be, or in part only.
+        notes: what else to know of files and folders: hidden ones, and how a damaged file was read.
         other_files: files of formats that are not read, by their ending.
         passages: that were cut and kept.
         twins: passages left out as near-duplicates.
     """
 
     documents: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[FileNote] = field(default_factory=list)
+    notes: list[FileNote] = field(default_factory=list)
     other_files: Mapping[str, int] = field(default_factory=dict)
     passages: int = 0
     twins: list[Twin] = field(default_factory=list)
@@ -41,12 +43,14 @@ def read_passages(paths: Sequence[Path], how: PassagesSection, limits: Limits, r
     Raises:
         InputError: a path cannot be used (``read_documents``).
     """
-    others = Counter(file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None)
+    others = Counter(
+        file.path.suffix.lower() or "none" for file in files_of(paths) if file.kind is None and file.unread is None
+    )
     reading.other_files = dict(sorted(others.items()))
     alike = NearDuplicates(how.near_duplicates) if how.near_duplicates is not None else None
     for found in read_documents(paths, limits):
-        if isinstance(found, Skipped):
-            reading.skipped.append(found)
+        if isinstance(found, FileNote):
+            (reading.notes if found.outcome == "note" else reading.skipped).append(found)
             continue
         reading.documents += 1
         for passage in passages_of(found, how):

@@ -13,7 +13,7 @@ from arena.synth.files import Written
 from arena.synth.passages import Reading
 from arena.synth.section import SynthSection
 from retrieval_eval.documents.duplicates import Twin
-from retrieval_eval.documents.types import Skipped
+from retrieval_eval.documents.types import FileNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class SynthReport:
     Attributes:
         summary: calls and costs; ``None`` where nobody was asked, since reviewed queries were taken.
         documents: that were read.
-        skipped: files and pages that could not be read.
+        skipped, notes: see ``Reading``.
         other_files: files of formats that are not read, by their ending.
         passages: that were cut, without near-duplicates.
         sampled: passages that models were asked about.
@@ -55,7 +55,7 @@ class SynthReport:
 
     summary: RunSummary | None
     documents: int = 0
-    skipped: Sequence[Skipped] = ()
+    skipped: Sequence[FileNote] = ()
     other_files: Mapping[str, int] = field(default_factory=dict)
     passages: int = 0
     sampled: int = 0
@@ -71,6 +71,7 @@ class SynthReport:
     example_similarity: Spread | None = None
     review: str = ""
     undecided: int = 0
+    notes: Sequence[FileNote] = ()
 
     @property
     def short(self) -> dict[str, tuple[int, int]]:
@@ -107,6 +108,7 @@ def described(
         read.other_files,
         read.passages,
         twins=tuple(read.twins),
+        notes=tuple(read.notes),
         kept=Counter(query.generator for query in queries),
         wanted=section.quotas,
         by_source=dict(sorted(Counter(query.provenance.get("source", "") for query in queries).items())),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from judges.errors import DataError
 from judges.types import Document
-from retrieval_eval.documents.markdown import markdown_parts
+from retrieval_eval.documents.markdown import read_markdown
 from retrieval_eval.documents.passages import PassagesSection, passages_of
 from retrieval_eval.documents.types import SourceDocument
 
@@ -42,7 +42,7 @@ def _file_passages(path: Path, folder: Path) -> list[Document]:
 
 def markdown_passages(text: str, source: str) -> list[Document]:
     """One passage per paragraph, list, table or code block, each with its title; ``source`` names the page."""
-    title, parts = markdown_parts(text)
-    document = SourceDocument(source, title or source, parts)
+    read = read_markdown(text)
+    document = SourceDocument(source, read.title or source, read.parts)
     passages = passages_of(document, PassagesSection(by="paragraph"))
     return [Document(passage.doc_id, passage.text, {"title": passage.metadata["title"]}) for passage in passages]

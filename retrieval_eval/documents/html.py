@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from retrieval_eval.documents.blocks import Block, titled_parts
-from retrieval_eval.documents.plain import decoded
-from retrieval_eval.documents.types import Part, UnreadableError
+from retrieval_eval.documents.plain import decoded, without_nul
+from retrieval_eval.documents.types import Extract, UnreadableError, amounts
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DECLARED_WITHIN = 1024
@@ -21,6 +22,8 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _UNSEEN = frozenset(
     {"head", "script", "style", "noscript", "template", "svg", "math", "iframe", "nav", "footer", "select", "button"}
 )
+_NOT_READ = {"math": "MathML formula", "svg": "drawing with text"}
+_LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
 """Whatever is in one of these stays together, a line for each of its own blocks."""
 _INLINE = frozenset(
@@ -31,25 +34,47 @@ _SPACE = re.compile(r"\s+")
 _CELLS = frozenset({"td", "th"})
 
 
-def html_parts(content: bytes) -> tuple[str, tuple[Part, ...]]:
-    """The title and the parts of a page.
+def read_html(content: bytes) -> Extract:
+    """The title and the parts of a page, without its menus and scripts.
 
     Raises:
         UnreadableError: its bytes are not of the encoding that it declares (UTF-8 where it declares none), or its
             elements are nested so deeply that the parser gives up.
     """
+    root = _parsed(_text(content))
+    if root is None:
+        return Extract("", ())
+    unseen = Counter[str]()
+    title, parts = titled_parts(_blocks(root, unseen))
+    head = root.find(".//title")
+    title = title or " ".join((head.text or "").split() if head is not None else [])
+    return Extract(title, parts, *unseen_text(unseen))
+
+
+def html_blocks(text: str, unseen: Counter[str]) -> list[Block]:
+    """The blocks of a piece of HTML; ``unseen`` counts what is not among them, for ``unseen_text``.
+
+    Raises:
+        UnreadableError: as of ``read_html``.
+    """
+    root = _parsed(text)
+    return [] if root is None else list(_blocks(root, unseen))
+
+
+def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The problems and the notes of an extract."""
+    problems, notes = (amounts({noun: unseen[tag] for tag, noun in nouns.items()}) for nouns in (_NOT_READ, _LEFT_OUT))
+    return (f"{problems} not read",) * bool(problems), (f"{notes} left out",) * bool(notes)
+
+
+def _parsed(text: str) -> Any:
     from lxml import etree
 
-    text = _text(content)
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     root = etree.fromstring(text.encode("utf-8", "replace"), parser)
-    if root is None:
-        return "", ()
-    if any("depth" in entry.message for entry in parser.error_log):
+    if root is not None and any("depth" in entry.message for entry in parser.error_log):
         raise UnreadableError("its elements are nested too deeply")
-    title, parts = titled_parts(_blocks(root))
-    head = root.find(".//title")
-    return title or " ".join((head.text or "").split() if head is not None else []), parts
+    return root
 
 
 def _text(content: bytes) -> str:
@@ -61,27 +86,40 @@ def _text(content: bytes) -> str:
     name = declared[1].decode("ascii", "replace")
     try:
         encoding = codecs.lookup(name).name
-        return content.decode("cp1252" if encoding in _LATIN else encoding)
+        if encoding.startswith("utf-16"):  # or the declaration could not be read; browsers take it for UTF-8
+            return decoded(content)
+        return without_nul(content.decode("cp1252" if encoding in _LATIN else encoding))
     except LookupError as error:
         raise UnreadableError(f"declares the encoding {name!r}, which is not known") from error
     except UnicodeDecodeError as error:
         raise UnreadableError(f"is not {name}, the encoding that it declares (byte {error.start})") from error
 
 
-def _blocks(root: Any) -> Iterator[Block]:
-    """Go through the elements without recursion: a page may be nested as deeply as it likes."""
+def _blocks(root: Any, unseen: Counter[str]) -> Iterator[Block]:
+    """Go through the elements without recursion: a page may be nested as deeply as it likes.
+
+    What follows the end of the page is read too; libxml2 puts it beside the root.
+    """
     from lxml import etree
 
-    gathered, unseen = _Gathered(), 0
-    for event, element in etree.iterwalk(root, events=("start", "end")):
+    gathered, hidden = _Gathered(), 0
+    trees = (root, *root.itersiblings())
+    for event, element in (step for tree in trees for step in etree.iterwalk(tree, events=("start", "end"))):
         begins = event == "start"
         if element.tag in _UNSEEN:
-            unseen += 1 if begins else -1
-        elif not unseen and element.tag not in _INLINE:
+            hidden += 1 if begins else -1
+            unseen[element.tag] += begins and hidden == 1 and _has_text(element)
+        elif not hidden and element.tag not in _INLINE:
             yield from gathered.boundary(element.tag, begins=begins)
-        if not unseen and (text := element.text if begins else element.tail):
+        if not hidden and (text := element.text if begins else element.tail):
             gathered.add(text)
     yield from gathered.taken()
+
+
+def _has_text(element: Any) -> bool:
+    """Whether it holds words; the title of a drawing only says what it shows."""
+    inner = element.iter("text") if element.tag == "svg" else (element,)
+    return any(text.strip() for each in inner for text in each.itertext())
 
 
 class _Gathered:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from retrieval_eval.documents.types import Part, UnreadableError
+from retrieval_eval.documents.types import Extract, Part, UnreadableError
 
 _BLANK_LINE = re.compile(r"\n\s*\n|\f")
 
@@ -21,13 +21,22 @@ def decoded(content: bytes) -> str:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    return without_nul(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def without_nul(text: str) -> str:
+    """The text, which holds no NUL.
+
+    Raises:
+        UnreadableError: it does.
+    """
     if "\0" in text:
         raise UnreadableError("holds NUL bytes; is it a text file?")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
-def plain_parts(text: str) -> tuple[str, tuple[Part, ...]]:
+def read_plain(text: str) -> Extract:
     """No title, and one part with a paragraph for each run of lines without a blank one."""
     found = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
     paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in found)))
-    return "", (Part("", None, paragraphs),) if paragraphs else ()
+    return Extract("", (Part("", None, paragraphs),) if paragraphs else ())

@@ -16,7 +16,7 @@ from typing import Any
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.providers.texts import storable
-from retrieval_eval.documents.types import Limits, Part, Skipped, SourceDocument
+from retrieval_eval.documents.types import FileNote, Limits, Part, SourceDocument
 
 KINDS = {
     ".pdf": "pdf",
@@ -41,63 +41,71 @@ _ENVIRONMENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file to read: where it is, what its document is called, and the folder that it was found in."""
+    """A file or a folder.
+
+    Attributes:
+        path: where it is.
+        source: what its document is called.
+        folder: that it was found in; ``None`` where it was named itself.
+        unread: why it is not read, whatever its format; of a folder always.
+    """
 
     path: Path
     source: str
     folder: Path | None = None
+    unread: FileNote | None = None
 
     @property
     def kind(self) -> str | None:
         """The format by the name's ending; ``None`` for one that is not read."""
-        return KINDS.get(self.path.suffix.lower())
+        return None if self.unread is not None else KINDS.get(self.path.suffix.lower())
 
 
-def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | Skipped]:
+def read_documents(paths: Sequence[Path], limits: Limits | None = None) -> Iterator[SourceDocument | FileNote]:
     """Read all documents of folders, at any depth and in the order of their paths, and of files.
 
-    Files of other formats are passed over (``files_of`` lists them); hidden files and folders are not looked at.
-    Reading happens in a process of its own, which is ended where a file takes too long.
+    Files of other formats are passed over (``files_of`` lists them). Hidden files and folders, and links to folders,
+    are not read but named. What is said of a file follows its document. Reading happens in a process of its own, which
+    is ended where a file takes too long.
 
     Raises:
         InputError: a path does not exist, a file that is named is of no known format, or two have one name.
         MissingExtraError: the libraries are not installed.
     """
     limits = limits or Limits()
-    files = [file for file in files_of(paths) if file.kind is not None]
+    files = [file for file in files_of(paths) if file.kind is not None or file.unread is not None]
     for kind, library in _LIBRARIES.items():
         if any(file.kind == kind for file in files) and importlib.util.find_spec(library) is None:
             raise MissingExtraError("documents", f"reading {kind.upper()} files")
     with closing(_Reader(limits)) as reader:
         for file in files:
-            yield from reader.read(file)
+            yield from reader.read(file) if file.unread is None else (file.unread,)
 
 
 def files_of(paths: Sequence[Path]) -> list[File]:
-    """Every file of folders and every file named, with what its document is called.
+    """Every file of folders and every file named, with what its document is called, and folders that are not entered.
 
     Raises:
         InputError: see ``read_documents``.
     """
     found: dict[str, File] = {}
+    unread: list[File] = []
     for path in paths:
         for file in _below(path):
+            if file.unread is not None:
+                unread.append(file)
+                continue
             if file.source in found:
                 raise InputError(
                     f"{file.path}: another document is called {file.source!r} too; name one folder above both"
                 )
             found[file.source] = file
-    return list(found.values())
+    return [*found.values(), *unread]
 
 
 def _below(path: Path) -> Iterator[File]:
     if path.is_dir():
-        found = []
-        for folder, folders, names in os.walk(path):
-            folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
-            found += [Path(folder, name) for name in names if not name.startswith(_HIDDEN)]
-        files = (File(file, file.relative_to(path).as_posix(), path) for file in found)
-        yield from sorted(files, key=lambda file: file.source)
+        yield from sorted(_walked(path), key=lambda file: file.source)
         return
     if not path.exists():
         raise DataError(path, "no such file or folder")
@@ -107,6 +115,31 @@ def _below(path: Path) -> Iterator[File]:
     yield file
 
 
+def _walked(top: Path) -> Iterator[File]:
+    """All of a folder, in no order."""
+    closed: list[OSError] = []
+    for folder, folders, names in os.walk(top, onerror=closed.append):
+        for name in (*folders, *names):
+            path = Path(folder, name)
+            source = path.relative_to(top).as_posix()
+            unread = _not_entered(path, name, source)
+            if unread is not None or name in names:
+                yield File(path, source, top, unread)
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+    for error in closed:
+        path = Path(error.filename)
+        source = path.relative_to(top).as_posix()
+        yield File(path, source, top, FileNote(storable(source), f"cannot be read: {error.strerror}"))
+
+
+def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
+    if name.startswith(_HIDDEN):
+        return FileNote(storable(source), "hidden, not read", "note")
+    if path.is_symlink() and path.is_dir():
+        return FileNote(storable(source), "is a link to a folder; name that folder to have it read")
+    return None
+
+
 class _Reader:
     """Asks the process that reads, and begins a new one where it had to be ended."""
 
@@ -114,14 +147,16 @@ class _Reader:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
 
-    def read(self, file: File) -> Iterator[SourceDocument | Skipped]:
-        """The document, and what is wrong with it or with pages of it."""
+    def read(self, file: File) -> Iterator[SourceDocument | FileNote]:
+        """The document, and what is to be said of it."""
         problem = self._refused(file)
         said: dict[str, Any] = {"problems": [problem]} if problem is not None else self._asked(file)
         if parts := tuple(Part(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
             yield SourceDocument(file.source, said["title"] or file.path.stem, parts)
         for problem in said["problems"]:
-            yield Skipped(storable(file.source), problem)
+            yield FileNote(storable(file.source), problem, "partly read" if parts else "skipped")
+        for note in said.get("notes", ()):
+            yield FileNote(storable(file.source), note, "note")
 
     def _refused(self, file: File) -> str | None:
         """Why a file is not opened at all."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -44,11 +45,39 @@ class SourceDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file, or a page of one, that could not be read."""
+class Extract:
+    """What one file holds.
+
+    Attributes:
+        title: empty where the document has none.
+        parts: in reading order.
+        problems: what text of the file is not in the parts, each in words that follow the file's name.
+        notes: what else to know of it: how it was read, and what is left out of every file of its kind.
+    """
+
+    title: str
+    parts: tuple[Part, ...]
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+Outcome: TypeAlias = Literal["skipped", "partly read", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileNote:
+    """What to know of a file or a folder.
+
+    Attributes:
+        source: as of ``SourceDocument``.
+        reason: in words that follow the name.
+        outcome: ``skipped`` where nothing was read, ``partly read`` where text is missing, and ``note`` where none is
+            or none was wanted, as of hidden files.
+    """
 
     source: str
     reason: str
+    outcome: Outcome = "skipped"
 
 
 class Limits(Section):
@@ -69,3 +98,8 @@ class Limits(Section):
 
 class UnreadableError(Exception):
     """A file has no text to give; the message says why, in words that follow its name."""
+
+
+def amounts(counts: Mapping[str, int]) -> str:
+    """``2 charts, 1 embedded object``; nothing of what there is none."""
+    return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)

@@ -1,7 +1,7 @@
 """The process that reads files nobody vouches for: what it takes is bounded, and it can be ended at any time.
 
 ``python -m retrieval_eval.documents.worker`` reads a JSON object per line, ``{"path", "kind", "limits"}``, and writes
-one for each: ``{"title", "parts", "problems"}``, or ``{"problems"}`` where nothing could be read.
+one for each: ``{"title", "parts", "problems", "notes"}``, or ``{"problems"}`` where nothing could be read.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from judges.providers.texts import one_line, storable
-from retrieval_eval.documents.types import Limits, Part, UnreadableError
+from retrieval_eval.documents.types import Extract, Limits, UnreadableError, amounts
+
+_REPLACEMENT = "\ufffd"
+"""In place of a character that a program could not read, this one or an earlier one."""
 
 
 def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
     """What one file holds, or why it cannot be read, as JSON."""
     try:
-        title, parts, problems = _read(path, kind, limits)
-        if sum(len(text) for part in parts for text in part.paragraphs) > limits.characters:
+        read = _read(path, kind, limits)
+        texts = [text for part in read.parts for text in (part.heading, *part.paragraphs)]
+        if sum(map(len, texts)) > limits.characters:
             raise UnreadableError(f"has more than {limits.characters} characters of text")
-        if not parts and not problems:
+        if not read.parts and not read.problems:
             raise UnreadableError("has no text; is it scanned?" if kind == "pdf" else "has no text")
     except UnreadableError as error:
         return {"problems": [str(error)]}
@@ -33,31 +37,37 @@ def read_file(path: Path, kind: str, limits: Limits) -> dict[str, Any]:
         return {"problems": ["its elements are nested too deeply"]}
     except Exception as error:  # a broken file may raise anything
         return {"problems": [one_line(f"is broken: {type(error).__name__}: {error}")]}
-    said = [[storable(part.heading), part.page, list(map(storable, part.paragraphs))] for part in parts]
-    return {"title": storable(title), "parts": said, "problems": list(map(one_line, problems))}
+    replaced = amounts({"character": sum(text.count(_REPLACEMENT) for text in texts)})
+    said = [[storable(part.heading), part.page, list(map(storable, part.paragraphs))] for part in read.parts]
+    return {
+        "title": storable(read.title),
+        "parts": said,
+        "problems": [*map(one_line, read.problems), *([f"{replaced} lost in it (U+FFFD)"] if replaced else [])],
+        "notes": list(map(one_line, read.notes)),
+    }
 
 
-def _read(path: Path, kind: str, limits: Limits) -> tuple[str, tuple[Part, ...], list[str]]:
+def _read(path: Path, kind: str, limits: Limits) -> Extract:
     if kind == "pdf":
-        from retrieval_eval.documents.pdf import pdf_parts
+        from retrieval_eval.documents.pdf import read_pdf
 
-        return pdf_parts(path, limits)
+        return read_pdf(path, limits)
     if kind == "docx":
-        from retrieval_eval.documents.docx import docx_parts
+        from retrieval_eval.documents.docx import read_docx
 
-        return *docx_parts(path, limits), []
+        return read_docx(path, limits)
     content = path.read_bytes()
     if kind == "html":
-        from retrieval_eval.documents.html import html_parts
+        from retrieval_eval.documents.html import read_html
 
-        return *html_parts(content), []
-    from retrieval_eval.documents.plain import decoded, plain_parts
+        return read_html(content)
+    from retrieval_eval.documents.plain import decoded, read_plain
 
     if kind == "markdown":
-        from retrieval_eval.documents.markdown import markdown_parts
+        from retrieval_eval.documents.markdown import read_markdown
 
-        return *markdown_parts(decoded(content)), []
-    return *plain_parts(decoded(content)), []
+        return read_markdown(decoded(content))
+    return read_plain(decoded(content))
 
 
 def _bound_memory(megabytes: int) -> None:

@@ -82,6 +82,54 @@ def write_docx(path: Path) -> Path:
     return path
 
 
+_W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+_NAMESPACES = {
+    "w": _W,
+    "r": "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+    "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+    "wp": "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing",
+    "wps": "http://schemas.microsoft.com/office/word/2010/wordprocessingShape",
+    "a": "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "c": "http://schemas.openxmlformats.org/drawingml/2006/chart",
+    "dgm": "http://schemas.openxmlformats.org/drawingml/2006/diagram",
+    "m": "http://schemas.openxmlformats.org/officeDocument/2006/math",
+    "o": "urn:schemas-microsoft-com:office:office",
+    "v": "urn:schemas-microsoft-com:vml",
+}
+
+
+def write_word(path: Path, body: str, *, footnotes: str = "", endnotes: str = "", header: str = "") -> Path:
+    """A DOCX with this XML for its body, and for its other parts where they are given."""
+    from docx import Document
+    from docx.opc.constants import CONTENT_TYPE, RELATIONSHIP_TYPE
+    from docx.opc.packuri import PackURI
+    from docx.opc.part import Part
+    from docx.oxml.parser import parse_xml
+
+    document = Document()
+    end = document.element.body.find(f"{{{_W}}}sectPr")
+    for element in list(parse_xml(_rooted("body", body))):
+        end.addprevious(element)
+    for kind, xml in (("footnotes", footnotes), ("endnotes", endnotes)):
+        content_type = getattr(CONTENT_TYPE, f"WML_{kind.upper()}")
+        part = Part(PackURI(f"/word/{kind}.xml"), content_type, _rooted(kind, xml), document.part.package)
+        if xml:
+            document.part.relate_to(part, getattr(RELATIONSHIP_TYPE, kind.upper()))
+    if header:
+        section = document.sections[0]
+        section.different_first_page_header_footer = True
+        for each in (section.header, section.first_page_header):
+            each.is_linked_to_previous = False
+            each._element.extend(parse_xml(_rooted("hdr", header)))
+    document.save(str(path))
+    return path
+
+
+def _rooted(name: str, xml: str) -> bytes:
+    declared = " ".join(f'xmlns:{prefix}="{address}"' for prefix, address in _NAMESPACES.items())
+    return f"<w:{name} {declared}>{xml}</w:{name}>".encode()
+
+
 def write_docx_bomb(path: Path, unpacked: int) -> Path:
     """A DOCX with a part that is far larger unpacked than packed."""
     write_docx(path)

@@ -62,6 +62,7 @@ def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
     assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--json").out) == {
         "documents": 2,
         "near_duplicates": [],
+        "notes": [],
         "other_files": {},
         "passages": 2,
         "skipped": [],

@@ -18,7 +18,7 @@ from arena.synth.run import synthesise
 from judges.errors import InputError
 from judges.tables import read_rows, write_rows
 from judges.types import Judgment, Task
-from retrieval_eval.documents.types import Skipped
+from retrieval_eval.documents.types import FileNote
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.query_writers import synth_config, ten_each, texts_of, write_documents
 from tests.support.tournaments import Quiet
@@ -251,7 +251,7 @@ def test_files_that_cannot_be_read_are_said_and_the_others_asked_about(tmp_path:
         report = run(synth_config(tmp_path, server.openai_url, ["gpt"]))
     ((source, reason),) = [(each.source, each.reason) for each in report.skipped]
     assert (source, reason.partition(":")[0]) == ("bad.pdf", "is broken")
-    assert isinstance(report.skipped[0], Skipped)
+    assert isinstance(report.skipped[0], FileNote)
     assert report.other_files == {".png": 1}
     assert (report.documents, report.passages, report.complete) == (2, 2, False)
 

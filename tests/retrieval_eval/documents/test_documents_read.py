@@ -13,7 +13,7 @@ import pytest
 from judges.errors import InputError, MissingExtraError
 from retrieval_eval.documents import read
 from retrieval_eval.documents.read import files_of, read_documents
-from retrieval_eval.documents.types import Limits, Part, Skipped, SourceDocument
+from retrieval_eval.documents.types import FileNote, Limits, Part, SourceDocument
 from tests.support.document_files import (
     write_docx,
     write_docx_bomb,
@@ -24,7 +24,7 @@ from tests.support.document_files import (
 )
 
 
-def one(path: Path, limits: Limits | None = None) -> SourceDocument | Skipped:
+def one(path: Path, limits: Limits | None = None) -> SourceDocument | FileNote:
     (found,) = read_documents([path], limits)
     return found
 
@@ -37,7 +37,7 @@ def document(path: Path) -> SourceDocument:
 
 def reason(path: Path, limits: Limits | None = None) -> str:
     found = one(path, limits)
-    assert isinstance(found, Skipped), found
+    assert isinstance(found, FileNote), found
     assert found.source == path.name
     return found.reason
 
@@ -174,7 +174,7 @@ def test_a_file_that_takes_too_long_is_ended_and_the_next_one_is_read(tmp_path: 
     (tmp_path / "b.txt").write_text("Text.")
     started = time.monotonic()
     slow, next_one = read_documents([tmp_path], Limits(seconds=2))
-    assert slow == Skipped("a.pdf", "took longer than 2 s")
+    assert slow == FileNote("a.pdf", "took longer than 2 s")
     assert isinstance(next_one, SourceDocument)
     assert time.monotonic() - started < 30
 
@@ -183,17 +183,20 @@ def test_a_file_that_wants_too_much_memory_takes_nothing_else_with_it(tmp_path: 
     (tmp_path / "a.html").write_text("<p>x" * 7_000_000)
     (tmp_path / "b.txt").write_text("Text.")
     greedy, next_one = read_documents([tmp_path], Limits(memory_megabytes=300))
-    assert isinstance(greedy, Skipped)
+    assert isinstance(greedy, FileNote)
     assert isinstance(next_one, SourceDocument)
 
 
-def test_a_file_is_named_by_its_path_below_the_folder_and_hidden_ones_are_left_alone(tmp_path: Path) -> None:
+def test_a_file_is_named_by_its_path_below_the_folder_and_hidden_ones_are_only_named(tmp_path: Path) -> None:
     for name in ("b/two.md", "a.md", ".git/x.md", "~$a.docx", "b/.x.md", "b/image.PNG", "B.MD"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("Text.")
-    assert [file.source for file in files_of([tmp_path])] == ["B.MD", "a.md", "b/image.PNG", "b/two.md"]
-    assert [found.source for found in read_documents([tmp_path])] == ["B.MD", "a.md", "b/two.md"]
+    named, hidden = ["B.MD", "a.md", "b/image.PNG", "b/two.md"], [".git", "b/.x.md", "~$a.docx"]
+    assert [file.source for file in files_of([tmp_path])] == named + hidden
+    read = list(read_documents([tmp_path]))
+    assert [found.source for found in read[:3]] == ["B.MD", "a.md", "b/two.md"]
+    assert read[3:] == [FileNote(name, "hidden, not read", "note") for name in hidden]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     (folder / "link.md").symlink_to(outside)
     (folder / "same.md").symlink_to(folder / "inside.md")
     inside, link, same = read_documents([folder])
-    assert link == Skipped("link.md", "is a link that leads out of the folder")
+    assert link == FileNote("link.md", "is a link that leads out of the folder")
     assert isinstance(inside, SourceDocument)
     assert isinstance(same, SourceDocument)
 
@@ -254,5 +257,5 @@ def test_a_name_that_is_no_text_is_said_and_the_file_passed_over(tmp_path: Path)
     (tmp_path / os.fsdecode(b"b\xffad.md")).write_text("Lost.")
     (tmp_path / "good.md").write_text("Kept.")
     skipped, kept = sorted(read_documents([tmp_path]), key=lambda found: isinstance(found, SourceDocument))
-    assert skipped == Skipped("b\ufffdad.md", "has a name that is not UTF-8; rename it")
+    assert skipped == FileNote("b\ufffdad.md", "has a name that is not UTF-8; rename it")
     assert kept.source == "good.md"
