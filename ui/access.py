@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -15,6 +16,9 @@ from judges.errors import ConfigError
 from judges.sections import Section, as_list, load_section
 
 Action: TypeAlias = Literal["view", "vote", "edit"]
+
+_SKEW: Final = 60
+"""Seconds by which the provider's clock may be behind ours."""
 
 
 class Role(StrEnum):
@@ -41,6 +45,17 @@ def _is_address(entry: str) -> str:
     return f"{name}@{domain}"
 
 
+def _is_issuer(entry: str) -> str:
+    url = urlsplit(entry.strip())
+    if url.scheme not in ("https", "http") or not url.hostname:
+        raise ValueError(f"{entry!r} is no issuer such as 'https://login.example.com/v2.0'")
+    if {"common", "organizations", "consumers", "{tenantid}"}.intersection(url.path.split("/")):
+        raise ValueError(
+            f"{entry!r} names no tenant: tokens hold its ID in that place, and others are not to be trusted"
+        )
+    return entry.strip()
+
+
 People: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_is_address)]], BeforeValidator(as_list)]
 
 
@@ -53,6 +68,10 @@ class Access(Section):
     """E-mail addresses, or whole domains as ``@example.com``."""
     voter: People = Field(default_factory=list)
     editor: People = Field(default_factory=list)
+    trusted: Annotated[list[Annotated[str, AfterValidator(_is_issuer)]], BeforeValidator(as_list)] = Field(
+        default_factory=list
+    )
+    """Providers, by the ``iss`` of their tokens, whose addresses count where no claim says if they are verified."""
     hours: Annotated[float, Field(gt=0)] = 12
     """How long a sign-in lasts."""
 
@@ -73,29 +92,69 @@ class Person:
         name: as their votes are kept: the verified address, else the provider's own identifier of them, so that nobody
             can vote in another's name.
         email: in lower case; ``None`` where the provider does not vouch for it.
+        issued: when the provider said so, in seconds since 1970.
     """
 
     name: str
     email: str | None
+    issued: float = field(compare=False)
 
 
-def person_of(claims: Mapping[str, Any], hours: float) -> Person | None:
+def person_of(claims: Mapping[str, Any], access: Access) -> Person | None:
     """Who an identity token speaks of; ``None`` where nobody signed in, or too long ago.
 
     Args:
         claims: of the token (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
-        hours: how long after ``iat`` it counts.
+        access: how long a sign-in counts, and whose addresses do.
     """
     issued = claims.get("iat")
     if claims.get("is_logged_in") is not True or not isinstance(issued, int | float):
         return None
-    if time.time() - issued > hours * 3600:
+    if time.time() - issued > access.hours * 3600:
         return None
     email = str(claims.get("email") or "").strip().casefold()
-    if email and claims.get("email_verified") is True:
-        return Person(email, email)
+    if email and _vouched_for(claims, access):
+        return Person(email, email, issued)
     subject = str(claims.get("sub") or "").strip()
-    return Person(f"sub:{subject}", None) if subject else None
+    return Person(f"sub:{subject}", None, issued) if subject else None
+
+
+def _vouched_for(claims: Mapping[str, Any], access: Access) -> bool:
+    """Whether the address is the person's: by the standard claim, by Entra's ``xms_edov``, or by trust in the issuer.
+
+    Entra ID sends no ``email_verified``. ``xms_edov``, an optional claim, says that the owner of the address's domain
+    has been verified.
+    """
+    if claims.get("email_verified") is not None:
+        return claims["email_verified"] is True
+    if claims.get("xms_edov") is not None:
+        return claims["xms_edov"] in (True, "1", "true")
+    return claims.get("iss") in access.trusted
+
+
+class SignIns:
+    """Which sign-ins still count. Signing out ends all of a person's, in whatever browser, tab or kept cookie.
+
+    What is remembered ends with the server, so nothing from before its start counts: after a restart people sign in
+    again. Tokens are compared by the provider's clock where one of a person's was seen.
+
+    Args:
+        started: when the server was, in seconds since 1970.
+    """
+
+    def __init__(self, started: float) -> None:
+        self._since = started - _SKEW
+        self._seen: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
+
+    def counts(self, person: Person) -> bool:
+        """Whether a person's sign-in holds."""
+        self._seen[person.name] = max(person.issued, self._seen.get(person.name, 0))
+        return person.issued > max(self._since, self._ended.get(person.name, 0))
+
+    def end(self, person: Person) -> None:
+        """End every sign-in that the person has now."""
+        self._ended[person.name] = max(self._seen.get(person.name, 0), person.issued, time.time() - _SKEW)
 
 
 def load_access(path: Path) -> Access:

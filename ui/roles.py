@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
 
 from judges.errors import InputError
-from ui.access import Access, Action, Person, Role, load_access, person_of
+from ui.access import Access, Action, Person, Role, SignIns, load_access, person_of
 
 ROLES_VARIABLE: Final = "RAGARENA_UI_ROLES"
 """Environment variable through which ``ui.serve`` says that people sign in, and which file gives them their roles."""
 EVERYBODY_VARIABLE: Final = "RAGARENA_UI_EVERYBODY"
 """Environment variable through which ``ui.serve`` says which role everybody has where nobody signs in."""
+
+_SIGN_INS: Final = SignIns(time.time())
 
 
 def allowed(action: Action) -> bool:
@@ -56,8 +59,20 @@ def role() -> Role:
     return Role(os.environ[EVERYBODY_VARIABLE])
 
 
+def sign_out() -> None:
+    """End all sign-ins of the present viewer, in other tabs and browsers too.
+
+    Raises:
+        InputError: the roles file cannot be used.
+    """
+    if (person := viewer()) is not None:
+        _SIGN_INS.end(person)
+    st.logout()
+
+
 def _person(access: Access) -> Person | None:
-    return person_of(st.user.to_dict(), access.hours)
+    person = person_of(st.user.to_dict(), access)
+    return person if person is not None and _SIGN_INS.counts(person) else None
 
 
 def _access() -> Access | None:

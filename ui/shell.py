@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from streamlit.starlette import App
 
 HEALTH: Final = "/healthz"
-"""Answers 200 where the store can be read, 503 where it cannot, and says nothing else to whoever asks."""
+"""Answers 200 where the store can be read, 503 where it cannot, and says nothing else to whoever asks by any name."""
+_METRICS: Final = "/_stcore/metrics"
+"""Streamlit's figures on its own work. They say how many people are here and what is read, so nobody is told."""
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
 """Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
 vain and wait a tenth of a second before it asks the right one."""
@@ -45,7 +47,11 @@ def shell(way_in: Entrance) -> App:
             Route(HEALTH, health, methods=["GET"]),
             *(Route(page, document, methods=["GET"]) for page in pages),
         ],
-        middleware=[Middleware(Headers, policy=_policy(_BACKEND, address.SCRIPT, once.SCRIPT)), *way_back],
+        middleware=[
+            Middleware(Headers, policy=_policy(_BACKEND, address.SCRIPT, once.SCRIPT)),
+            Middleware(Gate),
+            *way_back,
+        ],
     )
 
 
@@ -74,6 +80,31 @@ def health(_request: Request) -> Response:
     except RagarenaError:
         return PlainTextResponse("the store cannot be read\n", 503)
     return PlainTextResponse("ok\n")
+
+
+class Gate:
+    """Refuses what Streamlit would answer: requests under a name that the server was not given, and its metrics.
+
+    Streamlit looks at the name for the pages' connection alone. A page elsewhere whose name leads to this address (DNS
+    rebinding) could read the rest.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
+        from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+        path = scope["path"].rstrip("/") if scope["type"] == "http" else None
+        app = self._app
+        if path == _METRICS:
+            app = PlainTextResponse("not found\n", 404)
+        elif path not in (None, HEALTH) and not is_host_allowed(Headers(scope=scope).get("host")):
+            app = PlainTextResponse("This server does not go by that name; '--host NAME' adds one.\n", 421)
+        await app(scope, receive, send)
 
 
 class Headers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -236,6 +237,22 @@ def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall("\r\n".join((*lines, "", "")).encode())
         assert connection.recv(100).decode().split()[1] == status
+
+
+def test_nothing_but_its_health_is_told_under_a_foreign_name_and_its_metrics_to_nobody(address: str) -> None:
+    port = urlsplit(address).port
+    for path in ("/", "/games", "/static/index.html", "/_stcore/health", "/_stcore/host-config", "/auth/login"):
+        assert status(address, path, f"127.0.0.1:{port}") in {200, 302}
+        assert status(address, path, f"evil.example:{port}") == 421
+    assert status(address, "/healthz", "10.0.0.7") == 200, "as a cluster's probes ask"
+    for path in ("/_stcore/metrics", "/_stcore/metrics/"):
+        assert status(address, path, f"127.0.0.1:{port}") == 404
+
+
+def status(address: str, path: str, host: str) -> int:
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=10)) as connection:
+        connection.request("GET", path, headers={"Host": host})
+        return connection.getresponse().status
 
 
 def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_no_more_than_ok(address: str) -> None:

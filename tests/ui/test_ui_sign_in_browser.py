@@ -47,7 +47,7 @@ def address(played: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Page:
-    page = browser.new_page(reduced_motion="reduce")
+    page = browser.new_context(reduced_motion="reduce").new_page()
     page.set_default_timeout(20_000)
     return page
 
@@ -103,8 +103,18 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
     page.wait_for_selector("text=1 of 2 queries voted on")
     with closing(Store.open(str(played / "store.db"))) as store:
         assert [own.annotator for own in Annotations(store, "nuggets").history()] == ["bob@example.org"]
+    kept = page.context.cookies()
+    other = page.context.new_page()
+    go(other, f"{address}/matrix")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{address}/")
+    other.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
+    other.get_by_role("button", name="Sign in").wait_for()
+    page.context.add_cookies(kept)
+    other.goto(f"{address}/matrix")
+    other.get_by_role("button", name="Sign in").wait_for()
+    other.close()
+    page.context.clear_cookies()
     press_sign_in(page, "bob")
     page.get_by_text("bob@example.org, voter").wait_for()
     assert urlsplit(page.url).path == "/"

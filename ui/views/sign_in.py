@@ -33,7 +33,7 @@ def _let_in() -> bool:
     role = roles.role()
     with st.container(horizontal=True, vertical_alignment="center", key="account"):
         text.quiet(person.name if role is Role.NONE else f"{person.name}, {role}")
-        st.button("Sign out", key="sign-out", type="tertiary", on_click=st.logout)
+        st.button("Sign out", key="sign-out", type="tertiary", on_click=roles.sign_out)
     if role is Role.NONE:
         st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")
     return role is not Role.NONE
