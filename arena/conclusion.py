@@ -1,89 +1,263 @@
-"""The conclusion of a leaderboard in one sentence: a leader, a tie at the top, or not enough to say."""
+"""What may be said of ratings: a leader, a tie at the top, or why neither can be told.
+
+Every sentence follows from the ratings and from what is known of their judge. No leader is named where the ratings do
+not exist, where place or chance may have made them, or where they cannot describe the games.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from arena.agents.front import lowest_prices
+import numpy as np
+
+from arena.agents.front import Front, lowest_prices
+from arena.calibration.comparison import PANEL, Comparison
+from arena.calibration.words import Finding, findings
+from arena.coverage import Shortfall
 from arena.leaderboard import Leaderboard
+from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import Ratings
-from arena.ratings.results import AgentRating
-from arena.wording import listed
+from arena.ratings.results import AgentRating, DirectGames, PairDifference
+from arena.ratings.ties import NO_TIES, probabilities
+from arena.wording import counted, listed
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
 
+_EQUAL = 1e-6
+"""Ratings closer than this many points are equal."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What may be concluded. ``headline`` is in our own words, ``sentence`` names agents: text from outside."""
+    """What may be concluded.
+
+    Attributes:
+        kind: ``leader``, ``tie`` at the top, ``unclear``, or ``empty``: nothing to rate.
+        headline: in our own words.
+        sentence: the same with figures; it names agents, which is text from outside.
+        top: the leader, or those tied for first; empty where nobody can be said to lead.
+        ordered: whether the order of the ratings means anything, so that it is worth saying what would change it.
+    """
 
     kind: Kind
     headline: str
     sentence: str
+    top: tuple[str, ...] = ()
+    ordered: bool = False
 
 
-def conclude(board: Leaderboard) -> Conclusion:
-    """What a leaderboard allows to be said. A missing interval or test never makes a winner.
+def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
+    """What a leaderboard allows to be said, with its judges' comparisons with people where there are any."""
+    return conclude(board.ratings, shortfall=board.shortfall, fronts=board.costs.fronts, comparisons=comparisons)
+
+
+def conclude(
+    ratings: Ratings | None,
+    *,
+    shortfall: Shortfall | None = None,
+    fronts: Mapping[str, Front] | None = None,
+    comparisons: Sequence[Comparison] = (),
+) -> Conclusion:
+    """What ratings allow to be said. A missing interval or test never makes a winner.
 
     Where quality ties, which agent is cheaper or faster decides, as far as answers say what they took.
+
+    Args:
+        ratings: ``None`` where there are none.
+        shortfall: why there are none, where too little is judged.
+        fronts: what agents cost and how long they take, beside their ratings.
+        comparisons: the judges held against people.
     """
-    ratings = board.ratings
-    if board.shortfall is not None and board.shortfall.rated and ratings is None:
-        sentence = f"{board.shortfall.message}: {board.shortfall.remedy}."
-        return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
     if ratings is None:
+        if shortfall is not None and shortfall.rated:
+            sentence = f"{shortfall.message}: {shortfall.remedy}."
+            return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
-    if doubt := _doubt(ratings):
-        return Conclusion("unclear", "Not enough signal", doubt)
-    top = _tied_for_first(ratings.agents)
+    gates = (_no_order(ratings), _untrusted(comparisons), _unsure(ratings))
+    if shut := next(filter(None, gates), None):
+        return shut
+    rows = ratings.by_rank
+    top = tuple(row.agent for row in rows if row.rank_low == 1)
     if len(top) == 1:
-        return Conclusion("leader", "Clear leader", _leads(ratings))
-    prices = lowest_prices([row.agent for row in top], board.costs.fronts)
+        return Conclusion("leader", "Clear leader", _leads(ratings), top, ordered=True)
+    prices = lowest_prices(top, fronts or {})
     ending = f"{_basis(ratings)}{'; of these ' if prices else ''}{prices}."
-    if len(top) == len(ratings.agents):
-        sentence = f"None of the {len(top)} agents can be told apart from {top[0].agent}, which has the highest rating"
-        return Conclusion("unclear", "Not enough signal", f"{sentence}, {ending}")
+    if len(top) == len(rows):
+        sentence = f"None of the {len(top)} agents can be told apart from {rows[0].agent}, which is rated highest"
+        if len(_highest(rows)) > 1:
+            sentence = f"None of the {len(top)} agents can be told apart from those rated highest"
+        return Conclusion("unclear", "Not enough signal", f"{sentence}, {ending}", ordered=True)
     sentence = f"{_listed(top)} are tied for first: no two of them can be told apart, {ending}"
-    return Conclusion("tie", "Tie at the top", sentence)
+    return Conclusion("tie", "Tie at the top", sentence, top, ordered=True)
 
 
-def _doubt(ratings: Ratings) -> str:
-    """Why no comparison can be believed; empty if they can."""
+def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
+    """What the first two places come to, in words: their games, and what the ratings expect of more."""
+    first, second = ratings.by_rank[:2]
+    met = next((own for own in ratings.direct if {own.one, own.other} == {first.agent, second.agent}), None)
+    if met is not None:
+        won, lost = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
+        yield (
+            f"{first.agent} and {second.agent} met in {counted(met.games, 'game')}: "
+            f"{first.agent} won {won:,.4g}, {second.agent} won {lost:,.4g}, {met.ties:,.4g} tied."
+        )
+    pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first.agent, second.agent}), None)
+    if not conclusion.ordered or pair is None or first.flags or second.flags:
+        return
+    if met is not None and not _agrees(met, pair, ratings):
+        return
+    share, low, high = (_expected(points, ratings)[0] for points in (pair.difference, pair.low, pair.high))
+    games = "100 games, a tie half a win for each," if ratings.settings.ties == "half" else "100 games with a winner"
+    yield (
+        f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
+        f"(between {100 * low:.0f} and {100 * high:.0f})."
+    )
+    if pair.queries_needed:
+        yield f"To tell the two apart, about {pair.queries_needed:,} more {units(ratings)} like these are needed."
+
+
+def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
+    """Shares that so many points come to: of the games with a winner that are won, and of all points, a tie half."""
+    how, tie = ratings.settings, ratings.tie_parameter
+    of_ties = math.log(tie) if tie else NO_TIES[how.ties]
+    gap = np.array([points * math.log(10) / how.scale])
+    win, loss, tied = (float(own[0]) for own in probabilities(how.ties, gap, np.array([of_ties])))
+    return win / (win + loss), win + tied / 2
+
+
+def units(ratings: Ratings) -> str:
+    """What more of is needed, many of them."""
+    return "queries" if ratings.unit == "query" else "games"
+
+
+def _no_order(ratings: Ratings) -> Conclusion | None:
+    """Where the order of the ratings means nothing."""
+    rows = ratings.by_rank
     if not ratings.convergence.converged:
-        return "The ratings did not converge, so they cannot be compared."
-    if any("disconnected" in row.flags for row in ratings.agents):
-        return "Some agents never met the others, not even through third ones, so their ratings cannot be compared."
-    if not ratings.pairs or any(row.bt_low is None for row in ratings.agents):
-        return "There are no intervals, so a higher rating may be chance. Judge games on more queries."
-    return ""
+        return _unclear("No ratings", "The ratings did not converge, so they cannot be compared.")
+    if any("disconnected" in row.flags for row in rows):
+        return _unclear(
+            "Not all agents met",
+            "Some agents never met the others, not even through third ones, so their ratings cannot be compared.",
+        )
+    if by_place := _by_place(ratings):
+        return by_place
+    if circle := ratings.contradicted:
+        return _unclear(
+            "No one order fits",
+            f"One rating for each agent cannot describe these games: {_listed(circle)} beat each other in a circle, or "
+            "lose to agents rated below them, by more than chance. Compare them pair by pair.",
+        )
+    if rows[0].bt - rows[-1].bt <= _EQUAL:
+        why = "Wins and losses balance" if any(row.wins for row in rows) else "Every game is a tie"
+        return _unclear("All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads.")
+    return None
+
+
+def _by_place(ratings: Ratings) -> Conclusion | None:
+    """Where the place shown may have made the ratings."""
+    health = ratings.judge_health
+    if health is not None and health.both_orders and 2 * health.contradictions >= health.both_orders:
+        return _unclear(
+            "The orders contradict each other",
+            f"In {health.contradictions:,} of the {counted(health.both_orders, 'game')} judged in both orders, each "
+            "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
+        )
+    one_order = _one_order(ratings)
+    if not (one_order or any("position" in row.flags for row in ratings.agents)):
+        return None
+    said = "No two agents were shown in both orders" if one_order else "Wins follow the order shown"
+    if health is not None and health.first_share is not None:
+        first = round(health.first_share * health.decided)
+        said += f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
+    return _unclear(
+        "Place or strength?",
+        f"{said}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
+    )
+
+
+def _one_order(ratings: Ratings) -> bool:
+    """Whether places are known, and cannot be told from strength."""
+    health = ratings.judge_health
+    return health is not None and health.first_share is not None and health.first_effect is None
+
+
+def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
+    """Where the judge of the games is not shown to agree with people more than chance would."""
+    told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]
+    known = [own for own in told if own.trust not in ("unknown", "few") and own.kappa.value is not None]
+    decisive: Sequence[Finding] = [own for own in known if own.judge == PANEL] or known
+    if not decisive or any(own.trust != "chance" for own in decisive):
+        return None
+    return _unclear(
+        "The judge is not shown to agree with people",
+        f"{decisive[0].sentence} So its games name no leader.",
+        ordered=True,
+    )
+
+
+def _unsure(ratings: Ratings) -> Conclusion | None:
+    """Where the order may be chance."""
+    rows, number = ratings.by_rank, ratings.units
+    if number < FEWEST_QUERIES:
+        only = counted(number, *(("query", "queries") if ratings.unit == "query" else ("game", "games")))
+        return _unclear(
+            "Too few queries" if ratings.unit == "query" else "Too few games",
+            f"Only {only}: with fewer than {FEWEST_QUERIES}, intervals miss too often to name a leader.",
+            ordered=True,
+        )
+    if not ratings.pairs or any(row.rank_low is None for row in rows):
+        doubt = "There are no intervals, so a higher rating may be chance."
+        return _unclear("Not enough signal", doubt, ordered=True)
+    if ratings.beyond_place is False and rows[0].rank_high == 1:
+        return _unclear(
+            "Place or strength?",
+            f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
+            "first may count for something, its lead may be chance. Judge both orders.",
+            ordered=True,
+        )
+    return None
+
+
+def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
+    return Conclusion("unclear", headline, sentence, ordered=ordered)
 
 
 def _leads(ratings: Ratings) -> str:
-    first, second = ratings.agents[:2]
-    points = f"{first.bt - second.bt:.0f} points above {second.agent}, the next"
-    return f"{first.agent} leads, {points}, {_basis(ratings)}."
+    first, *others = ratings.by_rank
+    behind = [row.agent for row in others if row.rank == others[0].rank]
+    if first.flags:
+        # A rating that only a weak prior holds says nothing of the distance.
+        return f"{first.agent} leads {_basis(ratings)}; how far ahead it is, these games cannot say."
+    return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {_listed(behind)}, {_basis(ratings)}."
 
 
-def _tied_for_first(rows: Sequence[AgentRating]) -> list[AgentRating]:
-    """Those that share the first group's letter, see ``arena.ratings.ranks.groups``."""
-    first = rows[0].group.split("-")[0]
-    return [row for row in rows if row.group.split("-")[0] == first]
+def _highest(rows: Sequence[AgentRating]) -> list[str]:
+    return [row.agent for row in rows if row.rank == rows[0].rank]
 
 
-def _listed(rows: Sequence[AgentRating]) -> str:
-    names = [row.agent for row in rows[:_NAMED]]
-    if len(rows) > _NAMED:
-        names.append(f"{len(rows) - _NAMED} more")
-    return listed(names)
+def _agrees(met: DirectGames, pair: PairDifference, ratings: Ratings) -> bool:
+    """Whether two agents' own games allow for the share of points that their ratings expect."""
+    if met.low is None or met.high is None:
+        return True
+    _, share = _expected(pair.difference, ratings)
+    return met.low <= (share if met.one == pair.better else 1 - share) <= met.high
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:_NAMED])
+    if len(names) > _NAMED:
+        shown.append(f"{len(names) - _NAMED} more")
+    return listed(shown)
 
 
 def _basis(ratings: Ratings) -> str:
     games = sum(row.games for row in ratings.agents) / 2
-    how = ratings.convergence
-    units = f" on {how.units} queries" if how.resampled == "query" else ""
-    return f"at {ratings.settings.level:.0%} confidence over {games:,g} games{units}"
+    number = f" on {counted(ratings.units, 'query', 'queries')}" if ratings.unit == "query" else ""
+    return f"at {ratings.settings.level:.0%} confidence over {counted(games, 'game')}{number}"

@@ -26,7 +26,7 @@ LOG = "log:"
 _LOG_NAME = "log_"
 
 _OF_ORDER = (
-    *("both_orders", "order_agreement", "order_agreement_low", "order_agreement_high"),
+    *("both_orders", "contradictions", "order_agreement", "order_agreement_low", "order_agreement_high"),
     *("first_share", "first_share_low", "first_share_high"),
     *("first_effect", "first_effect_low", "first_effect_high"),
 )
@@ -178,10 +178,10 @@ def _with_known_order(
         for verdict, known in zip(read.verdicts, read.order_known, strict=True)
         if known and judge in {None, verdict.judge}
     ]
-    unknown = {name: 0 if name == "both_orders" else None for name in _OF_ORDER}
+    unknown = {name: 0 if name in {"both_orders", "contradictions"} else None for name in _OF_ORDER}
     of_told = judge_health(told, ties=settings.ties, scale=settings.scale) if told else None
     values = unknown if of_told is None else {name: getattr(of_told, name) for name in _OF_ORDER}
-    return replace(ratings, judge_health=replace(ratings.judge_health, **values))
+    return replace(ratings, judge_health=replace(ratings.judge_health, **values), beyond_place=None)
 
 
 def _clusters(file: Path, read: ImportedVerdicts, column: str) -> dict[str, str]:

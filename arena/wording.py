@@ -52,6 +52,12 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+def counted(count: float, one: str, many: str = "") -> str:
+    """A number with its noun."""
+    noun = one if count == 1 else many or f"{one}s"
+    return f"{count:,g} {noun}" if count % 1 else f"{count:,.0f} {noun}"
+
+
 def adaptive_line(state: AdaptiveState) -> str:
     """How far an adaptive schedule has come, on one line."""
     asked = "the order" if state.decide == "order" else "the first place"
@@ -97,7 +103,7 @@ def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
             "First shown wins",
             _percent(health.first_share),
             f"Share of the {health.decided:,} verdicts with a winner that went to the answer shown first. Without "
-            "favour for a position it is 50 %.",
+            "favour for a position it is 50 % where every pair is shown in both orders.",
         ),
         ("First is worth", _effect(health), _effect_meaning(health)),
         (

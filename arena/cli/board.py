@@ -62,6 +62,7 @@ def leaderboard(
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
     from arena.matrix import agents_in_order, tournament_wins, win_percentages
+    from arena.opinions.tournament import games_with_people
     from arena.volume import quick_leaderboard
 
     if quick and matrix:
@@ -70,9 +71,10 @@ def leaderboard(
     make = quick_leaderboard if quick else make_leaderboard
     board = make(store, name, below_coverage=below_coverage)
     wins = tournament_wins(store, name) if matrix and board.ratings is not None else None
+    comparisons = games_with_people(store, name)
     store.close()
     if wins is None:
-        print_leaderboard(board, form.value)
+        print_leaderboard(board, form.value, comparisons)
     else:
         print_matrix(win_percentages(wins, agents_in_order(board)), form.value)
     if board.withheld:

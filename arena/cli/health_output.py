@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from arena.cli.console import output, printable
 from arena.cli.figures import percent
+from arena.conclusion import Conclusion
 from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import Coefficient
 from arena.ratings.rate import Ratings
 from arena.ratings.results import Fragility
+from arena.wording import counted
 
 _MOST_PAIRS = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""
@@ -17,16 +19,19 @@ _MOST_PAIRS = 15
 _FEWEST_GAMES = 10
 """Below so many games in common a kappa is noise."""
 
+_UNITS = {"game": ("game", "games"), "query": ("query", "queries")}
+"""What is left out or needed: one, and many."""
+
 _MOST_ALIKE = 3
 """Notes on the same matter, such as one per agent, that are printed."""
 
 
-def print_health(ratings: Ratings) -> None:
-    """Write what a reader of these ratings must know of the judge and of the games."""
-    output.print()
+def print_health(ratings: Ratings, conclusion: Conclusion) -> None:
+    """Write what may be concluded of these ratings, and what their reader must know of the judge and of the games."""
+    output.print("\n" + printable(f"conclusion: {conclusion.sentence}"))
     if ratings.judge_health is not None:
         output.print("judge: " + ", ".join(_health_words(ratings.judge_health)))
-    _print_doubts(ratings)
+    _print_doubts(ratings, conclusion)
     for note in few_alike(ratings.notes):
         output.print(printable(f"note: {note}"))
 
@@ -44,43 +49,54 @@ def few_alike(notes: Sequence[str]) -> list[str]:
     return told
 
 
-def _print_doubts(ratings: Ratings) -> None:
+def _print_doubts(ratings: Ratings, conclusion: Conclusion) -> None:
     """How few games carry the order, what would separate neighbours, and how far the judges agree."""
-    for found in ratings.fragility:
-        if found.change == "leader" and found.count is not None:
-            units = {"game": "games", "query": "queries"}[found.unit]
-            line = f"fragility: without {found.count} of {found.units} {units} {found.behind} would lead"
-            output.print(printable(line))
-    if pairs := _neighbour_flips(ratings.fragility):
-        output.print(printable("neighbours would change places without: " + ", ".join(pairs)))
-    for pair in ratings.neighbours[:1]:
-        if pair.queries_needed:
-            more = f"{pair.queries_needed:,} more {'games' if ratings.convergence.resampled == 'game' else 'queries'}"
-            output.print(printable(f"to tell {pair.better} from {pair.worse}: about {more} like these"))
+    if conclusion.ordered:
+        _print_order(ratings)
     if ratings.judges is not None:
         agreed = ratings.judges
-        output.print(
-            f"judges: Krippendorff's alpha {_coefficient(agreed.alpha)} on {agreed.games} games judged by several"
-        )
+        number = counted(agreed.games, "game")
+        output.print(f"judges: Krippendorff's alpha {_coefficient(agreed.alpha)} on {number} judged by several")
         common = sorted((two for two in agreed.pairs if two.games >= _FEWEST_GAMES), key=lambda two: -two.games)
         for two in common[:_MOST_PAIRS]:
-            line = f"judges {two.first} and {two.second}: kappa {_coefficient(two.kappa)} on {two.games} games"
+            line = (
+                f"judges {two.first} and {two.second}: kappa {_coefficient(two.kappa)} on {counted(two.games, 'game')}"
+            )
             output.print(printable(line))
         left = sum(two.games > 0 for two in agreed.pairs) - len(common[:_MOST_PAIRS])
         if left:
             output.print(f"... and {left} more {'pair' if left == 1 else 'pairs'} of judges, all in --json")
 
 
+def _print_order(ratings: Ratings) -> None:
+    """What would change the order of the ratings."""
+    for found in ratings.fragility:
+        if found.change == "leader" and found.count:
+            number = counted(found.units, *_UNITS[found.unit])
+            output.print(
+                printable(f"fragility: without {found.count} of {number} {found.behind} would be rated highest")
+            )
+    if pairs := _neighbour_flips(ratings.fragility):
+        output.print(printable("neighbours would change places without: " + ", ".join(pairs)))
+    for pair in ratings.neighbours[:1]:
+        if pair.queries_needed:
+            more = counted(pair.queries_needed, *(f"more {noun}" for noun in _UNITS[ratings.unit]))
+            output.print(printable(f"to tell {pair.better} from {pair.worse}: about {more} like these"))
+
+
 def _neighbour_flips(fragility: Sequence[Fragility]) -> list[str]:
-    """For each two neighbours below the lead the fewest games and queries, as ``a over b 3 games or 2 queries``."""
+    """For each two neighbours below the lead the fewest games and queries, as ``a over b 3 games or 2 queries``.
+
+    Neighbours that are rated equal have no places to change, and of those that many games hold apart nothing is said.
+    """
     told: dict[tuple[str, str], list[str]] = {}
     for found in fragility:
         if found.change == "neighbours":
-            number = f"more than {found.tried}" if found.count is None else str(found.count)
-            unit = "query" if found.unit == "query" else "game"
-            plural = "" if found.count == 1 else {"query": "queries", "game": "games"}[unit]
-            told.setdefault((found.ahead, found.behind), []).append(f"{number} {plural or unit}")
-    return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in list(told.items())[1:]]
+            said = told.setdefault((found.ahead, found.behind), [])
+            if found.count:
+                said.append(counted(found.count, *_UNITS[found.unit]))
+    below = list(told.items())[1:]
+    return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in below if numbers]
 
 
 def _coefficient(found: Coefficient) -> str:
@@ -92,7 +108,7 @@ def _coefficient(found: Coefficient) -> str:
 
 def _health_words(health: JudgeHealth) -> list[str]:
     words = [
-        f"order agreement {percent(health.order_agreement)} of {health.both_orders} games",
+        f"order agreement {percent(health.order_agreement)} of {counted(health.both_orders, 'game')}",
         f"first shown wins {percent(health.first_share)}",
     ]
     if health.first_effect is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from arena.calibration.comparison import Comparison
 from arena.cli.citation_output import print_citation_board
 from arena.cli.console import errors, output, print_json, printable
 from arena.cli.cost_output import print_costs
@@ -16,29 +17,36 @@ from arena.cli.rating_output import print_controlled, print_rating_table
 from arena.cli.retrieval_output import print_retrieval
 from arena.cli.shapes import board_json, covers, flat_rows
 from arena.cli.tables import print_table
+from arena.conclusion import Conclusion, conclude_board
 from arena.leaderboard import CriterionMean, Leaderboard
 from arena.ratings.panel import PanelRatings
 from arena.wording import adaptive_line
 from judges.types import Task
 
 
-def print_leaderboard(board: Leaderboard, form: str) -> None:
-    """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``."""
+def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Comparison] = ()) -> None:
+    """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
+
+    Args:
+        board: the leaderboard.
+        form: of the output.
+        comparisons: its judges held against people, where people judged games.
+    """
     if form == "json":
-        print_json(board_json(board))
+        print_json(board_json(board, comparisons))
     elif form == "table":
-        _print_board(board)
+        _print_board(board, conclude_board(board, comparisons))
     else:
         if board.withheld:
             errors.print(_refusal(board))
         {"csv": print_csv, "md": print_markdown, "html": print_html}[form](flat_rows(board))
 
 
-def _print_board(board: Leaderboard) -> None:
+def _print_board(board: Leaderboard, conclusion: Conclusion) -> None:
     if board.ratings is not None:
         unit = board.exam.study.unit if board.exam is not None else ""
         print_rating_table(board.ratings.agents, covers(board), unit)
-        print_health(board.ratings)
+        print_health(board.ratings, conclusion)
         for judge, own in board.by_judge.items():
             order = ", ".join(f"{row.rank}. {row.agent} {row.bt:.0f}" for row in own.agents)
             output.print(printable(f"judge {judge} alone: {order}"))

@@ -33,7 +33,6 @@ def report(
     from datetime import UTC, datetime
 
     from arena.cli.sources import open_tournament
-    from arena.conclusion import conclude
     from arena.report.build import build_report
     from arena.report.facts import gather
     from arena.report.page import render
@@ -46,10 +45,11 @@ def report(
     facts = gather(store, name, below_coverage=below_coverage)
     store.close()
     path = sqlite_path(source)
-    page = render(build_report(facts, "STORE" if path is None else path.name, datetime.now(UTC)))
+    made = build_report(facts, "STORE" if path is None else path.name, datetime.now(UTC))
+    page = render(made)
     with open_replacing(out) as file:
         file.write(page.encode())
-    output.print(printable(conclude(facts.board).sentence))
+    output.print(printable(made.sentence))
     errors.print(printable(f"wrote {out} ({len(page.encode()) / 1000:,.0f} kB)"))
     if facts.board.withheld:
         raise typer.Exit(INCOMPLETE)

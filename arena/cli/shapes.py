@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from arena.calibration.comparison import Comparison
 from arena.cli.citation_output import citation_board_json, citation_columns
 from arena.cli.console import rounded
 from arena.cli.cost_shapes import cost_columns, costs_json
 from arena.cli.exam_shapes import score_json
 from arena.cli.nugget_shapes import nugget_agents, nugget_columns, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
+from arena.conclusion import conclude, conclude_board
 from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import ControlledBoard
@@ -21,7 +24,7 @@ from arena.ratings.results import AgentRating
 Row = dict[str, Any]
 
 
-def board_json(board: Leaderboard) -> Row:
+def board_json(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Row:
     """The shape of ``leaderboard --format json`` and ``run --json``."""
     ratings = board.ratings
     shape: Row = rounded(
@@ -32,6 +35,7 @@ def board_json(board: Leaderboard) -> Row:
                 agent: {name: asdict(grade) for name, grade in grades.items()}
                 for agent, grades in board.criteria.items()
             },
+            "conclusion": asdict(conclude_board(board, comparisons)),
             "judge_health": _health_json(ratings),
             "judges": _agreement_json(ratings),
             "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
@@ -74,6 +78,7 @@ def ratings_json(ratings: Ratings) -> Row:
     shape: Row = rounded(
         {
             "agents": [asdict(row) for row in ratings.agents],
+            "conclusion": asdict(conclude(ratings)),
             "judge_health": _health_json(ratings),
             "judges": _agreement_json(ratings),
             "fragility": [asdict(found) for found in ratings.fragility],

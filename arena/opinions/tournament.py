@@ -19,11 +19,11 @@ from arena.games.table import GameTable
 from arena.kept import kept_games
 from arena.opinions.kept import Shelf, judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
-from arena.opinions.people import peoples_opinions
+from arena.opinions.people import opinions_in, peoples_opinions, said_of_texts_now
 from arena.opinions.stored import Spending, judges_opinions, labels_with_data, verdict_opinions
 from arena.opinions.tables import Opinions, compare_opinions, dataset_texts
 from arena.store import Store
-from arena.store.annotations import Annotations
+from arena.store.annotations import Annotations, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,17 @@ def resampling_of(settings: Mapping[str, Any]) -> Settings:
     """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
     ratings = settings["ratings"]
     return Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+
+
+def games_with_people(store: Store, tournament: str) -> tuple[Comparison, ...]:
+    """A tournament's answer judges with people alone, which decides whether its games may name a leader."""
+    annotated, _ = said_of_texts_now(store, tournament, Kind.VERDICT)
+    said = [opinion for one in annotated for _, opinion in opinions_in(one)]
+    judges = judges_opinions(store, tournament, kept_games(store, tournament), {"verdicts"}) if said else {}
+    games = {(one.query_id, one.item) for one in judges.get(("verdicts", ""), ())}
+    if not any((one.query_id, one.item) in games for one in said):
+        return ()
+    return compare_opinions(judges, {("verdicts", ""): said}, resampling_of(store.settings(tournament)))
 
 
 def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], str]:

@@ -18,7 +18,7 @@ from arena.ratings.games import Floats
 Interval: TypeAlias = tuple[float, float]
 
 
-def student(level: float, units: int) -> float:
+def student(level: float, units: float) -> float:
     """Two-sided quantile of Student's t for ``units`` independent clusters."""
     return float(scipy.special.stdtrit(units - 1, (1 + level) / 2))
 
@@ -41,6 +41,14 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interv
     share = float(parts.sum()) / size
     excess = (parts - share * wholes)[seen]
     variance = float((excess**2).sum()) / size**2 * units / (units - 1)
+    return wilson(share, variance, size, units, level)
+
+
+def wilson(share: float, variance: float, size: float, units: float, level: float = 0.95) -> Interval:
+    """Wilson's interval of a share of ``size`` things with the variance seen between ``units`` independent ones.
+
+    Without any variance each unit counts as one observation.
+    """
     spread = share * (1 - share)
     effective = min(size, spread / variance) if variance > 1e-12 * spread and spread > 0 else units
     square = student(level, units) ** 2

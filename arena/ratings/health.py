@@ -21,6 +21,10 @@ Lengths = Mapping[tuple[str, str], float]
 """Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""
 
 
+_NO_SPREAD = 1e-3
+"""A standard error below so many points is the noise of fitting."""
+
+
 @dataclass(frozen=True, slots=True)
 class PositionEffect:
     """Advantage of being shown first in points, with its interval clustered by query where that is known."""
@@ -39,8 +43,10 @@ class JudgeHealth:
     Attributes:
         n: verdicts.
         tie_rate: share of verdicts that are ties.
+        tie_rate_low, tie_rate_high: its interval.
         both_orders: games judged in both orders.
         order_agreement: share of those with the same outcome in both.
+        contradictions: how many of them have another winner in each order.
         decided: verdicts that are no tie.
         first_share: share of those won by the agent shown first.
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
@@ -82,6 +88,9 @@ class JudgeHealth:
     longer_effect_high: float | None
     queries: int | None
     coverage: float | None
+    tie_rate_low: float | None
+    tie_rate_high: float | None
+    contradictions: int
 
 
 def judge_health(
@@ -105,17 +114,18 @@ def judge_health(
     decided = table.outcome != 0
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
-    agree, of_query = both_orders(table)
+    one, other, of_query = outcomes_by_order(table)
     first = position_effect(shown, ties=ties, scale=scale)
     of_length = _longer_effect(shown, longer, ties=ties, scale=scale)
-    agreement = _clustered_share(agree, np.ones(agree.size, np.bool_), of_query)
+    agreement = _clustered_share(one == other, np.ones(one.size, np.bool_), of_query)
+    tied = _clustered_share(~decided, np.ones(len(table), np.bool_), units)
     first_share = _clustered_share(table.outcome == 1, decided, units)
     longer_share = _clustered_share(longer == table.outcome, compared, units)
     triples, circles = _triples(shown if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
         tie_rate=1 - int(decided.sum()) / len(table),
-        both_orders=agree.size,
+        both_orders=one.size,
         order_agreement=agreement.value,
         decided=int(decided.sum()),
         first_share=first_share.value,
@@ -137,6 +147,9 @@ def judge_health(
         longer_effect_high=of_length.high if of_length else None,
         queries=None if table.query is None else np.unique(table.query).size,
         coverage=_coverage(table),
+        tie_rate_low=tied.low,
+        tie_rate_high=tied.high,
+        contradictions=int((one * other == -1).sum()),
     )
 
 
@@ -172,9 +185,12 @@ def fitted_position(
     spread = sandwich(games, fitted, by_query=by_query)
     if spread is None or spread.position_sd is None:
         return PositionEffect(fitted.position_effect, None, None)
-    # Where the fit leans on the prior, verdicts that never vary would give an interval of no width.
-    model_sd = fitted.position_model_sd if fitted.problems else 0.0
-    half = student(level, spread.clusters) * max(spread.position_sd, model_sd)
+    # Verdicts that never vary would give an interval of no width: where the fit leans on the prior the model says what
+    # they might do, and elsewhere one more query on which the first answer always wins.
+    least = fitted.position_model_sd if fitted.problems else 0.0
+    if spread.position_sd < _NO_SPREAD:
+        least = max(least, 2 * fitted.settings.points / spread.clusters)
+    half = student(level, spread.clusters) * max(spread.position_sd, least)
     return PositionEffect(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
 
 
@@ -197,11 +213,17 @@ def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster:
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
     """For every game judged in both orders, whether they agree, and its query."""
+    one, other, query = outcomes_by_order(table)
+    return one == other, query
+
+
+def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Ints]:
+    """For every game judged in both orders, the outcome of each for the same agent (1, 0 or -1), and its query."""
     if table.query is None:
-        return np.zeros(0, np.bool_), np.zeros(0, np.int32)
+        return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)
     forward, backward = (judged_games(table, rows) for rows in (table.a < table.b, table.a > table.b))
     _, one, other = np.intersect1d(forward.key, backward.key, assume_unique=True, return_indices=True)
-    return forward.outcome[one] == backward.outcome[other], forward.query[one]
+    return forward.outcome[one], backward.outcome[other], forward.query[one]
 
 
 def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:

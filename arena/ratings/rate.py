@@ -13,13 +13,14 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.comparison import Comparison, compare, fragilities, pair_differences
 from arena.ratings.counts import win_matrix
+from arena.ratings.direct import contradicted, direct_games
 from arena.ratings.elo import EloRatings, EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, PositionEffect, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
 from arena.ratings.ranks import competition_ranks, groups, rank_intervals
-from arena.ratings.results import AgentRating, Convergence, Fragility, PairDifference
+from arena.ratings.results import AgentRating, Convergence, DirectGames, Fragility, PairDifference
 from judges.errors import InputError
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
@@ -99,6 +100,11 @@ class Ratings:
         judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
         fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
             fractions of games.
+        direct: the games of every two agents that met.
+        unit, units: what is independent, queries or games, and how many of them there are.
+        beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
+            shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
+            is part of the ratings, or is not known.
     """
 
     agents: tuple[AgentRating, ...]
@@ -114,6 +120,21 @@ class Ratings:
     fragility: tuple[Fragility, ...] = ()
     position_low: float | None = None
     position_high: float | None = None
+    direct: tuple[DirectGames, ...] = ()
+    unit: Literal["query", "game"] = "query"
+    units: int = 0
+    beyond_place: bool | None = None
+
+    @property
+    def by_rank(self) -> tuple[AgentRating, ...]:
+        """The agents from the highest Bradley-Terry rating down, whatever orders ``agents``."""
+        return tuple(sorted(self.agents, key=lambda row: (row.rank, row.agent)))
+
+    @property
+    def contradicted(self) -> tuple[str, ...]:
+        """Agents that one rating each cannot describe, from the highest rated down, see ``direct.contradicted``."""
+        above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
+        return contradicted([row.agent for row in self.by_rank], self.direct, above)
 
     @property
     def neighbours(self) -> tuple[PairDifference, ...]:
@@ -148,7 +169,12 @@ def rate(
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
     games, units = _regrouped(games_to_rate(table, chosen, health), table.queries, clusters)
     rated = rate_games(games, chosen, health, units)
-    return replace(rated, judges=judge_agreement(table))
+    in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
+    beyond = None
+    if not (chosen.position or in_both_orders):
+        shown, _ = _regrouped(as_games(table), table.queries, clusters)
+        beyond = _beyond_place(shown, rated.by_rank[0].agent, chosen)
+    return replace(rated, judges=judge_agreement(table), beyond_place=beyond)
 
 
 def rate_by_judge(
@@ -203,6 +229,7 @@ def rate_games(
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     resampled = bootstrap(games, fitted, samples, settings.seed, by_query=settings.cluster)
     compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
+    unit, units = _units(games, settings)
     agents = _rows(games, fitted, by_elo, resampled, compared, settings=settings)
     first = fitted_position(games, fitted, by_query=settings.cluster, level=settings.level)
     said = notes(games, fitted, resampled, asked_for_samples=samples > 0, by_query=settings.cluster)
@@ -219,6 +246,9 @@ def rate_games(
         fragility=_fragility(games, fitted, agents, settings, queries),
         position_low=None if first is None else first.low,
         position_high=None if first is None else first.high,
+        direct=direct_games(games, settings.level, by_query=settings.cluster),
+        unit=unit,
+        units=units,
     )
 
 
@@ -269,6 +299,25 @@ def _position_note(fitted: BradleyTerry, first: PositionEffect) -> str:
 
 def _signed(points: float) -> str:
     return f"{round(points):+d}" if round(points) else "0"
+
+
+def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
+    """Whether an agent is surely better than all others when being shown first has an advantage of its own."""
+    fitted = bradley_terry(shown, replace(bradley_terry_settings(settings), position=True))
+    if any(problem.cause == "position" for problem in fitted.problems):
+        return False
+    compared = compare(shown, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)
+    if compared is None:
+        return False
+    at, joint = shown.agents.index(first), compared.joint
+    others = np.arange(len(shown.agents)) != at
+    return bool((joint.different[at] & (joint.difference[at] > 0))[others].all())
+
+
+def _units(games: Games, settings: RatingSettings) -> tuple[Literal["query", "game"], int]:
+    if settings.cluster and games.cluster is not None:
+        return "query", np.unique(games.cluster).size
+    return "game", round(float(games.weights.sum()))
 
 
 def _rows(

@@ -95,6 +95,27 @@ class PairDifference:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectGames:
+    """What two agents did against each other alone.
+
+    Attributes:
+        one, other: the agents.
+        games, wins, ties, losses: their games, as they are rated; wins and losses are those of ``one``.
+        low, high: interval of the share of points that ``one`` takes, a tie half; those of all pairs hold at once at
+            the level of the settings; ``None`` where a single query (game) shows no variation.
+    """
+
+    one: str
+    other: str
+    games: float
+    wins: float
+    ties: float
+    losses: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Fragility:
     """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
@@ -65,6 +66,15 @@ class Check:
 def passed(held: bool) -> Status:
     """The status of a check that could be made."""
     return "passed" if held else "failed"
+
+
+def settled(low: float | None, high: float | None, least: float, most: float = math.inf) -> Status:
+    """The status of a figure by its interval: inside what is tolerated, outside, or nobody knows as it allows both."""
+    if low is None or high is None:
+        return "unknown"
+    if least <= low and high <= most:
+        return "passed"
+    return "failed" if high < least or low > most else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

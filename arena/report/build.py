@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from arena.conclusion import conclude
+from arena.conclusion import conclude_board, expectation
 from arena.opinions.tournament import not_compared
 from arena.report.blocks import Check, Checks, Report, Section
 from arena.report.calibration import method_section, people_section
 from arena.report.costs import costs
 from arena.report.facts import Facts
-from arena.report.figures import counted
 from arena.report.judging import judging
 from arena.report.origin import coverage, origin
-from arena.report.ranking import meaning, ranking, win_section
+from arena.report.ranking import ranking, win_section
 from arena.report.scores import scores
 from arena.report.trust import TRUST, TRUST_LEAD, in_short, trust_checks
+from arena.wording import counted
 
 
 def build_report(facts: Facts, source: str, made: datetime) -> Report:
@@ -28,11 +28,11 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         made: now, in UTC.
     """
     board = facts.board
-    conclusion = conclude(board)
     calibration = facts.calibration
-    checks = trust_checks(board, calibration.comparisons, not_compared(calibration.apart))
+    conclusion = conclude_board(board, calibration.comparisons)
+    checks = trust_checks(board, conclusion, calibration.comparisons, not_compared(calibration.apart))
     found = [
-        ranking(facts),
+        ranking(facts, conclusion),
         _trust(checks),
         win_section(facts),
         judging(board, calibration.styles),
@@ -49,7 +49,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         kind=conclusion.kind,
         headline=conclusion.headline,
         sentence=conclusion.sentence,
-        meaning=list(meaning(board)),
+        meaning=[] if board.ratings is None else list(expectation(board.ratings, conclusion)),
         trust=in_short(checks),
         doubted=any(check.status == "failed" for check in checks),
         sections=[section for section in found if section is not None],

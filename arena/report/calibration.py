@@ -10,8 +10,9 @@ from arena.calibration.methods import MethodComparison
 from arena.calibration.words import THINGS
 from arena.opinions.tournament import TournamentCalibration
 from arena.report.blocks import Block, Remarks, Section, Table
-from arena.report.figures import NONE, counted, number, percent, with_interval
+from arena.report.figures import NONE, number, percent, with_interval
 from arena.report.plots import difference_plots, method_plots
+from arena.wording import counted
 from retrieval_eval.resampling import Estimate
 
 _METHODS = {

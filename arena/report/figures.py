@@ -41,11 +41,6 @@ def with_interval(estimate: Estimate, decimals: int) -> str:
     return f"{number(estimate.value, decimals)} ({between(estimate.low, estimate.high, decimals)})"
 
 
-def counted(count: float, one: str, many: str) -> str:
-    """A number with its noun."""
-    return f"{count:,g} {one if count == 1 else many}" if count % 1 else f"{count:,.0f} {one if count == 1 else many}"
-
-
 def in_brackets(low: float | None, high: float | None, decimals: int | None = None) -> str:
     """An interval behind its figure; a share's without ``decimals``."""
     if low is None or high is None:

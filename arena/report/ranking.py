@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arena.conclusion import Conclusion, units
 from arena.leaderboard import Leaderboard
 from arena.ratings.counts import WinMatrix
 from arena.ratings.covariates import ControlledBoard
@@ -12,21 +13,22 @@ from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, listed
+from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, counted, listed
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""
 
 
-def ranking(facts: Facts) -> Section | None:
-    """The leaderboard; ``None`` without ratings."""
+def ranking(facts: Facts, conclusion: Conclusion) -> Section | None:
+    """The leaderboard, in which those lead who do by the conclusion; ``None`` without ratings."""
     ratings = facts.board.ratings
     if ratings is None:
         return None
-    blocks: list[Block] = [_whiskers(ratings), _table(ratings)]
+    blocks: list[Block] = [_whiskers(ratings, conclusion.top), _table(ratings)]
     if facts.board.controlled is not None:
         blocks.append(_controlled(facts.board.controlled))
-    blocks += [*_neighbours(ratings), *_carriers(facts, ratings)]
+    if conclusion.ordered:
+        blocks += [*_neighbours(ratings), *_carriers(facts, ratings)]
     if said := list(_remarks(facts.board, ratings)):
         blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -42,29 +44,6 @@ def win_section(facts: Facts) -> Section | None:
     return Section("matrix", "Who beats whom", lead, [_matrix(wins, [row.agent for row in ratings.agents])])
 
 
-def meaning(board: Leaderboard) -> Iterator[str]:
-    """What the first two places come to, in words."""
-    ratings = board.ratings
-    if ratings is None or not ratings.neighbours or not ratings.convergence.converged:
-        return
-    pair = ratings.neighbours[0]
-    share, *bounds = (_win_rate(points, ratings) for points in (pair.difference, pair.low, pair.high))
-    yield (
-        f"Of 100 games with a winner, {pair.better} would win about {share:.0f} against {pair.worse} "
-        f"(between {bounds[0]:.0f} and {bounds[1]:.0f})."
-    )
-    if pair.queries_needed:
-        yield f"To tell the two apart, about {pair.queries_needed:,} more {_units(ratings)} like these are needed."
-
-
-def _win_rate(points: float, ratings: Ratings) -> float:
-    return 100 / (1 + 10 ** (-points / ratings.settings.scale))
-
-
-def _units(ratings: Ratings) -> str:
-    return "games" if ratings.convergence.resampled == "game" else "queries"
-
-
 def _remarks(board: Leaderboard, ratings: Ratings) -> Iterator[str]:
     yield from ratings.notes
     if board.adaptive is not None:
@@ -73,39 +52,39 @@ def _remarks(board: Leaderboard, ratings: Ratings) -> Iterator[str]:
     yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
 
 
-def _whiskers(ratings: Ratings) -> Whiskers:
+def _whiskers(ratings: Ratings, top: Sequence[str]) -> Whiskers:
     rows = ratings.agents
     ends = [end for row in rows for end in (row.bt, row.bt_low, row.bt_high) if end is not None]
     axis = Axis(ends)
-    first = rows[0].group.split("-")[0]
-    sure = ratings.convergence.converged and rows[0].bt_low is not None
-    tied = [row for row in rows if row.group.split("-")[0] == first]
+    worth = "100 points more is 64% of the games with a winner, 400 more is 10 to 1. "
     return Whiskers(
         [
             Whisker(
                 rank=_ranks(row),
                 name=row.agent,
-                note=("leads" if len(tied) == 1 else "tied for first") if sure and row in tied else "",
+                note=("leads" if len(top) == 1 else "tied for first") if row.agent in top else "",
                 value=number(row.bt, 0),
                 interval=between(row.bt_low, row.bt_high, 0),
                 point=axis.place(row.bt),
                 low=None if row.bt_low is None else axis.place(row.bt_low),
                 high=None if row.bt_high is None else axis.place(row.bt_high),
-                leads=sure and row in tied,
+                leads=row.agent in top,
             )
             for row in rows
         ],
         axis.ticks(),
         "Bradley-Terry rating in points; further right is better",
         f"A dot is an agent's rating, the line its {ratings.settings.level:.0%} interval: where lines overlap widely, "
-        "the agents may well be equally good. 100 points more is 64% of the games with a winner, 400 more is 10 to 1. "
+        f"the agents may well be equally good. {worth if ratings.settings.ties == 'davidson' else ''}"
         "Ranks: the places that an agent may truly have.",
     )
 
 
 def _ranks(row: AgentRating) -> str:
-    if row.rank_low is None or row.rank_high is None or row.rank_low == row.rank_high:
-        return str(row.rank)
+    if row.rank_low is None or row.rank_high is None:
+        return NONE
+    if row.rank_low == row.rank_high:
+        return str(row.rank_low)
     return f"{row.rank_low}-{row.rank_high}"
 
 
@@ -150,7 +129,7 @@ def _neighbours(ratings: Ratings) -> Iterator[Table]:
         return
     yield Table(
         "Can neighbours on the leaderboard be told apart?",
-        ["Better than its neighbour", "Neighbour", "Points", "Interval", "p (Holm)", "Told apart", "To tell apart"],
+        ["Rated higher", "Neighbour", "Points", "Interval", "p (Holm)", "Told apart", "To tell apart"],
         [[*_pair(pair, ratings)] for pair in pairs],
         [
             f"Intervals of all pairs of agents hold at once at {ratings.settings.level:.0%} confidence; p-values are "
@@ -166,20 +145,21 @@ def _pair(pair: PairDifference, ratings: Ratings) -> Iterator[str]:
     yield "below 0.001" if pair.p_holm < 0.001 else f"{pair.p_holm:.3f}"
     yield "yes" if pair.separable else "no"
     if pair.queries_needed:
-        yield f"{pair.queries_needed:,} {_units(ratings)}"
+        yield f"{pair.queries_needed:,} {units(ratings)}"
     else:
-        yield "nothing" if pair.separable else "as good as equal"
+        yield "nothing" if pair.separable else "not known"
 
 
 def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:
-    """The queries without which another agent would lead."""
+    """The queries without which another agent would be rated highest."""
     found = next((one for one in ratings.fragility if one.change == "leader" and one.unit == "query"), None)
     if found is None or not found.count:
         return
     names = found.queries[:_MOST_QUERIES]
     more = f" The first {len(names)} are shown." if len(names) < len(found.queries) else ""
     yield Table(
-        f"The {found.count} of {found.units} queries that carry the lead: without them {found.behind} would lead",
+        f"{found.count} of {counted(found.units, 'query', 'queries')} carry the first place: without "
+        f"{'it' if found.count == 1 else 'them'} {found.behind} would be rated highest",
         ["Query", "Text"],
         [[name, facts.queries.get(name, NONE)] for name in names],
         [f"Read the games on these before deciding on {found.ahead}.{more}"],

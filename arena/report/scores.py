@@ -10,8 +10,9 @@ from arena.leaderboard import Leaderboard
 from arena.nuggets.board import NuggetBoard, Scored
 from arena.nuggets.notes import score_notes
 from arena.report.blocks import Block, Remarks, Section, Table
-from arena.report.figures import NONE, between, counted, number, percent, with_interval
+from arena.report.figures import NONE, between, number, percent, with_interval
 from arena.retrieval import RetrievalBoard
+from arena.wording import counted
 from retrieval_eval.exam.cover import Mean
 
 _WHOSE = {"judge": "the judge", "people": "people"}

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from arena.calibration.comparison import Comparison
+from arena.conclusion import Conclusion
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import Ratings
 from arena.report.blocks import Check, Status, passed
-from arena.report.figures import counted, listed, percent
-from arena.report.judge_checks import between_judges, habits, language_models, people, samples
+from arena.report.figures import listed, percent
+from arena.report.judge_checks import between_judges, habits, language_models, one_line, people, samples
+from arena.wording import counted
 
 TRUST = "Can this be trusted?"
 TRUST_LEAD = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
@@ -26,21 +28,25 @@ _ORDER: tuple[Status, ...] = ("failed", "unknown", "passed")
 
 
 def trust_checks(
-    board: Leaderboard, comparisons: Sequence[Comparison] = (), not_compared: str = ""
+    board: Leaderboard,
+    conclusion: Conclusion,
+    comparisons: Sequence[Comparison] = (),
+    not_compared: str = "",
 ) -> tuple[Check, ...]:
     """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
 
     Args:
         board: its leaderboard.
+        conclusion: what may be said of it.
         comparisons: its judges with people.
         not_compared: why there are none, where people judged something.
     """
     found = [_judged(board), *_answered(board)]
     if board.ratings is not None:
-        found += [_rated(board.ratings), _queries(board.ratings), *_of_lead(board.ratings)]
+        found += [_rated(board.ratings), _queries(board.ratings), *_of_lead(board.ratings, conclusion)]
         if board.ratings.judge_health is not None:
-            found += habits(board.ratings.judge_health)
-        found += between_judges(board.ratings)
+            found += habits(board.ratings.judge_health, board.ratings)
+        found += [*one_line(board.ratings), *between_judges(board.ratings)]
     found += samples(board)
     found += [*people(comparisons, not_compared), *language_models(board)]
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
@@ -101,29 +107,33 @@ def _rated(ratings: Ratings) -> Check:
 
 
 def _queries(ratings: Ratings) -> Check:
-    how = ratings.convergence
-    if how.resampled is None:
-        finding, enough = "There are no intervals: nothing shows how much a rating varies.", False
-    else:
-        units = counted(how.units, *(("query", "queries") if how.resampled == "query" else ("game", "games")))
-        finding, enough = f"Intervals rest on {units}; the bar is {FEWEST_QUERIES}.", how.units >= FEWEST_QUERIES
+    noun = ("query", "queries") if ratings.unit == "query" else ("game", "games")
+    finding = f"Intervals rest on {counted(ratings.units, *noun)}; the bar is {FEWEST_QUERIES}."
+    if not ratings.pairs:
+        finding = "There are no intervals: nothing shows how much a rating varies."
+    enough = bool(ratings.pairs) and ratings.units >= FEWEST_QUERIES
     return Check("Enough queries", passed(enough), finding, "Add queries like those that users will ask.")
 
 
-def _of_lead(ratings: Ratings) -> Iterator[Check]:
+def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     changes = [found for found in ratings.fragility if found.change == "leader"]
     own = next((found for found in changes if found.unit == "query"), next(iter(changes), None))
     if own is None:
         return
-    words = ("query", "queries") if own.unit == "query" else ("game", "games")
+    noun = ("query", "queries") if own.unit == "query" else ("game", "games")
     least = max(2, round(_CARRIED_BY * own.units))
-    if own.count is None:
-        finding = f"More than {own.tried} of {own.units} {words[1]} would have to go for another agent to lead."
+    status: Status = "unknown"
+    if not conclusion.ordered or own.count == 0:
+        finding = "No agent is surely rated above all others." if conclusion.ordered else f"{conclusion.headline}."
+    elif own.count is not None:
+        finding = f"Without {own.count} of {counted(own.units, *noun)} {own.behind} would be rated highest."
+        status = passed(own.count > least)
     else:
-        finding = f"Without {own.count} of {counted(own.units, *words)} {own.behind} would lead."
+        finding = f"{own.ahead} is rated highest also without the {counted(own.tried, *noun)} that weigh most for it."
+        status = "passed" if own.tried > least else "unknown"
     yield Check(
-        "The lead does not hang on a few games",
-        passed(own.count is None or own.count > least),
-        f"{finding} The bar is more than {least}.",
-        f"Read the {words[1]} that carry the lead, and add more queries before choosing between the two.",
+        "Robust to a few queries",
+        status,
+        f"{finding} The bar is more than {least} of {counted(own.units, *noun)}.",
+        f"Read the {noun[1]} that carry the first place, and add more queries before choosing.",
     )

@@ -279,7 +279,7 @@ def test_rate_prints_what_each_option_adds(cli: Any, tmp_path: Path) -> None:
 
 def test_without_queries_more_games_are_needed_not_more_queries(cli: Any, tmp_path: Path) -> None:
     table = tmp_path / "v.csv"
-    table.write_text("agent_a,agent_b,verdict\n" + "x,y,A\nx,y,A\nx,y,B\n" * 10, encoding="utf-8")
+    table.write_text("agent_a,agent_b,verdict\n" + "x,y,A\ny,x,B\ny,x,A\n" * 10, encoding="utf-8")
     printed = cli("rate", table).out
     assert "to tell x from y: about " in printed
     assert " more games like these" in printed

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 
 from arena.agents.board import cost_board
-from arena.conclusion import Conclusion, conclude
+from arena.calibration.comparison import compare
+from arena.calibration.judge_people import Settings
+from arena.calibration.opinions import Opinion
+from arena.conclusion import Conclusion, conclude, conclude_board, expectation
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
 from arena.ratings.games import GameVerdict
+from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate
 from judges.types import Answer, Query, Verdict
 
 
 def concluded(verdicts: Sequence[GameVerdict], **settings: int) -> Conclusion:
     ratings = rate(verdicts, RatingSettings(bootstrap=100, tournaments=5, **settings)) if verdicts else None
-    return conclude(Leaderboard("t", ratings, {}, {}, {}, {}, {}))
+    return conclude(ratings)
 
 
 def league(strengths: dict[str, float], queries: int) -> list[GameVerdict]:
-    """Every pair on every query; the stronger wins more often the wider the gap."""
+    """Every pair on every query in both orders; the stronger wins more often the wider the gap."""
     noise = random.Random(1)
     verdicts = []
     for query in range(queries):
         for a, b in combinations(strengths, 2):
             won = strengths[a] - strengths[b] + noise.gauss(0, 1) > 0
             verdicts.append(GameVerdict(f"q{query}", a, b, Verdict.A if won else Verdict.B))
+            verdicts.append(GameVerdict(f"q{query}", b, a, Verdict.B if won else Verdict.A))
     return verdicts
 
 
@@ -50,7 +56,7 @@ def test_equals_above_a_weaker_one_are_a_tie_at_the_top() -> None:
 
 
 def test_where_nobody_can_be_told_apart_there_is_not_enough_signal() -> None:
-    found = concluded(league({"one": 0.1, "two": 0.0, "three": 0.0}, 8))
+    found = concluded(league({"one": 0.1, "two": 0.0, "three": 0.0}, 12))
     assert (found.kind, found.headline) == ("unclear", "Not enough signal")
 
 
@@ -59,8 +65,7 @@ def test_a_missing_interval_never_makes_a_winner() -> None:
     assert concluded(on_one_query).kind == "unclear"
     many = league({"best": 3.0, "last": -3.0}, 40)
     settings = RatingSettings(bootstrap=0, tournaments=5)
-    board = Leaderboard("t", rate(many, settings), {}, {}, {}, {}, {})
-    assert conclude(board).kind == "unclear"
+    assert conclude(rate(many, settings)).kind == "unclear"
 
 
 def test_agents_that_never_met_are_not_compared() -> None:
@@ -90,5 +95,124 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
         for agent, (latency, cost) in took.items()
     }
     costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
-    sentence = conclude(Leaderboard("t", ratings, {}, {}, {}, {}, {}, costs=costs)).sentence
+    sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, {}, costs=costs)).sentence
     assert sentence.endswith("; of these two is the fastest (0.50 s) and one is the cheapest ($0.010 a query).")
+
+
+A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE
+
+
+def both(query: int, first: str, second: str, verdict: Verdict, back: Verdict | None = None) -> list[GameVerdict]:
+    """A game in both orders; ``back`` is the verdict of the second, by default the same winner."""
+    mirrored = {A: B, B: A, TIE: TIE}[verdict]
+    return [
+        GameVerdict(f"q{query}", first, second, verdict),
+        GameVerdict(f"q{query}", second, first, back or mirrored),
+    ]
+
+
+def cycle(queries: int = 30, upsets: int = 3) -> list[GameVerdict]:
+    pairs = (("x", "y"), ("y", "z"), ("z", "x"))
+    return [own for a, b in pairs for q in range(queries) for own in both(q, a, b, B if q < upsets else A)]
+
+
+def test_where_place_cannot_be_told_from_strength_nobody_leads() -> None:
+    found = concluded([GameVerdict(f"q{query}", "x", "y", A) for query in range(60)])
+    assert (found.kind, found.top, found.ordered) == ("unclear", (), False)
+    assert found.sentence.startswith(
+        "No two agents were shown in both orders, and the answer shown first won 60 of 60 verdicts with a winner."
+    )
+
+
+def test_a_lead_that_being_shown_first_explains_is_none() -> None:
+    """The first shown always wins; x is shown first on all queries but three."""
+    games = [GameVerdict(f"q{query}", *(("y", "x") if query < 3 else ("x", "y")), A) for query in range(60)]
+    found = concluded(games)
+    assert (found.kind, found.top) == ("unclear", ())
+    assert "its lead may be chance" in found.sentence
+
+
+def test_a_winner_in_either_place_leads_without_games_in_both_orders() -> None:
+    games = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(40)]
+    found = concluded(games)
+    assert (found.kind, found.top) == ("leader", ("x",))
+    assert "points" not in found.sentence, "an undefeated agent's distance is the prior's"
+
+
+def test_a_circle_has_no_leader_and_no_expectation() -> None:
+    ratings = rate(cycle(), RatingSettings(bootstrap=100, tournaments=5))
+    found = conclude(ratings)
+    assert found.sentence.startswith(
+        "One rating for each agent cannot describe these games: x, y and z beat each other"
+    )
+    assert list(expectation(ratings, found)) == ["x and y met in 30 games: x won 27, y won 3, 0 tied."]
+
+
+def test_an_agent_above_a_circle_of_others_is_described_by_no_rating_either() -> None:
+    """z wins all against w, and y beats z although it is rated below: their games contradict the order."""
+    games = cycle() + [own for q in range(30) for own in both(q, "w", "xyz"[q % 3], B)]
+    assert concluded(games).headline == "No one order fits"
+
+
+def test_an_even_league_is_rarely_taken_for_a_circle() -> None:
+    noise = random.Random(5)
+    pairs = list(combinations("wxyz", 2))
+    circles = sum(
+        bool(
+            rate(
+                [own for q in range(15) for a, b in pairs for own in both(q, a, b, noise.choice((A, B)))],
+                RatingSettings(bootstrap=0, tournaments=0, fragility="none"),
+            ).contradicted
+        )
+        for _ in range(60)
+    )
+    assert circles <= 2
+
+
+@pytest.mark.parametrize(
+    ("verdict", "back", "said"),
+    [
+        (TIE, TIE, "Every game is a tie: all 2 agents have the same rating"),
+        (A, A, "In 60 of the 60 games judged in both"),
+    ],
+)
+def test_equal_ratings_have_no_highest(verdict: Verdict, back: Verdict, said: str) -> None:
+    found = concluded([own for q in range(60) for own in both(q, "x", "y", verdict, back)])
+    assert found.sentence.startswith(said)
+    assert (found.top, found.ordered) == ((), False)
+
+
+def test_half_of_the_orders_contradicting_each_other_closes_the_gate() -> None:
+    won = [own for q in range(40) for own in both(q, "x", "y", A)]
+    assert concluded(won).kind == "leader"
+    swayed = [own for q in range(40, 80) for own in both(q, "x", "y", A, A)]
+    assert concluded(won + swayed).headline == "The orders contradict each other"
+    assert concluded(won + swayed[2:]).kind == "leader"
+
+
+def test_too_few_queries_name_no_leader() -> None:
+    fewest = FEWEST_QUERIES
+    won = [own for q in range(fewest) for own in both(q, "x", "y", A)]
+    assert concluded(won[:-2]).headline == "Too few queries"
+    assert f"Only {fewest - 1} queries" in concluded(won[:-2]).sentence
+    assert concluded(won).headline != "Too few queries"
+
+
+def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -> None:
+    noise = random.Random(2)
+    ratings = rate(
+        [own for q in range(40) for own in both(q, "x", "y", A)], RatingSettings(bootstrap=100, tournaments=5)
+    )
+    judged = [Opinion(f"q{q}", ("x", "y"), "j", 1.0 if q % 4 else -1.0) for q in range(40)]
+
+    def compared(share: float) -> Conclusion:
+        said = [replace(one, rater="ann", value=one.value if noise.random() < share else -one.value) for one in judged]
+        return conclude(ratings, comparisons=[compare("verdicts", {"j": judged}, said, Settings(samples=50))])
+
+    assert compared(0.95).kind == "leader"
+    assert compared(0.5).headline == "The judge is not shown to agree with people"
+
+
+def test_the_leader_is_the_highest_rated_whatever_orders_the_table() -> None:
+    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), RatingSettings(bootstrap=100, tournaments=5))
+    assert conclude(replace(ratings, agents=ratings.agents[::-1])).top == ("best",)

@@ -108,7 +108,7 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
 
 
 def test_a_clear_leader_is_named_with_what_the_lead_is_worth(write: Any, tmp_path: Path) -> None:
-    page = write(write_store(tmp_path / "s.db", queries=40, margin=0.8))
+    page = write(write_store(tmp_path / "s.db", queries=40, margin=0.5))
     assert "<h1>Clear leader</h1>" in page
     assert f"{AGENTS[0]} would win about" in page
     assert page.count(">leads<") == 1

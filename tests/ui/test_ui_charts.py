@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Sequence
 from html import escape
 from xml.etree import ElementTree
 
@@ -104,25 +105,25 @@ def percent(element: ElementTree.Element, name: str) -> float:
     return float((element.get(name) or "").rstrip("%"))
 
 
-def drawn_ratings(*rows: AgentRating) -> ElementTree.Element:
-    return picture_of(whiskers_html(ratings_whiskers(rows), "points", "ratings"))
+def drawn_ratings(*rows: AgentRating, top: Sequence[str] = ()) -> ElementTree.Element:
+    return picture_of(whiskers_html(ratings_whiskers(rows, top), "points", "ratings"))
 
 
 def test_an_agent_without_an_interval_has_a_mark_and_no_line() -> None:
-    picture = drawn_ratings(row("known", 1010, 990, 1030), row("unknown", 1000, None, None))
+    picture = drawn_ratings(row("known", 1010, 990, 1030), row("unknown", 1000, None, None), top=["known"])
     (line,) = (own for own in picture.iter() if own.get("class") == "whisker")
     marks = [own for own in picture.iter() if own.tag.endswith("use")]
     assert [mark.get("y") for mark in marks] == ["17", "51"]
     assert line.get("y1") == "17"
     assert percent(marks[0], "x") == pytest.approx((percent(line, "x1") + percent(line, "x2")) / 2)
-    assert {mark.get("href") for mark in marks} == {"#blue"}, "both are of group A"
+    assert [mark.get("href") for mark in marks] == ["#blue", "#quiet"], "only one of them leads"
 
 
 def test_names_are_texts_of_the_picture_and_nothing_else() -> None:
     rows = row(HOSTILE, 1000, 990, 1010), row("bell\x07", 900, 890, 910)
     picture = drawn_ratings(*rows)
     assert [own.text for own in picture.iter() if own.tag.endswith("text")][:2] == [HOSTILE, "bell\\x07"]
-    assert HOSTILE not in whiskers_html(ratings_whiskers(rows), "points", "ratings")
+    assert HOSTILE not in whiskers_html(ratings_whiskers(rows, ()), "points", "ratings")
 
 
 def test_several_figures_of_a_name_stand_below_each_other_each_with_its_shape_and_its_meaning() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.conclusion import conclude_board
 from arena.dataset import Dataset
 from arena.leaderboard import leaderboard
 from arena.report.trust import trust_checks
@@ -99,7 +100,8 @@ def test_failures_are_counted_with_their_cause(here: Path) -> None:
 
 def test_every_trust_check_of_the_report_is_shown_with_what_to_do(here: Path) -> None:
     with closing(Store.open(str(write_store(here, margin=0.1)))) as store:
-        checks = trust_checks(leaderboard(store))
+        board = leaderboard(store)
+    checks = trust_checks(board, conclude_board(board))
     assert {check.status for check in checks} == {"failed", "unknown", "passed"}
     words = shown(opened())
     for check in checks:

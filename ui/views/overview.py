@@ -8,12 +8,11 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from arena.conclusion import Kind, conclude
+from arena.conclusion import Kind, expectation
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
-from arena.report.ranking import meaning
 from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
@@ -39,14 +38,14 @@ _ABOVE: Final = "Ratings with intervals. The table above has the figures."
 def show(source: data.Source) -> None:
     """Draw the page."""
     board = data.board(source)
-    conclusion = conclude(board)
+    conclusion, checks = trust.concluded(source)
     st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
     text.lead(conclusion.sentence)
-    checks = trust.checks(source)
-    text.quiet("\n\n".join([*meaning(board), in_short(checks)]))
+    expected = [] if board.ratings is None else expectation(board.ratings, conclusion)
+    text.quiet("\n\n".join([*expected, in_short(checks)]))
     say_what_is_missing(board.coverage, board.costs)
     if board.ratings is not None:
-        _show_ratings(board.ratings, board)
+        _show_ratings(board.ratings, board, conclusion.top)
     if board.controlled is not None:
         show_controlled(board.controlled)
     trust.show_checks(checks)
@@ -82,14 +81,10 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
     )
 
 
-def ratings_whiskers(rows: Sequence[AgentRating]) -> list[Whiskers]:
-    """For the picture: ratings with the letters of their groups, those tied for first in blue."""
-
-    def leads(row: AgentRating) -> bool:
-        return row.group.split("-")[0] == rows[0].group.split("-")[0]
-
+def ratings_whiskers(rows: Sequence[AgentRating], top: Sequence[str]) -> list[Whiskers]:
+    """For the picture: ratings with the letters of their groups, the leader or those tied for first in blue."""
     return [
-        Whiskers(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, "blue" if leads(row) else "quiet", row.group)])
+        Whiskers(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, "blue" if row.agent in top else "quiet", row.group)])
         for row in rows
     ]
 
@@ -119,7 +114,7 @@ def criteria_frame(board: Leaderboard) -> pd.DataFrame:
     return frame
 
 
-def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
+def _show_ratings(ratings: Ratings, board: Leaderboard, top: Sequence[str]) -> None:
     level = f"{ratings.settings.level:.0%}"
     st.subheader("Leaderboard", anchor=False)
     frame = leaderboard_frame(ratings.agents)
@@ -130,7 +125,9 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         {
             "Rank": number(help="One more than the number of agents with a higher Bradley-Terry rating.", width=60),
             "Ranks": st.column_config.TextColumn(
-                f"Ranks ({level})", help=f"The ranks an agent takes in {level} of resampled query sets.", width=95
+                f"Ranks ({level})",
+                help=f"All true ranks lie in these at once, at {level} confidence.",
+                width=95,
             ),
             "Rating": number("Bradley-Terry", format="%.1f"),
             "Interval": st.column_config.TextColumn(
@@ -154,11 +151,11 @@ def _show_ratings(ratings: Ratings, board: Leaderboard) -> None:
         height="content" if len(frame) <= 20 else 740,
         column_order=[str(name) for name in frame if name != "Read with care" or frame[name].any()],
     )
-    st.html(whiskers_html(ratings_whiskers(ratings.agents), "Bradley-Terry rating, points", _ABOVE))
+    st.html(whiskers_html(ratings_whiskers(ratings.agents, top), "Bradley-Terry rating, points", _ABOVE))
     st.caption(
         f"Each dot is a rating, each line its {level} interval, from the table above. Where lines overlap widely, the "
-        "agents may well be equally good; agents that share a letter, beside their line, cannot be told apart. Blue: "
-        "those that lead or are tied for first."
+        "agents may well be equally good; agents that share a letter, beside their line, cannot be told apart."
+        + (" Blue: those that lead or are tied for first." if top else "")
     )
     if board.by_judge:
         _show_judges(board)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import streamlit as st
 
+from arena.conclusion import Conclusion, conclude_board
 from arena.opinions.tournament import compare_with_people
 from arena.report.blocks import Check, Status
 from arena.report.trust import TRUST, TRUST_LEAD, trust_checks
@@ -22,11 +23,13 @@ _SIGNS: Mapping[Status, tuple[str, Literal["good", "bad", ""]]] = {
 
 
 @st.cache_resource(max_entries=4, show_spinner="Checking whether this can be trusted …")
-def checks(source: data.Source) -> tuple[Check, ...]:
-    """All checks of a tournament, those that failed first."""
+def concluded(source: data.Source) -> tuple[Conclusion, tuple[Check, ...]]:
+    """What may be said of a tournament's ratings, and all checks, those that failed first."""
     board = data.board(source)
     with closing(Store.open(source.location)) as store:
-        return trust_checks(board, *compare_with_people(store, source.tournament))
+        comparisons, not_compared = compare_with_people(store, source.tournament)
+    conclusion = conclude_board(board, comparisons)
+    return conclusion, trust_checks(board, conclusion, comparisons, not_compared)
 
 
 def show_checks(found: Sequence[Check]) -> None:
