@@ -234,7 +234,7 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
         "cause": None if isinstance(result, Judgment) else result.cause,
         "reason": storable(reason),
         "reply": None if result.reply is None else storable(result.reply),
-        "rejected": json.dumps(result.rejected),
+        "rejected": json.dumps([storable(text) for text in result.rejected]),
         "input_tokens": result.usage.input_tokens,
         "cached_input_tokens": result.usage.cached_input_tokens,
         "output_tokens": result.usage.output_tokens,
@@ -248,7 +248,7 @@ def _plain(outcome: Any) -> Any:
     if isinstance(outcome, tuple):
         return [storable(text) for text in outcome]
     if not isinstance(outcome, Mapping):
-        return outcome
+        return storable(outcome) if isinstance(outcome, str) else outcome
     return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
 
 

@@ -47,7 +47,7 @@ class AnthropicBatches:
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
         self._provider = provider
-        self._session = Session(spec.model, key, anthropic.APIStatusError, anthropic.AnthropicError)
+        self._session = Session(spec.model, anthropic.APIStatusError, anthropic.AnthropicError)
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """One request as JSON on one line."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from judges.batches.base import Batch, BatchServer, Book, HostedProvider
 from judges.batches.lines import Followed, Line, patient, portions
 from judges.batches.sdk import UndecidedError, refused_as_a_whole
-from judges.errors import JudgeStoppedError, ProviderError, StillWaitingError, TransientError
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError, StillWaitingError, TransientError
 from judges.identity import judgment_id, request_id
+from judges.masking import masked
 from judges.types import Completion, Prompt
 
 _QUIET_S = 1.0
@@ -162,6 +163,8 @@ class BatchDesk:
             if remote_id is None:
                 await self._ask_anew(followed)
             else:
+                if masked(remote_id) != remote_id:
+                    raise RejectedError("server_error", "the server names the batch by a key")
                 self._trouble_since = None
                 followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
                 await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)

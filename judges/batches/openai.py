@@ -41,7 +41,7 @@ class OpenAIBatches:
             http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
         )
         self._provider = provider
-        self._session = Session(spec.model, key, openai.APIStatusError, openai.OpenAIError)
+        self._session = Session(spec.model, openai.APIStatusError, openai.OpenAIError)
 
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
         """One request as JSON on one line."""

@@ -10,7 +10,7 @@ from judges.batches.base import HostedProvider
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.providers.endpoint import HttpAnswer
 from judges.providers.http_errors import error_of_answer
-from judges.providers.texts import one_line, without
+from judges.providers.texts import one_line
 from judges.types import Completion
 
 _MOST_BYTES = 2**25
@@ -25,13 +25,12 @@ class Session:
 
     Args:
         model: for messages.
-        key: kept out of messages and of what is received.
         status_error: the SDK's error for an answer other than 2xx.
         error: the SDK's error for everything that goes wrong with a call.
     """
 
-    def __init__(self, model: str, key: str, status_error: type[Any], error: type[Exception]) -> None:
-        self.model, self._key, self._status_error, self._error = model, key, status_error, error
+    def __init__(self, model: str, status_error: type[Any], error: type[Exception]) -> None:
+        self.model, self._status_error, self._error = model, status_error, error
 
     async def call(self, ask: Callable[[], Awaitable[Result]]) -> Result:
         """The result of one call, with what is read from its answer: the SDKs do not check that it has that."""
@@ -59,15 +58,15 @@ class Session:
 
     def message(self, text: str) -> str:
         """A message for people."""
-        return one_line(f"{self.model}: {text}", self._key)
+        return one_line(f"{self.model}: {text}")
 
     def refused(self, status: int, body: object) -> ProviderError:
         """The error that a status and its body stand for."""
-        return error_of_answer(status, {}, body, self.model, secrets=(self._key,))
+        return error_of_answer(status, {}, body, self.model)
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
-            said = json.loads(without(line, self._key))
+            said = json.loads(line)
         except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):
@@ -78,7 +77,7 @@ class Session:
         if isinstance(problem, self._status_error):
             known: Any = problem
             status, headers = known.status_code, known.response.headers
-            return error_of_answer(status, headers, known.body, self.model, secrets=(self._key,), named_by=_NAMED_BY)
+            return error_of_answer(status, headers, known.body, self.model, named_by=_NAMED_BY)
         cause = "timeout" if "Timeout" in type(problem).__name__ else "connection"
         return TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
 

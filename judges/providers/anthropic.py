@@ -60,7 +60,7 @@ class AnthropicProvider:
         sdk = anthropic.AsyncAnthropic(
             api_key=key, base_url=spec.base_url or ANTHROPIC_URL, http_client=unused_client()
         )
-        self._endpoint = Endpoint(sdk_target(sdk, "/v1/messages", spec, key))
+        self._endpoint = Endpoint(sdk_target(sdk, "/v1/messages", spec))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "anthropic",
             "model": spec.model,
@@ -110,7 +110,7 @@ def _completion(answer: HttpAnswer, asked: str) -> Completion:
     body = answer.body
     text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
     finish = _FINISHES.get(body.get("stop_reason") or "", Finish.OTHER)
-    model, usage = str(body.get("model") or asked), _usage(body.get("usage") or {})
+    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage") or {})
     return Completion(storable(text), model, finish, usage, answer.allowance)
 
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from judges.errors import InputError, ProviderError, RejectedError, TransientError
+from judges.masking import keep_secret
 from judges.providers.http_errors import error_in_body, error_of_answer
 from judges.providers.rate_headers import allowance_of
-from judges.providers.texts import one_line, without
+from judges.providers.texts import one_line
 from judges.spec import JudgeSpec
 from judges.types import Allowance
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _CONNECT_S = 10.0
 _KEPT_OPEN_S = 60.0
 _NO_KEY = "no-key-needed"
+_SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
 _MOST_BYTES = 2**25
 """A body beyond this is no reply, and would fill memory."""
@@ -54,7 +57,6 @@ class Target:
         url: whole.
         headers: sent with every request.
         name: by which messages call what answers there.
-        secrets: keys, kept out of messages and of what is received.
         concurrency: most connections.
         timeout_s: longest wait between two reads.
         named_by: the keys of a configuration that say who is asked.
@@ -63,19 +65,18 @@ class Target:
     url: str
     headers: Mapping[str, str] = field(repr=False)
     name: str
-    secrets: tuple[str, ...] = field(repr=False)
     concurrency: int
     timeout_s: float
     named_by: str = "'model' and 'base_url'"
 
 
-def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec, key: str) -> Target:
+def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) -> Target:
     """The address and the headers that ``sdk`` knows; ``path`` is below its address."""
     url = str(sdk.base_url.copy_with(path=sdk.base_url.path.rstrip("/") + path))
     headers = {**sdk.auth_headers, **sdk.default_headers}
     # The SDKs mark a header that is not to be sent by another type.
     sent = {name: value for name, value in headers.items() if isinstance(value, str)}
-    return Target(url, sent, spec.model, (key,), spec.concurrency, spec.timeout_s)
+    return Target(url, sent, spec.model, spec.concurrency, spec.timeout_s)
 
 
 class Endpoint:
@@ -88,6 +89,7 @@ class Endpoint:
         import aiohttp
 
         self._target = target
+        _keep_secrets_of(target.url)
         self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
         self._session: ClientSession | None = None
 
@@ -109,7 +111,6 @@ class Endpoint:
             return self._lost(error)
         if received is None:
             return RejectedError("server_error", f"{self._target.name}: the answer is larger than {_MOST_BYTES} bytes")
-        received = without(received, *self._target.secrets)
         try:
             said = json.loads(received)
         except (ValueError, RecursionError):
@@ -118,10 +119,8 @@ class Endpoint:
         if not 200 <= response.status < 300:
             told = received.decode("utf-8", "replace") if said is None else said
             status, headers = response.status, response.headers
-            own = self._target
-            return error_of_answer(
-                status, headers, told, own.name, secrets=own.secrets, allowance=allowance, named_by=own.named_by
-            )
+            name, named_by = self._target.name, self._target.named_by
+            return error_of_answer(status, headers, told, name, allowance=allowance, named_by=named_by)
         if not isinstance(said, dict):
             return self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
         return HttpAnswer(said, allowance)
@@ -151,11 +150,11 @@ class Endpoint:
         if isinstance(error, TimeoutError):
             return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
         message = f"{self._target.name}: {str(error) or type(error).__name__}"
-        return TransientError("connection", one_line(message, *self._target.secrets))
+        return TransientError("connection", one_line(message))
 
     def no_reply(self, body: object) -> ProviderError:
         """The error of an answer that came with status 200 and holds no reply."""
-        return error_in_body(body, self._target.name, *self._target.secrets)
+        return error_in_body(body, self._target.name)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -183,11 +182,22 @@ def unused_client() -> AsyncClient:
 def _proxy(url: str) -> str | None:
     """The proxy that the environment names for an address; aiohttp would look anew for every call."""
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
+    _keep_secrets_of(proxy or "")
+    return proxy
+
+
+def _keep_secrets_of(url: str) -> None:
+    """The password in an address, and the keys among what follows its question mark."""
+    parts = urlsplit(url)
+    keys = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+    keep_secret(*keys, *([unquote(parts.password)] if parts.password else []))
 
 
 def api_key(spec: JudgeSpec, default_variable: str) -> str:
     """The key from the environment; a stand-in where a server of one's own is named and no key is set.
+
+    A key is masked in all texts from now on.
 
     Raises:
         InputError: no key, or one that no header can carry.
@@ -197,6 +207,7 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds characters that no key has; set it again")
+        keep_secret(key)
         return key
     if spec.base_url is None or spec.api_key_env is not None:
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
@@ -38,7 +38,6 @@ def error_of_answer(
     body: object,
     model: str,
     *,
-    secrets: Sequence[str] = (),
     allowance: Allowance | None = None,
     named_by: str = "'model' and 'base_url'",
 ) -> ProviderError:
@@ -49,13 +48,12 @@ def error_of_answer(
         headers: of the answer, names in any case if the mapping ignores it.
         body: the decoded JSON, or the text.
         model: for the message.
-        secrets: kept out of the message, should the server repeat one.
         allowance: what the headers say is left of the rate limits; goes with an error that another attempt may mend.
         named_by: the keys of a configuration that say who is asked.
     """
     said = _said(body)
     words = {str(said.get("code")), str(said.get("type"))}
-    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}", *secrets)
+    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}")
     filtered = _is_filtered(said)
     if (status in _NO_ACCESS and not (status == 403 and filtered)) or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
@@ -74,10 +72,10 @@ def _transient_cause(status: int) -> str | None:
     return "server_error" if status in _BUSY or status >= 500 else None
 
 
-def error_in_body(body: object, model: str, *secrets: str) -> ProviderError:
+def error_in_body(body: object, model: str) -> ProviderError:
     """The error of an answer with status 200 that is no reply: gateways send their failures so."""
     said = _said(body)
-    message = one_line(f"{model}: {said.get('message') or 'the answer holds no reply'}", *secrets)
+    message = one_line(f"{model}: {said.get('message') or 'the answer holds no reply'}")
     return RejectedError("content_filter", message) if _is_filtered(said) else TransientError("server_error", message)
 
 

@@ -50,7 +50,7 @@ class OpenAIProvider:
         self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
         key = api_key(spec, KEY_VARIABLE)
         sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
-        self._endpoint = Endpoint(sdk_target(sdk, "/chat/completions", spec, key))
+        self._endpoint = Endpoint(sdk_target(sdk, "/chat/completions", spec))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "openai",
             "model": spec.model,
@@ -123,7 +123,7 @@ def _completion(answer: HttpAnswer, asked: str) -> Completion:
         finish, text = Finish.REFUSAL, text or str(refusal)
     elif not text and message.get("tool_calls"):
         finish = Finish.OTHER
-    model, usage = str(body.get("model") or asked), _usage(body.get("usage") or {})
+    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage") or {})
     return Completion(storable(text), model, finish, usage, answer.allowance)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError
+from judges.masking import keep_secret
 from judges.pricing import cost_usd
 from judges.providers.endpoint import Endpoint, HttpAnswer, Target, with_extras
 from judges.types import Document, Query
@@ -49,17 +52,14 @@ class RemoteAgent:
         self.name, self.identity = name, identity
         self._spec, self._corpus = spec, corpus
         headers = {header: _from_environment(variable) for header, variable in spec.headers_env.items()}
-        secrets = list(headers.values())
         if spec.api_key_env is not None:
-            secrets.append(_from_environment(spec.api_key_env))
-            headers["Authorization"] = f"Bearer {secrets[-1]}"
-        # A header may hold more than its key, as in "Bearer KEY".
-        secrets += [word for value in secrets for word in value.split()]
+            headers["Authorization"] = f"Bearer {_from_environment(spec.api_key_env)}"
+        for value in headers.values():
+            keep_secret(*_secrets(value))
         url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
         sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        known = tuple(sorted(set(secrets), key=len, reverse=True))
         named_by = "'url'" if spec.kind == "http" else "'model' and 'base_url'"
-        self._endpoint = Endpoint(Target(url, sent, name, known, spec.concurrency, spec.timeout_s, named_by))
+        self._endpoint = Endpoint(Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by))
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
         self._free = asyncio.Semaphore(spec.concurrency)
@@ -108,6 +108,15 @@ def _request(spec: AgentSpec) -> dict[str, Any]:
         return dict(spec.request or {})
     chat = {"model": spec.model, "messages": [{"role": "user", "content": "{query}"}]}
     return with_extras(chat, spec.request or {})
+
+
+def _secrets(value: str) -> list[str]:
+    """What a header's value holds that nobody may see: its words, as in ``Bearer KEY``, and a password."""
+    words = value.split()
+    with suppress(ValueError):
+        if words[0].lower() == "basic":
+            words.append(base64.b64decode(words[-1]).decode().partition(":")[2])
+    return words
 
 
 def _from_environment(variable: str) -> str:

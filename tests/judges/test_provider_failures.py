@@ -241,7 +241,7 @@ async def test_a_key_whose_middle_is_masked_is_masked_whole(sdk: str) -> None:
     )
     assert KEY[:9] not in str(error)
     assert KEY[-4:] not in str(error)
-    assert str(error).endswith("Incorrect API key provided: *** Sorry.")
+    assert str(error).endswith("Incorrect API key provided: ***. Sorry.")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -45,7 +45,7 @@ class HostedEmbedder:
         key = api_key(asked, KEY_VARIABLE)
         sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
         self._free = asyncio.Semaphore(spec.concurrency)
-        self._endpoint = Endpoint(sdk_target(sdk, "/embeddings", asked, key))
+        self._endpoint = Endpoint(sdk_target(sdk, "/embeddings", asked))
         self.identity: Mapping[str, str | int | None] = {
             "provider": "openai",
             "model": spec.model,

@@ -1,0 +1,214 @@
+"""Keys are taken out of every text that a server sends, however it spells them.
+
+Whoever sends a key says so once (``keep_secret``). ``masked`` then takes each such key out of a text: as it is, escaped
+for JSON, for an address or for HTML, once or several times over, in base64 or hexadecimal, in another case or width,
+and split by blanks, line ends or characters that nobody sees. It is applied where an answer is decoded, and once more
+where the store writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import string
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import AnyStr, Final
+
+_MASK: Final = "***"
+_SHORTEST: Final = 8
+"""Characters of the shortest text that counts as a key: ``none`` and ``ollama`` are none."""
+_LONG: Final = 16
+"""Characters from which on a text with a digit in it is no word and no name, so that any spelling of it is the key."""
+_PIECE: Final = 12
+"""Letters and digits of the beginning or the end of a long key that give it away."""
+_HEAD, _TAIL, _ALONE = 4, 2, 10
+"""Characters of the beginning and of the end that give a key away where the rest is starred out, and of the beginning
+alone."""
+_ROUNDS: Final = 6
+"""How often escapes may be escaped again."""
+
+_ESCAPE = re.compile(
+    r"\\+u00([0-9a-f]{2})|\\+x([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})|(&(?:amp;)*(?:#x?[0-9a-f]{1,6}|[a-z]{2,12});?)|\\+([/nrtbf])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """How one key can stand in a text.
+
+    Attributes:
+        exact: the key.
+        folded: letters and digits of a long key in lower case, else empty.
+        needles: what to look for in a folded text: both ends of the key, and all of it in other alphabets.
+        starred: its beginning and a row of stars or dots.
+    """
+
+    exact: str
+    folded: bytes
+    needles: tuple[bytes, ...]
+    starred: re.Pattern[str]
+
+
+_STARTS: Final = (
+    ("\\", re.compile(r"\\(?:u00|x)[0-9a-f]{2}|\\[bf]", re.IGNORECASE)),
+    ("%", re.compile("%[0-9a-f]{2}", re.IGNORECASE)),
+    ("&", re.compile("&(?:#|[a-z]{2,12};)", re.IGNORECASE)),
+)
+_SMALL: Final = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
+_SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
+_keys: dict[str, _Key] = {}
+"""The keys that this process has sent anywhere."""
+
+
+def keep_secret(*secrets: str) -> None:
+    """Take these out of every text from now on, where they are long enough to be keys."""
+    for secret in secrets:
+        if secret not in _keys and (key := _key(secret)) is not None:
+            _keys[secret] = key
+
+
+def masked(text: str) -> str:
+    """The text without any key."""
+    if not _keys or len(text) < _HEAD + _TAIL:
+        return text
+    seen = text
+    for _ in range(_ROUNDS):
+        if _is_in(seen):
+            return _without(text)
+        if (plainer := _plainer(seen)) == seen:
+            break
+        seen = plainer
+    return text
+
+
+def _key(secret: str) -> _Key | None:
+    telling = any(map(str.isdigit, secret))
+    if len(secret) < (_SHORTEST if telling else _LONG):
+        return None
+    more = f"[^\\s*\u2022\u2026\u00b7#]{{0,{len(secret)}}}?"
+    starred = re.compile(f"{re.escape(secret[:_HEAD])}{more}([*.\u2022\u00b7xX#]{{3,}}|\u2026)")
+    folded = _folded(secret) if telling and len(secret) >= _LONG else b""
+    if len(folded) < _PIECE:
+        return _Key(secret, b"", (), starred)
+    ends = (folded[:_PIECE], folded[-_PIECE:])
+    return _Key(secret, folded, (*ends, *_other_alphabets(secret)), starred)
+
+
+def _other_alphabets(secret: str) -> tuple[bytes, ...]:
+    """Hexadecimal, and base64 of any text that holds the key: it may begin at any of three places of a group."""
+    content = secret.encode()
+    found = [content.hex().encode()]
+    for before in range(3):
+        code = base64.b64encode(b"\0" * before + content).decode().rstrip("=")
+        begins, ends = -(-before * 8 // 6), (before + len(content)) * 8 // 6
+        found.append(_folded(code[begins:ends]))  # without what depends on neighbours
+    return tuple(found)
+
+
+def _folded(text: str) -> bytes:
+    """What a text comes down to: lower-case letters and digits of ASCII, whatever stands between them."""
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return plain.encode("ascii", "ignore").translate(_SMALL, _SIGNS)
+
+
+def _plainer(text: str) -> str:
+    """The text with its escapes decoded once; most texts have none but those of line ends and quotes."""
+    if "\\" in text:
+        for control in "ntr":
+            text = text.replace(f"\\{control}", " ")
+        text = text.replace("\\/", "/")
+    if any(sign in text and start.search(text) for sign, start in _STARTS):
+        return _ESCAPE.sub(_character, text)
+    return text
+
+
+def _is_in(text: str) -> bool:
+    """Whether a key can be read in a text without decoding anything."""
+    folded = _folded(text)
+    for key in tuple(_keys.values()):
+        if key.exact in text or any(needle in folded for needle in key.needles):
+            return True
+        if key.exact[:_HEAD] in text and next(_starred(text, key), None) is not None:
+            return True
+    return False
+
+
+def _without(text: str) -> str:
+    """The text with every key in it replaced, also where one is only seen once escapes are decoded."""
+    seen, places = text, [(at, at + 1) for at in range(len(text))]
+    hits: list[tuple[int, int]] = []
+    for _ in range(_ROUNDS):
+        hits += [(places[start][0], places[end - 1][1]) for start, end in _hits(seen)]
+        parts: list[str] = []
+        plainer: list[tuple[int, int]] = []
+        at = 0
+        for escape in _ESCAPE.finditer(seen):
+            start, end = escape.span()
+            letter = _character(escape)
+            parts += [seen[at:start], letter]
+            plainer += [*places[at:start], *[(places[start][0], places[end - 1][1])] * len(letter)]
+            at = end
+        seen, places = "".join([*parts, seen[at:]]), [*plainer, *places[at:]]
+    out, at = [], 0
+    for start, end in sorted(hits):
+        if end > at:
+            out += [text[at:start], _MASK if start >= at else ""]
+            at = end
+    return "".join([*out, text[at:]])
+
+
+def _character(escape: re.Match[str]) -> str:
+    """What an escape stands for."""
+    unicode, byte, percent, entity, control = escape.groups()
+    if code := unicode or byte or percent:
+        return chr(int(code, 16))
+    if entity is not None:
+        return html.unescape(re.sub("&(?:amp;)+", "&", entity, flags=re.IGNORECASE))
+    return "/" if control == "/" else " "
+
+
+def _hits(text: str) -> Iterator[tuple[int, int]]:
+    """Where keys stand in a text, as it is."""
+    letters = [(letter, at) for at, each in enumerate(text) for letter in _folded(each)]
+    folded = bytes(letter for letter, _ in letters)
+    for key in tuple(_keys.values()):
+        for at in _all(key.exact, text):
+            yield at, at + len(key.exact)
+        yield from _starred(text, key)
+        for needle in key.needles:
+            for at in _all(needle, folded):
+                start, end = _widened(folded, at, needle, key.folded)
+                yield letters[start][1], letters[end - 1][1] + 1
+
+
+def _all(needle: AnyStr, text: AnyStr) -> Iterator[int]:
+    at = text.find(needle)
+    while at >= 0:
+        yield at
+        at = text.find(needle, at + 1)
+
+
+def _widened(folded: bytes, at: int, needle: bytes, key: bytes) -> tuple[int, int]:
+    """As much of a key as stands around one of its ends."""
+    start, end = at, at + len(needle)
+    if key.startswith(needle):
+        while end < len(folded) and end - start < len(key) and folded[end] == key[end - start]:
+            end += 1
+    elif key.endswith(needle):
+        while start and end - start < len(key) and folded[start - 1] == key[-(end - start) - 1]:
+            start -= 1
+    return start, end
+
+
+def _starred(text: str, key: _Key) -> Iterator[tuple[int, int]]:
+    """Where a key stands with its middle starred out: enough of the beginning, and what follows of its end."""
+    for found in key.starred.finditer(text):
+        rest = text[found.end() : found.end() + len(key.exact)]
+        shown = next((size for size in range(len(rest), _TAIL - 1, -1) if key.exact.endswith(rest[:size])), 0)
+        head = text[found.start() : found.start(1)]
+        if key.exact.startswith(head) and (shown or len(head) >= _ALONE):
+            yield found.start(), found.end() + shown
