@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
+import re
+import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from arena.store import Store
+from judges import masking
+from judges.batches import desk, lines
+from judges.types import Judgment, Task
 from tests.conftest import CLI, Ended
+from tests.support.agents import http_agent
+from tests.support.agents import write_config as write_agents
 from tests.support.children import command, ended, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.pages import page as opened
+from tests.support.pages import sent as page_sent
+from tests.support.scripted_judges import steady_text
 from tests.support.tournaments import write_data
 from ui.data import LOCATION_VARIABLE
 from ui.roles import EVERYBODY_VARIABLE
@@ -23,8 +37,8 @@ KEYS = {
     "OPENAI_API_KEY": "sk-proj-Plant3dOpenAIKey/With+Signs_0123456789",
     "ANTHROPIC_API_KEY": "sk-ant-Plant3dAnthropicKey-abcdefghijklmnop",
     "GATEWAY_TOKEN": "gwtok.Plant3dGatewayKey==9876543210",
+    "AGENT_TOKEN": "agk_Plant3dAgentKey-zyxwvut-5647382910",
 }
-PAGE = Path(__file__).parents[2] / "ui/app.py"
 
 FILE = """
 name: keys
@@ -37,10 +51,28 @@ judges:
   shut: {{provider: openai, model: shut, base_url: '{openai}', api_key_env: GATEWAY_TOKEN, max_attempts: 1}}
   moved: {{provider: anthropic, model: moved, base_url: '{anthropic}', max_attempts: 1}}
   away: {{provider: openai, model: away, base_url: '{openai}', max_attempts: 1}}
-pairwise: {{judges: [first, second, third, shut, moved, away], documents: {{include: false}}}}
+  sent: {{provider: openai, model: sent, base_url: '{openai}', mode: batch, max_attempts: 1}}
+  posted: {{provider: anthropic, model: posted, base_url: '{anthropic}', mode: batch, max_attempts: 1}}
+pairwise: {{judges: [first, second, third, shut, moved, away, sent, posted], documents: {{include: false}}}}
 criteria: {{judge: third, names: [clear]}}
 ratings: {{min_coverage: 0, bootstrap: {{samples: 20}}}}
 """
+
+
+SPELLED: tuple[Callable[[str], str], ...] = (
+    str,
+    lambda key: key.replace("/", "\\/"),
+    lambda key: "".join(f"\\u{ord(letter):04x}" for letter in key),
+    lambda key: json.dumps(json.dumps("".join(f"\\u{ord(letter):04x}" for letter in key))),
+    lambda key: quote(quote(key, ""), ""),
+    lambda key: "".join(f"&amp;#x{ord(letter):x};" for letter in key),
+    lambda key: base64.b64encode(f"Bearer {key}.".encode()).decode(),
+    str.upper,
+    lambda key: "\n".join(re.findall(".{1,5}", key)),
+    " \u200b".join,
+    lambda key: f"{key[:10]}************{key[-8:]}",
+)
+"""How a server may spell a key."""
 
 
 def traces(key: str) -> list[bytes]:
@@ -49,8 +81,28 @@ def traces(key: str) -> list[bytes]:
     return [key.encode(), key[:10].encode(), key[-8:].encode(), *(code.rstrip(b"=") for code in encoded)]
 
 
+def letters(content: bytes) -> str:
+    """All letters and digits of a content in lower case, its escapes decoded: what somebody can make of it by hand."""
+    text = unicodedata.normalize("NFKC", content.decode("utf-8", "replace"))
+    for _ in range(4):
+        text = re.sub(r"\\+[nrt]", " ", text)
+        hexadecimal = r"\\+u00([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})"
+        text = re.sub(hexadecimal, lambda found: chr(int(found[1] or found[2], 16)), text, flags=re.IGNORECASE)
+        text = html.unescape(text)
+    return "".join(re.findall("[a-z0-9]", text.lower()))
+
+
 def shown_key(call: Call) -> str:
-    return call.headers.get("x-api-key") or call.headers["authorization"].removeprefix("Bearer ")
+    """The key of a call; one within a batch shows none."""
+    if not call.head:
+        return KEYS["OPENAI_API_KEY" if "chat" in call.path else "ANTHROPIC_API_KEY"]
+    given = call.headers.get("x-agent-key") or call.headers.get("x-api-key") or call.headers["authorization"]
+    return given.removeprefix("Bearer ")
+
+
+def escaped(body: Mapping[str, Any]) -> bytes:
+    """JSON as no parser minds, and as no search for a key expects."""
+    return json.dumps(body).replace("/", "\\/").replace("-", "\\u002d").encode()
 
 
 class Telltale:
@@ -60,23 +112,46 @@ class Telltale:
         self.elsewhere = elsewhere
 
     def __call__(self, call: Call) -> Reply:
-        key, model = shown_key(call), call.body["model"]
-        masked = f"{key[:10]}************{key[-8:]}"
+        reply = self.scripted(call)
+        return replace(reply, raw=escaped) if zlib.crc32(call.content) % 2 else reply
+
+    def scripted(self, call: Call) -> Reply:
+        key = shown_key(call)
+        told = f"{'you know, ' * 20}your key is {key}, also {' and '.join(spell(key) for spell in SPELLED)}"
+        if "question" in call.body:
+            return self.answered(call, told)
+        model = call.body["model"]
         if model == "shut":
-            return Reply(status=401, text=f"Incorrect API key provided: {masked}, sent as Bearer {key}.")
+            return Reply(status=401, text=f"Incorrect API key provided: {key[:10]}*****{key[-8:]}, Bearer {key}.")
         if model in {"moved", "away"}:
             return Reply(status=307, headers={"Location": f"{self.elsewhere}{call.path}"}, text=f"not here, {key}")
         asked = next(message for message in call.body["messages"] if message["role"] == "user")
         kind = zlib.crc32(str(asked).encode()) % 8  # the same when asked again
-        told = f"{'you know, ' * 20}your key is {key}, also {masked}\nand {key}"
         return {
             0: Reply(status=500, text=told, headers={"x-echo": key, "retry-after-ms": "1"}),
             1: Reply(status=400, text=told),
             2: Reply(body={"error": {"message": told, "code": key}}),
-            3: Reply(text=f"The key {key} is no verdict."),
+            3: Reply(text=f"The key {told} is no verdict."),
             4: Reply(body={"key": key, "choices": key, "content": key}),
             5: Reply(fault="garbage"),
-        }.get(kind, steady_judge(call))
+        }.get(kind, Reply(text=self.argued(call, told)))
+
+    def argued(self, call: Call, told: str) -> str:
+        """A good reply whose every text gives the key away."""
+        reply = json.loads(steady_text(call.body))
+        said = {
+            name: f"{value} {told}" if name in {"reason", "explanation"} else value for name, value in reply.items()
+        }
+        assert said != reply
+        return json.dumps(said)
+
+    def answered(self, call: Call, told: str) -> Reply:
+        """An agent's answer."""
+        number = int(call.body["question"].removeprefix("What is q").removesuffix("?"))
+        if number < 2:
+            return Reply(status=(500, 400)[number], text=told)
+        pages = [{"id": f"{told} {page}", "text": told, "title": told} for page in range(2)]
+        return Reply(body={"answer": f"As {told}", "found": pages, "tokens": 3})
 
 
 class Everything:
@@ -90,11 +165,12 @@ class Everything:
 
     def givers(self) -> list[str]:
         """Where a key can be found."""
+        plain = {place: letters(content) for place, content in self.said.items()}
         return [
             f"{place}: {variable}"
             for place, content in self.said.items()
             for variable, key in KEYS.items()
-            if any(trace in content for trace in traces(key))
+            if any(trace in content for trace in traces(key)) or letters(key.encode()) in plain[place]
         ]
 
 
@@ -112,6 +188,9 @@ def test_planted_keys_are_nowhere(
     write_data(tmp_path, [f"q{number}" for number in range(8)])
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(masking, "_keys", {})
+    monkeypatch.setattr(desk, "_QUIET_S", 0.1)
+    monkeypatch.setattr(lines, "_LEAST_S", 0.05)
     for variable, key in KEYS.items():
         monkeypatch.setenv(variable, key)
 
@@ -123,54 +202,61 @@ def test_planted_keys_are_nowhere(
     def ran(status: int, *arguments: object) -> str:
         return said(status, cli(*arguments), *arguments)
 
-    def ran_alone(status: int, *arguments: object, before: str = "") -> str:
-        """In a process of its own, with all that an interpreter says when it ends."""
-        return said(status, ended(start(command(*arguments, before=before), tmp_path, KEYS)), *arguments)
-
     with LLMServer(Telltale(elsewhere.anthropic_url)) as server:
         config.write_text(FILE.format(openai=server.openai_url, anthropic=server.anthropic_url))
         ran(0, "plan", config)
         ran(0, "doctor", config)
-        summary = ran_alone(3, "run", config)
+        summary = ran(3, "run", config, "--log-json", "trace.jsonl")
         causes = ran(0, "failures", config, "--json")
         ran(3, "run", config, "--retry-failed", "--json")
-        sent = b"".join(call.head for call in server.calls)
+        ran(0, "batches", config)
+        # In a process of its own, with all that an interpreter says when it ends.
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"
-        assert "Traceback" in ran_alone(1, "run", config, "--retry-failed", before=crash)
+        again = "run", config, "--retry-failed", "--stage", "criteria"
+        crashed = ended(start(command(*again, before=crash), tmp_path, KEYS))
+        assert "Traceback" in said(1, crashed, *again)
+        asked = write_agents(tmp_path, agents_at(f"http://127.0.0.1:{server.port}"), store="keys.db")
+        ran(3, "run", asked, "--log-json", "trace.jsonl")
+        sent = b"".join(call.head for call in server.calls)
     assert all(key.encode() in sent for key in KEYS.values()), "each key was used"
     assert "judge 'shut' stopped" in summary
-    ran(0, "failures", config)
     for cause in ("authentication", "server_error", "bad_request", "contract"):
         assert f'"cause": "{cause}"' in causes
-    for form in ("table", "json", "csv", "md", "html"):
-        ran(0, "leaderboard", config, "--format", form)
-    for what in ("verdicts", "criteria", "data"):
+    for file, name in ((config, "keys"), (asked, "asked")):
+        ran(0, "failures", file)
+        ran(0, "export", file, tmp_path / f"out-{name}.csv", "--what", "data")
+        for form in ("table", "json", "html"):
+            ran(0, "leaderboard", file, "--format", form)
+    for what in ("verdicts", "criteria"):
         ran(0, "export", config, tmp_path / f"out-{what}.csv", "--what", what)
+    ran(0, "report", config)
 
     found("elsewhere", *(call.head.decode("latin-1") for call in elsewhere.calls))
-    page(tmp_path / "keys.db", monkeypatch, found)  # its environment has the keys
+    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "keys.db"))
+    monkeypatch.setenv(EVERYBODY_VARIABLE, "editor")
+    for view in ("overview", "games", "runs", "queries"):  # its environment has the keys
+        found("page", page_sent(opened(view)))
+    assert len(found.said["page"]) > 1000
     with closing(Store.open(str(tmp_path / "keys.db"))) as store:
         found("settings", repr(store.settings("keys")))
+        kept = store.outcomes("keys", Task.PAIRWISE)
+        assert any("***" in result.reason for _, result in kept if isinstance(result, Judgment)), "a reply held a key"
+        assert "***" in store.dataset("asked").answers["q2", "echo"].text
         store.extend("keys", [])  # leaves a write-ahead log beside the store while it is open
         files = [file for file in tmp_path.rglob("*") if file.is_file()]
-        assert {"keys.db", "keys.db-wal"} <= {file.name for file in files}
+        assert {"keys.db", "keys.db-wal", "trace.jsonl", "report.html"} <= {file.name for file in files}
         for file in files:
             found.said[file.name] = file.read_bytes()
     assert found.givers() == []
 
 
-def page(store: Path, monkeypatch: pytest.MonkeyPatch, found: Everything) -> None:
-    """Every element of the web page."""
-    monkeypatch.setenv(LOCATION_VARIABLE, str(store))
-    monkeypatch.setenv(EVERYBODY_VARIABLE, "editor")
-    drawn = AppTest.from_file(str(PAGE))
-    drawn.run(timeout=60)
-    assert not drawn.exception
-    for element in drawn.main:
-        found("page", repr(element), str(getattr(element, "proto", "")), str(getattr(element, "value", "")))
-    for frame in drawn.dataframe:
-        found("page", frame.value.to_csv())
-    assert len(found.said["page"]) > 1000
+def agents_at(url: str) -> dict[str, Any]:
+    """Two agents at the telltale server: with a key in a header, and with one that stands for a bearer."""
+    echo = http_agent(f"{url}/echo", headers_env={"X-Agent-Key": "AGENT_TOKEN"})
+    chat = {"answer": "answer", "documents": "found"}
+    request = {"question": "{query}"}
+    bearer = {"kind": "endpoint", "base_url": url, "model": "agent", "api_key_env": "AGENT_TOKEN"}
+    return {"echo": echo, "chat": {**bearer, "request": request, "mapping": chat, "max_attempts": 1}}
 
 
 def test_the_search_finds_a_key_that_is_there() -> None:

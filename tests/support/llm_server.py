@@ -34,7 +34,8 @@ is not JSON."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server does with one request. ``body`` replaces the whole body; ``usage`` False leaves its block out."""
+    """What the server does with one request. ``body`` replaces the whole body, ``raw`` writes it; without ``usage`` it
+    has no such block."""
 
     text: str | None = ""
     delay_s: float = 0.0
@@ -44,6 +45,7 @@ class Reply:
     fault: Fault | None = None
     usage: bool = True
     body: Mapping[str, Any] | None = None
+    raw: Callable[[Mapping[str, Any]], bytes] | None = None
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,7 @@ class _Connection(asyncio.Protocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.transport.abort()
             return
-        content = b"<html>not JSON</html>" if reply.fault == "garbage" else json.dumps(_body(call, reply)).encode()
+        content = b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
         response = _response(reply.status, reply.headers, content)
         if reply.fault == "half":
             self.break_off(response, content)
@@ -239,6 +241,10 @@ class _Connection(asyncio.Protocol):
     def break_off(self, response: bytes, content: bytes) -> None:
         self.transport.write(response[: -len(content) // 2])
         self.transport.close()
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body).encode()
 
 
 def _content_length(head: bytes) -> int:
