@@ -32,15 +32,24 @@ class Used:
     output: str = ""
 
 
-def run(*words: str) -> Used:
+COMMAND = "from arena.cli.main import main; main()"
+WITHOUT_EXTRAS = f"import sys; sys.modules['numba'] = None; {COMMAND}"
+"""The same in an environment that has what is installed by default alone, so far as ratings are concerned."""
+
+
+def run(*words: str, python: str = COMMAND) -> Used:
     """Run ``ragarena`` in a process of its own.
+
+    Args:
+        words: of the command line.
+        python: how it is started.
 
     Raises:
         RuntimeError: it failed.
     """
     started = time.perf_counter()
     with tempfile.TemporaryFile("w+") as printed:
-        command = [sys.executable, "-c", "from arena.cli.main import main; main()", *words]
+        command = [sys.executable, "-c", python, *words]
         process = subprocess.Popen(command, stdout=printed)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
