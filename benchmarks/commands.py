@@ -1,7 +1,7 @@
 """``rate`` as its user runs it: the whole command, in a new process, from a file: ``python -m benchmarks.commands``.
 
-The peer reads the same file with pandas and loops over evalica's ``elo``, once for each of a few orders; its time for all
-500 is extrapolated from them. 100 agents, a fifth of the games tied, 1000 queries.
+The peer reads the same file with pandas and loops over evalica's ``elo``, once for each of a few orders; its time for
+all 500 is extrapolated from them. 100 agents, a fifth of the games tied, 1000 queries.
 """
 
 from __future__ import annotations
