@@ -26,7 +26,7 @@ from arena.prompting import Prompting
 from arena.retrieval import check_measures
 from arena.run_files import with_runs
 from arena.runtime.feed import Lookup
-from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
+from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.samples import combinations
 from arena.stages import StageRunner
@@ -144,7 +144,7 @@ def run(
 
 async def _judge(runner: StageRunner, wants: Sequence[Wanted], lookup: Lookup, stop: Stop) -> RunSummary:
     started, judges = time.perf_counter(), lookup.judges
-    with stopping_on_ctrl_c(stop), _settled_memory():
+    with stopping_on_signals(stop), _settled_memory():
         try:
             await runner.run(wants)
         finally:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import ipaddress
 import os
+import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +77,7 @@ def serve(location: str, way_in: Entrance, *, port: int, open_browser: bool, con
     shell(way_in).run(config={**options, "server.allowedHosts": list(way_in.hosts), **headless})
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Serve what the command line names; errors are one line, exit status 2 if the user's, 1 else."""
     parser = argparse.ArgumentParser(prog="python -m ui.serve", description="Serve the web leaderboard of a store.")
     parser.add_argument("location", help="a store: path or database URL")
@@ -89,7 +90,8 @@ def main() -> int:
         "--without-sign-in", choices=[role.value for role in Role][1:], help="the role of whoever reaches it"
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
+    _end_when_told()
     try:
         way_in = entrance(
             sign_in_secrets(),
@@ -103,6 +105,21 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
     return 0
+
+
+def _end_when_told() -> None:
+    """End with status 0 at Ctrl-C, SIGTERM and SIGHUP, also as process 1 of a container, which ignores them otherwise.
+
+    While uvicorn serves, SIGINT and SIGTERM are its own: it says goodbye to browsers, then raises them once more.
+    """
+
+    def end(_number: int, _frame: object) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGINT, end)
+    signal.signal(signal.SIGTERM, end)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else nohup started it
+        signal.signal(signal.SIGHUP, lambda _number, _frame: signal.raise_signal(signal.SIGTERM))
 
 
 def _tell(variables: Mapping[str, str | None]) -> None:

@@ -11,7 +11,7 @@ from arena.agents.summary import AgentsRun
 from arena.config import Config
 from arena.dataset import load_dataset
 from arena.history.record import Recorder, recorded
-from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
+from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import StageSummary
 from arena.store import ANSWERED, AgentReplies, Store
 from arena.store.spending import AGENTS
@@ -54,7 +54,7 @@ def run_agents(
 
     async def ask(asking: Asking) -> AgentsRun:
         try:
-            with stopping_on_ctrl_c(stop):
+            with stopping_on_signals(stop):
                 summaries = await asking.run(opened.agents, queries)
         finally:
             await opened.close()

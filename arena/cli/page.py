@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -38,15 +37,16 @@ def ui(
     location, named = location_and_name(source)
     (Store.create if named is not None and missing(location) else Store.open)(location).close()
     options: dict[str, object] = {
+        "--port": port,
+        "--address": address,
         "--config": source if named is not None else None,
         "--roles": roles,
         "--without-sign-in": without_sign_in,
     }
     given = [str(part) for name, value in options.items() if value is not None for part in (name, value)]
     given += [part for name in host or () for part in ("--host", name)]
-    # A process of its own: the page imports the arena, never the other way round.
-    command = [sys.executable, "-m", "ui.serve", location, "--port", str(port), "--address", address, *given]
-    raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
+    # By name, since the page imports the arena, never the other way round; in this process, so that it ends with it.
+    raise typer.Exit(import_module("ui.serve").main([location, *given]))
 
 
 def doctor(

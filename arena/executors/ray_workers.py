@@ -19,7 +19,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config import ExecutorSection
 from arena.executors.worker import Opened, Reply, Worker
-from arena.runtime.interrupts import ctrl_c_waits
+from arena.runtime.interrupts import signals_wait
 from judges.errors import InputError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
@@ -164,7 +164,7 @@ def _connect(address: str | None) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     own = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
     try:
-        with ctrl_c_waits():
+        with signals_wait():
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
     except (ConnectionError, RuntimeError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]

@@ -1,4 +1,4 @@
-"""A run from its begin to its end, which may come by Ctrl-C or SIGTERM."""
+"""A run from its begin to its end, which may come by Ctrl-C, SIGTERM or SIGHUP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 from judges.judge import Stop
@@ -27,49 +27,77 @@ def _first(problem: BaseException) -> BaseException:
 
 
 @contextlib.contextmanager
-def ctrl_c_waits() -> Iterator[None]:
-    """Raise ``KeyboardInterrupt`` at the end of the ``with`` in place of in the middle.
+def signals_wait() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and SIGHUP take effect at the end of the ``with`` in place of in the middle.
 
-    For what would leave processes behind if it were broken off.
+    For what would leave processes behind if it were broken off. Those that it starts never get SIGHUP: a terminal that
+    is closed tells all that were started from it, and they must live while this process finishes what is in flight.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda _number, _frame: came.set())
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _frame: came.append(number)) for number in _ends()}
     try:
-        yield
+        with _sighup_blocked():
+            yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if came.is_set():
-        raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for late in came:
+        signal.raise_signal(late)
 
 
 @contextlib.contextmanager
-def stopping_on_ctrl_c(stop: Stop) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) finishes what is in flight, the second stops at once."""
+def stopping_on_signals(stop: Stop) -> Iterator[None]:
+    """The first Ctrl-C (or SIGTERM) finishes what is in flight, the second stops at once.
+
+    SIGHUP is never the second: where a terminal is closed, it comes from the system and from the shell.
+    """
     loop = asyncio.get_running_loop()
     handled: dict[signal.Signals, Any] = {}
 
+    def handle(number: signal.Signals, act: Callable[[], None]) -> None:
+        before = signal.getsignal(number)
+        loop.add_signal_handler(number, act)
+        handled[number] = before
+
     def first() -> None:
         stop.request()
-        restore()
+        restore(signal.SIGINT, signal.SIGTERM)
 
-    def restore() -> None:
+    def restore(*numbers: signal.Signals) -> None:
         # To what asyncio had set: it cancels the work, where Python's own would break into whatever runs at the moment,
         # a transaction for one.
-        while handled:
-            number, before = handled.popitem()
+        for number in numbers:
+            before = handled.pop(number)
             loop.remove_signal_handler(number)
             signal.signal(number, before)
 
     if threading.current_thread() is threading.main_thread():
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
-            for number in (signal.SIGINT, signal.SIGTERM):
-                before = signal.getsignal(number)
-                loop.add_signal_handler(number, first)
-                handled[number] = before
+            for number in _ends():
+                handle(number, stop.request if number == getattr(signal, "SIGHUP", None) else first)
     try:
         yield
     finally:
-        restore()
+        restore(*handled)
+
+
+def _ends() -> list[signal.Signals]:
+    """The signals that end a process here; SIGHUP does not where ``nohup`` started it."""
+    heeded = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if heeded else [])]
+
+
+@contextlib.contextmanager
+def _sighup_blocked() -> Iterator[None]:
+    """Start processes that never get SIGHUP; one that comes to this process meanwhile waits."""
+    if not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -12,7 +12,7 @@ from typing import Any
 from arena.dataset import Dataset
 from arena.history.record import Recorder
 from arena.runtime.feed import Lookup
-from arena.runtime.interrupts import run_to_end, stopping_on_ctrl_c
+from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
 from arena.runtime.work import Work
 from arena.store import Result, Runner, Store, Wanted
@@ -137,7 +137,7 @@ class _Asking:
     async def run(self, wants: Sequence[Wanted], stop: Stop) -> Asked:
         started, judges = time.perf_counter(), self._lookup.judges
         try:
-            with stopping_on_ctrl_c(stop):
+            with stopping_on_signals(stop):
                 candidates = self._prompting.written((await self._settle(Task.QUERIES, wants)).items())
                 if self._prompting.config.synth.filters.answerable is not None:
                     candidates = await self._checked(candidates)

@@ -6,22 +6,25 @@ documents, a whole store, and no paid reply lost in silence.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
 import sqlite3
 import subprocess
+import termios
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arena.config import load_config
 from judges.types import Judgment
-from tests.conftest import CLI, Ended
+from tests.conftest import CLI, ROOT, Ended
 from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragarena, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import results, run, write_data
@@ -265,9 +268,33 @@ def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
     wait_until(lambda: len(server.calls) >= 12, child)
     child.send_signal(number)
     done = ended(child)
+    assert "Bradley-Terry" in done.out
+    keeps_what_was_in_flight(config, server, done)
+
+
+def test_a_run_whose_terminal_is_closed_ends_as_one_that_is_told_to(config: Path, server: LLMServer) -> None:
+    ours, terminal = os.openpty()
+    words = command("run", config, before=f"import os, fcntl; fcntl.ioctl({terminal}, {termios.TIOCSCTTY}, 0)")
+    with (config.parent / "said").open("w") as said:
+        child = subprocess.Popen(
+            words,
+            cwd=config.parent,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            start_new_session=True,
+            stdout=terminal,
+            stderr=said,
+            pass_fds=[terminal],
+        )
+    os.close(terminal)
+    wait_until(lambda: len(server.calls) >= 12, child)
+    os.close(ours)  # the system sends SIGHUP
+    child.send_signal(signal.SIGHUP)  # and so does a shell
+    keeps_what_was_in_flight(config, server, Ended(child.wait(60), "", (config.parent / "said").read_text()))
+
+
+def keeps_what_was_in_flight(config: Path, server: LLMServer, done: Ended) -> None:
     asked = len(server.calls)
     assert done.status == 3
-    assert "Bradley-Terry" in done.out
     assert f"{ALL - asked} left of {ALL}" in done.err
     assert done.err.splitlines()[-1].startswith("incomplete: ")
     assert "Traceback" not in done.err
@@ -275,7 +302,7 @@ def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
     assert whole(store_of(config))
 
 
-def wait_until(come: object, child: subprocess.Popen[str]) -> None:
+def wait_until(come: object, child: subprocess.Popen[Any]) -> None:
     assert callable(come)
     deadline = time.monotonic() + 120
     while not come():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from arena.runtime.interrupts import ctrl_c_waits, stopping_on_ctrl_c
+from arena.runtime.interrupts import signals_wait, stopping_on_signals
 from judges.judge import Stop
 
 
@@ -17,7 +19,7 @@ def test_a_second_interrupt_breaks_into_nothing_that_does_not_wait() -> None:
     async def work() -> None:
         stop = Stop()
         stop.tell(lambda: done.append("asked to stop"))
-        with stopping_on_ctrl_c(stop):
+        with stopping_on_signals(stop):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0.05)
             signal.raise_signal(signal.SIGINT)
@@ -33,7 +35,7 @@ def test_what_leaves_processes_behind_when_broken_off_is_finished_first() -> Non
     done: list[str] = []
 
     def begin() -> None:
-        with ctrl_c_waits():
+        with signals_wait():
             signal.raise_signal(signal.SIGINT)
             done.append("begun whole")
         done.append("went on")
@@ -43,3 +45,35 @@ def test_what_leaves_processes_behind_when_broken_off_is_finished_first() -> Non
         begin()
     assert done == ["begun whole"]
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_sighup_asks_to_stop_and_is_never_the_second_signal() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        stop = Stop()
+        stop.tell(lambda: done.append("asked to stop"))
+        with stopping_on_signals(stop):
+            for _ in range(2):
+                signal.raise_signal(signal.SIGHUP)
+                await asyncio.sleep(0.05)
+        done.append("ended")
+
+    asyncio.run(work())
+    assert done == ["asked to stop", "asked to stop", "ended"]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        asyncio.run(work())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert done[3:] == ["ended"]
+
+
+def test_processes_that_are_started_meanwhile_outlive_a_terminal() -> None:
+    with signals_wait():
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child.send_signal(signal.SIGHUP)
+    child.communicate(b"\n")
+    assert child.returncode == 0
+    assert signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
