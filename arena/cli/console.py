@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,8 @@ INCOMPLETE = 3
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
 
-output = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else WIDE)
-errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if sys.stderr.isatty() else WIDE)
+output = Console(highlight=False, markup=False, emoji=False, width=None if os.isatty(1) else WIDE)
+errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if os.isatty(2) else WIDE)
 
 
 def print_json(value: Any) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import NoReturn
 
 import typer
 
@@ -31,6 +32,7 @@ from arena.cli import (
     votes,
 )
 from arena.cli.console import errors, printable
+from arena.cli.streams import guard_streams, output_problem
 from judges.errors import InputError, RagarenaError, StoreError
 
 app = typer.Typer(
@@ -72,18 +74,32 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; exit 0 done, 1 cannot go on, 2 wrong input or no usable store, 3 done but incomplete."""
+    guard_streams()
+    if os.getpid() == 1:  # of a container: the system ends process 1 only at signals that it handles
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    status = _status()
+    unwritten, reason = output_problem()
+    if reason is not None:
+        errors.print(f"error: standard output: {reason}")
+    sys.exit(status or unwritten)
+
+
+def _status() -> int:
+    """Run a command; returns its exit status."""
     try:
         app()
     except (InputError, StoreError) as error:
-        _end(2, f"error: {error}")
+        return _failed(2, error)
     except RagarenaError as error:
-        _end(1, f"error: {error}")
+        return _failed(1, error)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
             errors.print("stopped; what was judged is kept, run again to go on")
-        raise
+        return int(ending.code or 0)
+    return 0
 
 
-def _end(status: int, message: str) -> NoReturn:
-    errors.print(printable(message))
-    sys.exit(status)
+def _failed(status: int, error: RagarenaError) -> int:
+    errors.print(printable(f"error: {error}"))
+    return status
