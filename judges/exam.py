@@ -20,7 +20,7 @@ def questions_prompt(template: PromptTemplate, query: Query, number: int, subtop
     """
     contract = template.reply.contract()
     assert contract.listed is not None
-    rule = ListRule(contract.listed.name, number, number)
+    rule = ListRule(contract.listed.name, number, number, leeway="fewer")
     return template.render(Inputs(query), contract=replace(contract, listed=rule), subtopic=subtopic)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import astuple
 
 from judges.types import Prompt, ReplyContract
 
@@ -46,10 +45,14 @@ def request_id(judgment: str, prompt: Prompt) -> str:
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:
-    """Fields that a contract does not have are left out, so that ids made before there were such fields stand."""
+    """Fields that a contract does not have are left out, so that ids made before there were such fields stand.
+
+    So is how a reply is read (``leeway``, ``levels``): a judge is asked the same.
+    """
     listed: list[object] = [contract.form, contract.reason, _listed(contract.choices)]
     if contract.listed is not None:
-        return [contract.form, *astuple(contract.listed)]
+        rule = contract.listed
+        return [contract.form, rule.name, rule.fewest, rule.most]
     if contract.length is not None:
         return [*listed, contract.length]
     return [*listed, list(contract.texts), contract.label] if contract.label is not None else listed

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from judges.errors import ReplyError
+from judges.quotes import folded, may_hold_marker
+from judges.relaxed import read_relaxed
 from judges.types import ReplyContract, word_per_value
 
 _SPACE = re.compile(r"\s+")
@@ -38,12 +38,12 @@ def read_labels(value: Mapping[str, Any], contract: ReplyContract) -> tuple[str,
     return tuple(label for label in labels if label is not None)
 
 
-def bare_list(text: str, contract: ReplyContract, judged: Iterable[str]) -> Mapping[str, Any] | None:
+def bare_list(text: str, name: str, judged: Iterable[str]) -> Mapping[str, Any] | None:
     """A reply that is nothing but the list, in JSON's or Python's spelling, as the object that was asked for.
 
     Args:
         text: the reply, without a code fence.
-        contract: of the form ``labels``.
+        name: the object's one field.
         judged: the texts that the judge was given.
 
     Returns:
@@ -54,15 +54,12 @@ def bare_list(text: str, contract: ReplyContract, judged: Iterable[str]) -> Mapp
     """
     if not text.startswith("["):
         return None
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        given = _python_list(text)
+    given = read_relaxed(text)
     if not isinstance(given, list):
         return None
-    if any(_compact(text) in _compact(piece) for piece in judged):
+    said = _compact(folded(text))
+    if given and any(may_hold_marker(piece) and said in _compact(folded(piece)) for piece in judged):
         raise ReplyError("the list repeats one that stands in the texts being judged; reply with your own")
-    (name,) = contract.choices
     return {name: given}
 
 
@@ -87,13 +84,6 @@ def labels_rule(contract: ReplyContract) -> str:
 
 def _number(contract: ReplyContract) -> str:
     return "exactly 1 label" if contract.length == 1 else f"exactly {contract.length} labels"
-
-
-def _python_list(text: str) -> object:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _compact(text: str) -> str:

@@ -17,8 +17,8 @@ def read_list(
     """The texts of a reply's JSON object, without surrounding white space, and what was left out of them.
 
     A text whose letters and digits are those of one further up says nothing new and is left out; the number of texts
-    must be right without it. Texts that merely resemble each other are all kept: which of them says it better, people
-    decide.
+    must be right without it, but for the rule's ``leeway``. Texts that merely resemble each other are all kept: which
+    of them says it better, people decide.
 
     Args:
         value: the object.
@@ -45,10 +45,17 @@ def read_list(
             repeated.append(f"{entry[:_SHOWN]!r} repeats {kept[compared][:_SHOWN]!r}")
         else:
             kept[compared] = entry
-    if len(kept) < rule.fewest or (rule.most is not None and len(kept) > rule.most):
+    texts, said = tuple(kept.values()), [f"Left out: {'; '.join(repeated)}."] if repeated else []
+    if rule.leeway == "fewer" and 0 < len(texts) < rule.fewest:
+        said.append(f"{len(texts)} of the {rule.fewest} texts asked for.")
+    elif rule.leeway == "more" and rule.most is not None and len(texts) > rule.most:
+        beyond = ", ".join(repr(text[:_SHOWN]) for text in texts[rule.most :])
+        said.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {beyond}.")
+        texts = texts[: rule.most]
+    elif len(texts) < rule.fewest or (rule.most is not None and len(texts) > rule.most):
         because = f"; {'; '.join(repeated)}" if repeated else ""
-        raise ReplyError(f"{rule.name!r} must hold {_number(rule)}, not {len(kept)}{because}")
-    return tuple(kept.values()), f"Left out: {'; '.join(repeated)}." if repeated else ""
+        raise ReplyError(f"{rule.name!r} must hold {_number(rule)}, not {len(texts)}{because}")
+    return texts, " ".join(said)
 
 
 def list_schema(rule: ListRule) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def creation_prompt(
     """
     contract = template.reply.contract()
     assert contract.listed is not None
-    rule = ListRule(contract.listed.name, fewest=1 if so_far else 0, most=most)
+    rule = ListRule(contract.listed.name, fewest=1 if so_far else 0, most=most, leeway="more")
     inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)))
     return template.render(inputs, contract=replace(contract, listed=rule), items=so_far, most=most)
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judges.around import behind_lone_end, ends_within_reasoning, unwrapped, value_alone, without_reasoning
 from judges.errors import ReplyError
 from judges.labelled import bare_list, labels_schema, read_labels
 from judges.listed import list_schema, read_list
+from judges.quotes import folded, letters, may_hold_marker, may_hold_object
+from judges.relaxed import read_relaxed
 from judges.self_rating import self_rating
-from judges.types import LABEL, Inputs, Outcome, ReplyContract, word_per_value
+from judges.types import LABEL, Form, Inputs, Outcome, ReplyContract, word_per_value
 
-_FENCE = re.compile(r"\A```(?:json|python)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
 _AROUND_WORD = " \t\r\n.,:;!*_`'\"\u201c\u201d\u2018\u2019#>()"
-_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
-_NOT_LETTERS = re.compile(r"[\W_]+")
 _MOST_TRIED = 50
 
 
@@ -67,30 +67,40 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     Raises:
         ReplyError: the reply is outside the contract.
     """
-    quotable = {"brackets": _parse_brackets, "word": _parse_word, "labels": _parse_labels}
-    if contract.form in quotable:
-        return quotable[contract.form](text, contract, inputs)
-    if contract.form == "text":
-        return _parse_text(text, contract)
-    if contract.form == "rating":
-        return ParsedReply(self_rating(text), "")
-    value = _judges_own_object(text, contract, inputs)
+    said = without_reasoning(text)
+    behind = behind_lone_end(said)
+    if not contract.is_object:
+        return _READERS[contract.form](said if behind is None else behind, contract, inputs)
+    try:
+        return _parse_structure(said, contract, inputs)
+    except ReplyError:  # a text within the object may speak of such an end, so all of the reply is read first
+        if behind is None:
+            raise
+        return _parse_structure(behind, contract, inputs)
+
+
+def _parse_structure(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One JSON object; where a list is asked for, the published prompts' bare list as well."""
+    body = unwrapped(text)
+    bare = bare_list(body, contract.counted[0], _texts(inputs)) if contract.form in ("list", "labels") else None
+    value = bare or _judges_own_object(body, contract, inputs)
+    if contract.form == "labels":
+        return ParsedReply(read_labels(value, contract), "")
     if contract.listed is not None:
-        return ParsedReply(*read_list(value, contract.listed, map(_letters, _whole(inputs)), _letters))
+        return ParsedReply(*read_list(value, contract.listed, map(letters, _whole(inputs)), letters))
     return _parse_object(value, contract)
 
 
-def _body(text: str) -> str:
-    """The reply without white space and the one code fence around it."""
-    stripped = text.strip()
-    fenced = _FENCE.match(stripped)
-    return fenced.group(1).strip() if fenced else stripped
+def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
+    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end.
 
-
-def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
-    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end."""
-    body = _body(text)
+    One that is not spelled as JSON spells it is all of the reply.
+    """
     found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
+    if not found and body.startswith("{"):
+        relaxed = read_relaxed(body, _without_repeated_keys)
+        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.counted):
+            found = [_Found(relaxed, body, 0, len(body))]
     if not found:
         raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
     judged = _letters_judged(contract, inputs)
@@ -100,6 +110,8 @@ def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Ma
     if len(own) > 1:
         raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
     (verdict,) = own
+    if ends_within_reasoning(body[: verdict.start]):
+        raise ReplyError("the JSON object stands within reasoning that does not end; reply behind it")
     if body[verdict.end :].strip().strip("`").strip():
         raise ReplyError("the JSON object must be the end of the reply")
     return verdict.value
@@ -107,16 +119,17 @@ def _judges_own_object(text: str, contract: ReplyContract, inputs: Inputs) -> Ma
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A JSON object within a text: what it says, as it is spelled, and the offset just behind it."""
+    """A JSON object within a text: what it says, as it is spelled, where it begins, and the offset just behind it."""
 
     value: Mapping[str, Any]
     source: str
+    start: int
     end: int
 
 
 def _objects(text: str) -> Iterator[_Found]:
     """The outermost JSON objects in a text."""
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # lines may break within texts
     tried = 0
     start = _OBJECT_START.search(text)
     while start:
@@ -125,7 +138,7 @@ def _objects(text: str) -> Iterator[_Found]:
             raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
         try:
             value, end = decoder.raw_decode(text, start.start())
-            yield _Found(value, text[start.start() : end], end)
+            yield _Found(value, text[start.start() : end], start.start(), end)
         except (ValueError, RecursionError):
             end = start.start() + 1
         start = _OBJECT_START.search(text, end)
@@ -144,22 +157,20 @@ def _repeats(found: _Found, judged: str) -> bool:
     """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
     if not judged or all(value == [] for value in found.value.values()):  # an empty list has nothing to repeat
         return False
-    return _letters(found.source) in judged or all(
-        _letters(f"{name} {value}") in judged for name, value in found.value.items()
+    return letters(folded(found.source)) in judged or all(
+        letters(folded(f"{name} {value}")) in judged for name, value in found.value.items()
     )
 
 
 def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
     """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
     texts = "\n".join(_texts(inputs))
-    holds_name = any(name in texts for name in contract.counted) or "\\u" in texts
-    return _letters(texts) if holds_name and "{" in texts else ""
-
-
-def _letters(text: str) -> str:
-    """Letters and digits only, JSON's escapes undone however often they are escaped again."""
-    plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else " ", text)
-    return _NOT_LETTERS.sub("", plain).casefold()
+    if not may_hold_object(texts):
+        return ""
+    plain = folded(texts)
+    seen = plain.casefold()
+    holds_name = any(folded(name).casefold() in seen for name in contract.counted)
+    return letters(plain) if holds_name and "{" in plain else ""
 
 
 def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
@@ -201,7 +212,7 @@ def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parse
     if not markers:
         raise ReplyError(f"the reply must end in one of {_markers(allowed)}")
     last, word = markers[-1], _word(markers[-1])
-    planted = [piece for piece in _texts(inputs) if _MARKER.search(piece)]
+    planted = [piece for piece in map(folded, filter(may_hold_marker, _texts(inputs))) if _MARKER.search(piece)]
     quotable = {_word(marker) for piece in planted for marker in _MARKER.finditer(piece)}
     if {_word(marker) for marker in markers} - {word} - quotable:
         raise ReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
@@ -209,7 +220,7 @@ def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parse
     alone = not planted or lines[-1] == last.group()
     if stripped[last.end() :].strip(_DECORATION) or not alone:
         raise ReplyError(f"end the reply with {_markers(allowed)} on a line of its own")
-    if any(_ends_in_quote(lines, piece) for piece in planted):
+    if planted and any(_ends_in_quote(_lines(folded(stripped)), piece) for piece in planted):
         raise ReplyError(f"the reply ends in words of a text being judged; end it with your own {_markers(allowed)}")
     for choice, value in allowed.items():
         if str(choice) == word:
@@ -220,10 +231,10 @@ def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parse
 def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
     """One allowed word is the whole reply; only case, punctuation and Markdown around it do not count."""
     ((_, allowed),) = contract.choices.items()
-    said = _bare(text)
+    said = _bare(value_alone(text))
     for word, value in allowed.items():
         if said == _bare(str(word)):
-            if said in {_bare(judged) for judged in (inputs.query.text, *(e.document.text for e in inputs.documents))}:
+            if any(said == _bare(folded(judged)) for judged in (inputs.query.text, *_documents(inputs))):
                 raise ReplyError("the reply is the whole of a text being judged, and cannot be told from a quote of it")
             return ParsedReply(value, "")
     raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
@@ -233,13 +244,12 @@ def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
 
 
-def _parse_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """One label per item, as the object that was asked for or as the bare list of the published prompts."""
-    bare = bare_list(_body(text), contract, _texts(inputs))
-    return ParsedReply(read_labels(bare or _judges_own_object(text, contract, inputs), contract), "")
+def _parse_rating(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
+    """A whole number; what has none is an answer or says that there is none."""
+    return ParsedReply(self_rating(value_alone(text), levels=contract.levels), "")
 
 
-def _parse_text(text: str, contract: ReplyContract) -> ParsedReply:
+def _parse_text(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
     """All of the text is the outcome, unless all of it is one of the contract's words."""
     stripped = text.strip()
     if not stripped:
@@ -288,8 +298,12 @@ def _texts(inputs: Inputs) -> Iterable[str]:
 def _whole(inputs: Inputs) -> Iterable[str]:
     """The texts that nobody would repeat as a whole: not a title, a name, or an entry of a list to go on with."""
     yield inputs.query.text
-    yield from (entry.document.text for entry in inputs.documents)
+    yield from _documents(inputs)
     yield from (answer.text for answer in inputs.answers)
+
+
+def _documents(inputs: Inputs) -> Iterator[str]:
+    return (entry.document.text for entry in inputs.documents)
 
 
 def _names(words: Iterable[str | int]) -> str:
@@ -298,3 +312,12 @@ def _names(words: Iterable[str | int]) -> str:
 
 def _markers(words: Iterable[str | int]) -> str:
     return ", ".join(f"[[{word}]]" for word in words)
+
+
+_READERS: Mapping[Form, Callable[[str, ReplyContract, Inputs], ParsedReply]] = {
+    "brackets": _parse_brackets,
+    "word": _parse_word,
+    "text": _parse_text,
+    "rating": _parse_rating,
+}
+"""How replies that are no JSON are read."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Mapping
 from functools import cache
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from judges.errors import ReplyError
@@ -31,7 +33,15 @@ UNANSWERABLE = (
 FUZZY_RATIO = 80
 """Above this ratio, rounded, the workbench takes two normalised strings for the same."""
 
-_WHOLE_RATING = re.compile(r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*")
+_NAME = r"(?:[\s*_#]*(?:final\s+)?(?:answer|rating|grade|score)[*_]*[ \t]*:)?"
+_WHOLE_RATING = re.compile(_NAME + r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*", re.IGNORECASE)
+_LEVEL = re.compile(r"^[ \t]*(?:[-*][ \t]*)?([0-5]):[ \t]*(\S.*)$", re.MULTILINE)
+_WITH_WORDS = re.compile(
+    r"[\s*_]*([0-5])[*_]*(?:[ \t]*[:=][*_]*|[ \t]+[-\u2013\u2014][ \t]|[ \t]*\n)\s*(\S.*)", re.DOTALL
+)
+_NUMBER_SAID = re.compile(r"\d|\b(?:zero|one|two|three|four|five)\b", re.IGNORECASE)
+_TOLD_APART = 3
+"""Words in common with what the prompt says of another number from which on a reply says that one's."""
 _NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
 _LETTER = re.compile(r"[^\W\d_]")
 _MARK = re.compile(r"[(\[]?(?:[a-d]|i{1,3}|iv)[)\].]?", re.IGNORECASE)
@@ -40,16 +50,23 @@ _LETTERS = ("A", "B", "C", "D", "a", "b", "c", "d", "i", "ii", "iii", "iv")
 _ONE_DIGIT = re.compile(r"[^\w]*([0-9])[^\w]*")
 
 
-def self_rating(reply: str, *, compat: Compat | None = None) -> int:
+def levels_of(prompt: str) -> dict[int, str]:
+    """What a prompt says that the numbers stand for, on lines such as ``- 4: almost all of it``."""
+    return {int(number): meaning for number, meaning in _LEVEL.findall(prompt)}
+
+
+def self_rating(reply: str, *, levels: Mapping[int, str] | None = None, compat: Compat | None = None) -> int:
     """The grade, 0 to 5, of a reply to a self-rating prompt.
 
-    A reply that is one whole number on the scale is that grade. A reply without a number is graded 0 where it says that
-    the question is unanswerable, or is ill-formed, and otherwise 1: the model answered instead of rating (000, 4.2.2).
-    A number of one or two digits that is not the whole reply (``score = 10``, ``-1``, ``4 out of 5``) may be meant as a
-    rating and is not guessed at; longer ones, as in ``the 1930s``, are part of an answer.
+    A reply that is one whole number on the scale, or ``Rating: 4``, is that grade, also with words behind it (``4: The
+    answer is mostly complete``) that name no number and do not begin as what the prompt says of another grade. A reply
+    without a number is graded 0 where it says that the question is unanswerable, or is ill-formed, and otherwise 1: the
+    model answered instead of rating (000, 4.2.2). Any other number of one or two digits (``score = 10``, ``-1``, ``4
+    out of 5``) may be meant as a rating and is not guessed at; longer ones (``the 1930s``) are part of an answer.
 
     Args:
         reply: the model's text.
+        levels: what the prompt says that each number stands for.
         compat: ``workbench`` does what its code does: one digit among signs that are no letters is the rating, so that
             ``-1`` is 1; a reply without one, or with 6 to 9, is graded 0 if it answers, and 1 if it is empty or says
             unanswerable, which is the opposite of the paper.
@@ -61,11 +78,31 @@ def self_rating(reply: str, *, compat: Compat | None = None) -> int:
         return _workbench_rating(reply)
     if rating := _WHOLE_RATING.fullmatch(reply):
         return int(rating[1])
+    if (worded := _WITH_WORDS.fullmatch(reply)) and _agrees(int(worded[1]), worded[2], levels or {}):
+        return int(worded[1])
     if not reply.strip():
         raise ReplyError("the reply is empty; reply with one whole number from 0 to 5")
     if _NUMBER.search(reply) or not (_LETTER.search(reply) or is_ill_formed(reply)):
         raise ReplyError("reply with one whole number from 0 to 5 and nothing else")
     return int(is_answer(reply))
+
+
+def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
+    """Whether the words behind a rating name no number, and do not begin as what another rating stands for."""
+    if _NUMBER_SAID.search(words) or not _LETTER.search(words):
+        return False
+    alike = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
+    return alike.get(rating, 0) >= max(alike.values(), default=0) or max(alike.values()) < _TOLD_APART
+
+
+def _words_in_common(first: str, second: str) -> int:
+    """How many words two texts begin with alike."""
+    pairs = zip(_words(first), _words(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _words(text: str) -> list[str]:
+    return text.casefold().translate(_PUNCTUATION).split()
 
 
 def is_answer(reply: str) -> bool:

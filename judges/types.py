@@ -105,11 +105,14 @@ class ListRule:
         name: the field that holds it.
         fewest: texts that it must have.
         most: texts that it may have, ``None`` for any number.
+        leeway: which other number is taken, and said: ``fewer`` down to one, or ``more``, of which the first ``most``
+            are kept, since the judge was asked to begin with what matters most.
     """
 
     name: str
     fewest: int = 1
     most: int | None = None
+    leeway: Literal["", "fewer", "more"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,7 @@ class ReplyContract:
         label: which choice is the relevance label, where the outcome of a relevance prompt is a mapping.
         listed: of the form ``list``, which has neither reason nor choices.
         length: of the form ``labels``, which has no reason.
+        levels: of the form ``rating``, what the prompt says that each number stands for, as far as it does.
     """
 
     reason: str
@@ -140,6 +144,7 @@ class ReplyContract:
     label: str | None = None
     listed: ListRule | None = None
     length: int | None = None
+    levels: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def spoken(self) -> tuple[str, ...]:

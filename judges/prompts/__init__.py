@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -23,6 +24,7 @@ from pydantic import model_validator
 from judges.errors import PromptError
 from judges.prompts.reply import ReplySection, reply_rule
 from judges.sections import Section, load_section, parse_section
+from judges.self_rating import levels_of
 from judges.types import Inputs, Prompt, ReplyContract, Task
 
 QUOTING_RULE = (
@@ -77,6 +79,8 @@ class PromptTemplate(Section):
             **options,
         }
         system, user = (self._filled(key, names) for key in ("system", "user"))
+        if held_to.form == "rating":
+            held_to = replace(held_to, levels=levels_of(system))
         return Prompt(self.task, self.name, self.version, system, user, held_to, inputs)
 
     def _filled(self, key: Literal["system", "user"], names: Mapping[str, Any]) -> str:

@@ -110,11 +110,11 @@ def _completion(answer: HttpAnswer, asked: str) -> Completion:
     body = answer.body
     text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
     finish = _FINISHES.get(body.get("stop_reason") or "", Finish.OTHER)
-    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage") or {})
+    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage"))
     return Completion(storable(text), model, finish, usage, answer.allowance)
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: object) -> Usage:
     """Anthropic counts what the cache held and what it took in apart from ``input_tokens``; here input is all of it."""
     fresh, cached = token_count(usage, "input_tokens"), token_count(usage, "cache_read_input_tokens")
     taken_in = token_count(usage, "cache_creation_input_tokens")

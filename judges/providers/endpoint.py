@@ -214,9 +214,12 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
     return _NO_KEY
 
 
-def token_count(usage: Mapping[str, Any], name: str) -> int | None:
-    """A whole number from a usage block; servers leave it out, or say ``null``, or what is no number of tokens."""
-    count = usage.get(name)
+def token_count(usage: object, name: str) -> int | None:
+    """A whole number from a usage block; servers leave it out, or say ``null``, a list, or what is no number of tokens.
+
+    Whatever they say of tokens, the reply that came with it has been paid for and counts.
+    """
+    count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if type(count) is int and 0 <= count <= _MOST_TOKENS else None
 
 

@@ -123,7 +123,7 @@ def _completion(answer: HttpAnswer, asked: str) -> Completion:
         finish, text = Finish.REFUSAL, text or str(refusal)
     elif not text and message.get("tool_calls"):
         finish = Finish.OTHER
-    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage") or {})
+    model, usage = storable(str(body.get("model") or asked)), _usage(body.get("usage"))
     return Completion(storable(text), model, finish, usage, answer.allowance)
 
 
@@ -136,6 +136,7 @@ def _text(content: str | list[Mapping[str, Any]] | None) -> str:
     return content or ""
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    cached = token_count(usage.get("prompt_tokens_details") or {}, "cached_tokens")
+def _usage(usage: object) -> Usage:
+    details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+    cached = token_count(details, "cached_tokens")
     return Usage(token_count(usage, "prompt_tokens"), cached, token_count(usage, "completion_tokens"))

@@ -83,8 +83,8 @@ def test_a_prompt_for_questions_asks_for_exactly_as_many(name: str) -> None:
     assert ("sweat glands" in prompt.user) is (name != "exam_questions")
     field = prompt.contract.counted[0]
     assert outcome(prompt, json.dumps({field: [LAYER, SWEAT]})) == (LAYER, SWEAT)
-    with pytest.raises(ReplyError, match="exactly 2 texts, not 1"):
-        outcome(prompt, json.dumps({field: [LAYER]}))
+    with pytest.raises(ReplyError, match="exactly 2 texts, not 3"):
+        outcome(prompt, json.dumps({field: [LAYER, SWEAT, "Which glands?"]}))
 
 
 def test_an_answer_is_checked_by_yes_or_no() -> None:

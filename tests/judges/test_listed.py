@@ -64,7 +64,7 @@ def test_a_list_is_the_outcome_in_its_order() -> None:
         ('{"nuggets": ["a", "b"], "why": "c"}', "has 'why', which was not asked for"),
         ('{"nuggets": ["a", "b"]} {"nuggets": ["c", "d"]}', "more than one JSON object"),
         ('{"nuggets": ["a", "b"]} and so on', "must be the end of the reply"),
-        ('["a", "b"]', "no JSON object with 'nuggets'"),
+        ('["a"]', "must hold 2 to 3 texts, not 1"),
         ("1. a\n2. b", "no JSON object with 'nuggets'"),
     ],
 )
