@@ -25,11 +25,12 @@ def generate(
 
     Nothing is asked twice. Exit status 3: something of it failed or is missing, and the output says what.
     """
-    from arena.cli.console import Bars, errors, output
+    from arena.cli.console import Bars, errors, output, printable
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
     from arena.config import load_config
     from arena.exam import run as exam_run
+    from arena.exam.bank import shorter_than_asked
     from arena.exam.edits import save_new_bank
     from judges.errors import InputError
 
@@ -43,6 +44,10 @@ def generate(
         save_new_bank(out, bank)
     secret = sum(item.secret for item in bank.items)
     output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
+    assert loaded.exam is not None
+    assert loaded.exam.generate is not None
+    for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
+        output.print(printable(f"- {name}: {number} of the {loaded.exam.generate.per_query} asked for"))
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 

@@ -225,6 +225,12 @@ def print_summary(summary: RunSummary) -> None:
             f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
         )
         errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
+        if stage.changed_lists:
+            told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
+            errors.print(
+                f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
+                f"'ragarena {told_by}' says which"
+            )
     for name, judge in summary.judges.items():
         if judge.latency_s is not None:
             median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import floor
@@ -102,6 +103,12 @@ def written_items(
         )
         for place, text in enumerate(texts)
     )
+
+
+def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
+    """How many items a query, or a subtopic of one as ``query/facet``, has where the judge wrote fewer than asked."""
+    written = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
+    return {name: number for name, number in written.items() if number < section.per_query}
 
 
 def generated_bank(

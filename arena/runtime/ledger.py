@@ -16,6 +16,8 @@ from judges.types import Judgment, Task
 _REMEMBERED = 1_000
 """Results kept in memory: many times what is judged while the store is asked for one chunk of wants."""
 
+_LISTING = (Task.QUESTIONS, Task.NUGGETS)
+
 Kind: TypeAlias = Literal["judged", "known", "failed"]
 
 
@@ -44,6 +46,7 @@ class StageSummary:
         calls: requests sent, attempts included.
         cost_usd: of this run's calls, as far as prices and tokens are known.
         cost_unknown: results of this run without a known cost.
+        changed_lists: lists of questions or nuggets that are shorter than asked for, or of which texts were left out.
     """
 
     wanted: int
@@ -53,6 +56,7 @@ class StageSummary:
     calls: int = 0
     cost_usd: float = 0.0
     cost_unknown: int = 0
+    changed_lists: int = 0
 
     @property
     def left(self) -> int:
@@ -139,6 +143,8 @@ class Ledger:
         """A want is settled."""
         stage = self.stages[want.task]
         setattr(stage, kind, getattr(stage, kind) + 1)
+        # A list has no reason of the judge's: what stands there is what became of it.
+        stage.changed_lists += want.task in _LISTING and isinstance(result, Judgment) and bool(result.reason)
         self._progress.count(want.task, kind, cost_usd)
         self._settled(want, result)
 
