@@ -17,7 +17,7 @@ from unittest import mock
 
 from judges.providers import local_model
 from judges.providers.likeliest import allowed_replies
-from judges.providers.local_model import Conversation, Decoding, LocalModel
+from judges.providers.local_model import Conversation, Decoding, Layout, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.types import ReplyContract
 from tests.support.tiny_models import save_random_chat_model
@@ -75,7 +75,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         save_random_chat_model(Path(folder), width=given.width, layers=given.layers, context=CONTEXT)
-        model = LocalModel(folder, given.device, Decoding(given.written))
+        model = LocalModel(folder, Layout(given.device), Decoding(given.written))
         asked = games(given.queries, given.games)
         replies = [allowed_replies(VERDICT)] * len(asked)
 

@@ -20,6 +20,20 @@ _OWN_FIELDS = frozenset(
 )
 _ONE_WHOLE_REPLY = frozenset({"stream", "n"})
 _BATCH_REQUESTS = 50_000
+_MODELS_HERE = ("transformers", "extractive_qa")
+_OF_MODELS_HERE = {
+    "labels": ("transformers",),
+    "batch_size": _MODELS_HERE,
+    "device_map": ("transformers",),
+    "attention": ("transformers",),
+    "chat_template_kwargs": ("transformers",),
+}
+"""Options by the providers that have them."""
+_SET_FOR_TEMPLATES = frozenset(
+    {"conversation", "messages", "chat_template", "tools", "documents", "tokenize", "add_generation_prompt", "padding"}
+    | {"continue_final_message", "truncation", "max_length", "return_tensors", "return_dict", "tokenizer_kwargs"}
+    | {"sanitize_control_tokens", "return_assistant_tokens_mask"}
+)
 
 _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
 
@@ -65,6 +79,7 @@ class JudgeSpec(Section):
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None
     timeout_s: Positive = 120.0
+    """Longest time one attempt may take; not heeded where the model is in this process (``runs_here``)."""
     max_attempts: Count = 6
     max_retry_s: Positive = 600.0
     """Longest time spent on attempts at one reply, and longest wait that a server may ask for."""
@@ -76,14 +91,32 @@ class JudgeSpec(Section):
     labels: Literal["written", "likeliest"] = "written"
     """``transformers``: ``likeliest`` scores the allowed replies instead of writing one, where a reply is one label."""
     batch_size: Count | None = None
-    """``transformers``: most prompts in one pass; as many as ``concurrency`` when absent."""
+    """``transformers``, ``extractive_qa``: most prompts in one pass; as many as ``concurrency`` when absent."""
     device: str | None = None
     """``transformers``, ``extractive_qa``: cpu, cuda, cuda:1; chosen automatically when absent."""
+    device_map: str | dict[str, int | str] | None = None
+    """``transformers``: which parts of the model go where (``auto``), in place of ``device``."""
+    attention: str | None = None
+    """``transformers``: which implementation computes attention (``sdpa``, ``flash_attention_2``, ``eager``)."""
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """``transformers``: what the chat template is given besides the messages (``enable_thinking: false``)."""
 
     @property
     def in_batches(self) -> bool:
         """Whether requests go into batches."""
         return self.mode == "batch"
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the model is in this process, or in a worker's: its calls cannot be broken off."""
+        return self.provider in _MODELS_HERE
+
+    @property
+    def unheeded(self) -> str:
+        """What of the declaration is not heeded, and why; empty where all of it is."""
+        if not (self.runs_here and "timeout_s" in self.model_fields_set):
+            return ""
+        return "timeout_s is not heeded: a pass through a model on this machine cannot be broken off"
 
     @property
     def at_once(self) -> int:
@@ -92,30 +125,48 @@ class JudgeSpec(Section):
 
     @property
     def reply_s(self) -> float | None:
-        """Longest wait for one reply; a batch has the server's own."""
-        return None if self.in_batches else self.timeout_s
+        """Longest wait for one reply; a batch has the server's own, and a model here none: it would only lose work."""
+        return None if self.in_batches or self.runs_here else self.timeout_s
 
     @property
     def retry_s(self) -> float:
-        """Longest time spent on attempts at one reply; of batches only their number counts."""
-        return math.inf if self.in_batches else self.max_retry_s
+        """Longest time spent on attempts at one reply; where a reply has no deadline only their number counts."""
+        return math.inf if self.reply_s is None else self.max_retry_s
 
     @model_validator(mode="after")
     def _complete(self) -> JudgeSpec:
         if self.provider in {"openai", "anthropic"} and not self.model:
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
-        if self.provider in {"transformers", "extractive_qa"} and not (self.model or self.path):
+        if self.runs_here and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
-        if self.provider != "transformers" and (self.labels == "likeliest" or self.batch_size is not None):
-            raise ValueError(f"provider {self.provider!r} has no 'labels: likeliest' and no 'batch_size'")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
-        if secret := next(filter(_SECRET.search, _names(self.extra_body)), None):
-            raise ValueError(
-                f"extra_body may not hold {secret!r}: it is kept in the store; keys stay in the environment"
-            )
+        for section in ("extra_body", "chat_template_kwargs"):
+            if secret := next(filter(_SECRET.search, _names(getattr(self, section))), None):
+                raise ValueError(
+                    f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"
+                )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_its_model(self) -> JudgeSpec:
+        """Options of models in this process are not for others, and each means something."""
+        fields = type(self).model_fields
+        for name, providers in _OF_MODELS_HERE.items():
+            given = getattr(self, name)
+            if given != fields[name].get_default(call_default_factory=True) and self.provider not in providers:
+                hint = "; it goes into 'extra_body'" if name == "chat_template_kwargs" else ""
+                raise ValueError(
+                    f"provider {self.provider!r} has no '{name}{': likeliest' * (name == 'labels')}'{hint}"
+                )
+        if fixed := self.chat_template_kwargs.keys() & _SET_FOR_TEMPLATES:
+            raise ValueError(
+                f"chat_template_kwargs may not hold {', '.join(sorted(fixed))}, which ragarena sets itself"
+            )
+        if self.device is not None and self.device_map is not None:
+            raise ValueError("'device' is for the whole model and 'device_map' for its parts; give one of them")
         return self
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,15 @@ def dollars(amount: float | None) -> str:
     return "unknown" if amount is None else f"${amount:,.4f}" if 0 < amount < 1 else f"${amount:,.2f}"
 
 
+class _Lines(logging.Handler):
+    """What takes time before anything is done, a line each: a model that is loaded."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        errors.print(printable(record.getMessage()))
+
+
 class Bars:
-    """Progress bars of a run on standard error: done, failed, rate, cost, time left."""
+    """Progress bars of a run on standard error: done, failed, rate, cost, time left; above them what it waits for."""
 
     def __init__(self, *, shown: bool) -> None:
         self._progress = Progress(
@@ -61,15 +69,19 @@ class Bars:
             console=errors,
             disable=not shown,
         )
+        self._waited_for, self._lines = logging.getLogger("ragarena.progress"), _Lines()
         self._ids: dict[str, TaskID] = {}
         self._failed: dict[str, int] = {}
         self._cost: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
         self._progress.start()
+        self._waited_for.addHandler(self._lines)
+        self._waited_for.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._waited_for.removeHandler(self._lines)
         self._progress.stop()
 
     def begin(self, task: str, wanted: int) -> None:

@@ -28,7 +28,6 @@ _GATHERED_S = 0.002
 _AGAIN_S = 0.5
 """How often a worker that was lost is asked whether it is back."""
 _STARTED_S = 120.0
-_LOCAL_MODELS = frozenset({"transformers", "extractive_qa"})
 
 
 class RayProvider:
@@ -48,7 +47,7 @@ class RayProvider:
 
     def __init__(self, name: str, spec: JudgeSpec, executor: ExecutorSection) -> None:
         _connect(executor.address)
-        gpus = executor.gpus if spec.provider in _LOCAL_MODELS else 0
+        gpus = executor.gpus if spec.runs_here else 0
         _require_gpus(name, gpus * executor.workers)
         # No CPU is asked for, since a worker mostly waits: it would never start where others hold them all.
         actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)

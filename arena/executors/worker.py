@@ -38,7 +38,7 @@ class Worker:
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
-        self._timeout_s = spec.timeout_s
+        self._timeout_s = spec.reply_s
         self.provider: Provider | None = None
         self._opened = Opened()
         self._replies: list[tuple[int, Reply]] = []

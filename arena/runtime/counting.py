@@ -138,12 +138,14 @@ class CallCounter:
         spec = self._judges[row.judge]
         if row.waiting:
             self._note(f"{row.waiting:,} {row.task.value} requests of judge {row.judge!r} wait in batches, paid for")
+        if spec.unheeded:
+            self._note(f"judge {row.judge!r}: {spec.unheeded}")
         if spec.in_batches:
             row.seconds = None
             self._note(f"judge {row.judge!r} asks in batches: up to a day each, and what replies lead to takes another")
         elif spec.provider in {"openai", "anthropic"}:
             row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
-        elif spec.provider == "transformers":
+        elif spec.runs_here:
             row.seconds = None
         price = price_of(spec)
         if price is None:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+Model = TypeVar("Model")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Batcher(Generic[Item, Result]):
-    """Collects what is waiting while the last batch is worked on.
+class Batcher(Generic[Model, Item, Result]):
+    """Collects what is waiting while the model works, and hands over each result the moment it is there.
 
     Args:
-        work: takes a batch and gives a result or an exception for each of its items; runs in one thread of its own.
+        load: makes the model, when the first item is there.
+        work: takes the model and a batch; yields the place of an item in the batch and its result or an exception, in
+            any order. Both run in one thread of their own.
         size: largest batch.
     """
 
-    def __init__(self, work: Callable[[Sequence[Item]], Sequence[Result | Exception]], size: int) -> None:
-        self._work = work
-        self._size = size
+    def __init__(
+        self,
+        load: Callable[[], Model],
+        work: Callable[[Model, Sequence[Item]], Iterator[tuple[int, Result | Exception]]],
+        size: int,
+    ) -> None:
+        self._load, self._work, self._size = load, work, size
+        self._model: Model | None = None
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._running: asyncio.Task[None] | None = None
@@ -37,19 +45,28 @@ class Batcher(Generic[Item, Result]):
 
     async def _work_off(self) -> None:
         await asyncio.sleep(0)  # whoever is about to ask now joins the first batch
+        loop = asyncio.get_running_loop()
         while batch := self._next_batch():
-            items = [item for item, _ in batch]
+            items, futures = [item for item, _ in batch], [future for _, future in batch]
+            problem: Exception = RuntimeError("the model gave no result")
             try:
-                results = await asyncio.get_running_loop().run_in_executor(self._thread, self._work, items)
+                await loop.run_in_executor(self._thread, self._worked_off, items, futures, loop)
             except Exception as error:
-                results = [error] * len(batch)
-            for (_, future), result in zip(batch, results, strict=True):
-                if future.done():  # whoever asked has given up meanwhile
-                    continue
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+                problem = error
+            for future in futures:
+                _settle(future, problem)
+
+    def _worked_off(
+        self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        if self._model is None:
+            self._model = self._load()
+        left = set(range(len(items)))
+        for place, result in self._work(self._model, items):
+            loop.call_soon_threadsafe(_settle, futures[place], result)
+            left.discard(place)
+            if all(futures[place].done() for place in left):  # whoever asked for the rest has given up
+                return
 
     def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         batch: list[tuple[Item, asyncio.Future[Result]]] = []
@@ -60,9 +77,19 @@ class Batcher(Generic[Item, Result]):
         return batch
 
     async def close(self) -> None:
-        """End after the batch in work; whoever still waits is cancelled."""
+        """End after the pass through the model that is under way, and release its memory; who waits is cancelled."""
         while self._waiting:
             self._waiting.popleft()[1].cancel()
         if self._running is not None:
             await self._running
         self._thread.shutdown()
+        self._model = None
+
+
+def _settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
+    if future.done():  # whoever asked has given up meanwhile
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

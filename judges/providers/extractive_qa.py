@@ -5,7 +5,7 @@ It reads ``Prompt.inputs``, the question and the one passage, and not the render
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from judges.errors import RejectedError
 from judges.providers.batching import Batcher
@@ -23,7 +23,7 @@ Passage = tuple[str, str]
 
 
 class ExtractiveQAProvider:
-    """Runs a model from a local folder (``path``) or by name (``model``); up to ``concurrency`` passages in one batch.
+    """Runs a model from a local folder (``path``) or by name (``model``); up to ``batch_size`` passages in one batch.
 
     The reply is the best span as it stands in the passage, or the contract's word for "unanswerable" where that is more
     probable; the probability goes with the completion. The model is loaded with the first prompt.
@@ -40,8 +40,8 @@ class ExtractiveQAProvider:
         """
         self._local = local_source(spec)
         self._max_span_tokens = spec.max_tokens if "max_tokens" in spec.model_fields_set else MAX_SPAN_TOKENS
-        self._model: SpanModel | None = None
-        self._batcher: Batcher[Passage, Span] = Batcher(self._spans, spec.concurrency)
+        self._size = spec.batch_size or spec.concurrency
+        self._batcher: Batcher[SpanModel, Passage, Span] = Batcher(self._load, self._spans, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "extractive_qa",
             "model": self._local.name,
@@ -64,15 +64,16 @@ class ExtractiveQAProvider:
         usage = Usage(span.input_tokens, None, span.output_tokens)
         return Completion(storable(text), self._local.name, usage=usage, probability=probability)
 
-    def _spans(self, passages: Sequence[Passage]) -> list[Span | Exception]:
-        if self._model is None:
-            self._model = SpanModel(self._local.source, self._local.device, self._max_span_tokens)
-        return list(self._model.answer(passages))
+    def _load(self) -> SpanModel:
+        self._local.say_it_loads()
+        return SpanModel(self._local.source, self._local.device, self._max_span_tokens)
+
+    def _spans(self, model: SpanModel, passages: Sequence[Passage]) -> Iterator[tuple[int, Span | Exception]]:
+        return model.answers(passages, self._size)
 
     async def close(self) -> None:
         """Release the model's memory."""
         await self._batcher.close()
-        self._model = None
 
 
 def _passage(prompt: Prompt) -> Passage:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
 
 from judges.errors import JudgeStoppedError, RejectedError
 from judges.providers.arranging import arranged, shared_prefix
+from judges.providers.local_memory import Memory
 from judges.providers.texts import one_line
 from judges.types import Finish
 
@@ -20,6 +22,8 @@ _WORTH_SHARING = 16
 """Tokens from which on a beginning that several prompts share is worked through once for all of them."""
 
 Result = TypeVar("Result")
+Placed: TypeAlias = tuple[int, Result | RejectedError]
+"""A prompt's place among those asked together, and what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,23 @@ class Decoding:
     max_new_tokens: int
     temperature: float | None = None
     seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model is laid out in memory and asked, beyond what its folder says.
+
+    Attributes:
+        device: that holds the whole model, where there is no ``device_map``.
+        device_map: which parts of the model go where, as transformers takes it.
+        attention: which implementation computes it, by transformers' name; transformers' choice when ``None``.
+        chat_template_kwargs: what the model's chat template is given besides the messages.
+    """
+
+    device: str = "cpu"
+    device_map: str | Mapping[str, int | str] | None = None
+    attention: str | None = None
+    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +86,12 @@ class LocalModel:
     without running code that comes with it.
     """
 
-    def __init__(self, source: str, device: str, decoding: Decoding) -> None:
+    def __init__(self, source: str, layout: Layout, decoding: Decoding) -> None:
         """Load.
 
         Raises:
-            JudgeStoppedError: there is no such model, or it cannot be loaded.
+            JudgeStoppedError: there is no such model, it cannot be loaded so, or its chat template does not know what
+                it is to be given.
         """
         import torch
         import transformers
@@ -81,14 +103,18 @@ class LocalModel:
                 transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
             )
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-            self.model = family.from_pretrained(source, dtype="auto").to(device).eval()
-        except (OSError, ValueError, RuntimeError) as error:
+            model = family.from_pretrained(source, dtype="auto", **_placed(layout))
+            self.model = (model if layout.device_map else model.to(layout.device)).eval()
+        except (OSError, ValueError, RuntimeError, ImportError) as error:
             raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
+        self._told = dict(layout.chat_template_kwargs)
+        self._check_template(source)
         if decoding.seed is not None:
             torch.manual_seed(decoding.seed)
         self.is_encoder_decoder = bool(config.is_encoder_decoder)
         self._context = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._max_new_tokens = decoding.max_new_tokens
+        self._memory = Memory()
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self._pad = self.tokenizer.pad_token_id
@@ -98,7 +124,7 @@ class LocalModel:
         self.last_only = self.accepted(logits_to_keep=1)
         self._template_has_system = self._accepts_system_messages()
 
-    def generate(self, conversations: Sequence[Conversation], size: int) -> list[Generation | RejectedError]:
+    def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Placed[Generation]]:
         """Reply to each conversation, at most ``size`` in one batch; to one that does not fit with an error."""
         prompts = [self.tokens(conversation) for conversation in conversations]
         room = 0 if self.is_encoder_decoder else self._max_new_tokens
@@ -106,7 +132,7 @@ class LocalModel:
 
     def worked_off(
         self, prompts: Sequence[list[int]], size: int, room: int, work: Callable[[list[list[int]]], list[Result]]
-    ) -> list[Result | RejectedError]:
+    ) -> Iterator[Placed[Result]]:
         """Work on prompts in batches that cost little, and in smaller ones where memory does not suffice.
 
         Args:
@@ -114,15 +140,27 @@ class LocalModel:
             size: of the largest batch.
             room: tokens that a reply needs behind its prompt.
             work: takes a batch and gives a result for each prompt.
+
+        Yields:
+            The place of each prompt with its result, as soon as its batch is done.
         """
-        results: list[Result | RejectedError] = [self._too_long(len(prompt), room) for prompt in prompts]
-        fitting = [at for at, prompt in enumerate(prompts) if self._fits(len(prompt) + room)]
-        for batch in arranged([prompts[at] for at in fitting], size):
-            places = [fitting[at] for at in batch]
-            found: list[Result | RejectedError] = _within_memory([prompts[at] for at in places], work)
-            for at, result in zip(places, found, strict=True):
-                results[at] = result
-        return results
+        lengths = [len(prompt) + room for prompt in prompts]
+        for place, prompt in enumerate(prompts):
+            if not self._fits(lengths[place]):
+                yield place, self._too_long(len(prompt), room)
+        fitting = [place for place, length in enumerate(lengths) if self._fits(length)]
+
+        def batch(places: Sequence[int]) -> list[Result]:
+            return work([prompts[place] for place in places])
+
+        for chosen in arranged([prompts[place] for place in fitting], size):
+            places = [fitting[at] for at in chosen]
+            for part, results in self._memory.parts(places, lengths.__getitem__, batch):
+                if results is None:
+                    message = f"out of memory with a prompt of {len(prompts[part[0]])} tokens"
+                    yield part[0], RejectedError("server_error", message)
+                else:
+                    yield from zip(part, results, strict=True)
 
     def _batch(self, prompts: list[list[int]]) -> list[Generation]:
         import torch
@@ -178,13 +216,22 @@ class LocalModel:
         if self.tokenizer.chat_template is None:
             return "\n\n".join(message["content"] for message in conversation)
         messages = list(conversation) if self._template_has_system else _system_folded(conversation)
-        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text: str = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **self._told
+        )
         return text
 
     def accepted(self, **options: Any) -> dict[str, Any]:
         """Those of these options that the model's forward pass has."""
         known = inspect.signature(self.model.forward).parameters
         return {name: value for name, value in options.items() if name in known}
+
+    def _check_template(self, source: str) -> None:
+        """A template passes over what it does not know, and the judge would be another one than was declared."""
+        template = str(self.tokenizer.chat_template or "")
+        if unknown := [name for name in self._told if not re.search(rf"\b{re.escape(name)}\b", template)]:
+            problem = "its chat template does not know it" if template else "the model has no chat template"
+            raise JudgeStoppedError("unknown_model", f"{source}: chat_template_kwargs: {unknown[0]!r}: {problem}")
 
     def _accepts_system_messages(self) -> bool:
         """Some templates, Gemma's for one, raise an error on a system message."""
@@ -194,7 +241,7 @@ class LocalModel:
             return True
         messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
         try:
-            self.tokenizer.apply_chat_template(messages, tokenize=False)
+            self.tokenizer.apply_chat_template(messages, tokenize=False, **self._told)
         except jinja2.TemplateError:
             return False
         return True
@@ -210,18 +257,10 @@ class LocalModel:
         )
 
 
-def _within_memory(
-    prompts: list[list[int]], work: Callable[[list[list[int]]], list[Result]]
-) -> list[Result | RejectedError]:
-    import torch
-
-    try:
-        return [*work(prompts)]
-    except torch.OutOfMemoryError:
-        if len(prompts) == 1:
-            return [RejectedError("server_error", f"out of memory with a prompt of {len(prompts[0])} tokens")]
-    half = len(prompts) // 2  # outside: the exception holds on to what filled memory
-    return [*_within_memory(prompts[:half], work), *_within_memory(prompts[half:], work)]
+def _placed(layout: Layout) -> dict[str, Any]:
+    """What transformers is told of a model's place and attention; nothing where it is to choose."""
+    given = {"device_map": layout.device_map, "attn_implementation": layout.attention}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _generation_config(own: Any, decoding: Decoding, pad_token_id: int | None) -> Any:

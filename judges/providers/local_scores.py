@@ -8,13 +8,12 @@ counts with the prompt: it changes nothing between them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judges.errors import RejectedError
 from judges.providers.arranging import shared_prefix
-from judges.providers.local_model import Conversation, LocalModel
+from judges.providers.local_model import Conversation, LocalModel, Placed
 
 _TAIL = 16
 """Characters of a prompt's end that decide how the beginning of its reply is divided into tokens."""
@@ -36,18 +35,16 @@ class Scores:
 
 def scored(
     model: LocalModel, conversations: Sequence[Conversation], replies: Sequence[Sequence[str]], size: int
-) -> list[Scores | RejectedError]:
-    """Score the replies to each conversation, at most ``size`` of these in one batch."""
+) -> Iterator[Placed[Scores]]:
+    """Score the replies to each conversation, at most ``size`` of these in one batch; each as soon as that is done."""
     groups: defaultdict[tuple[tuple[int, ...], ...], list[int]] = defaultdict(list)
     for at, (conversation, allowed) in enumerate(zip(conversations, replies, strict=True)):
         groups[_reply_tokens(model, model.rendered(conversation), allowed)].append(at)
-    results: dict[int, Scores | RejectedError] = {}
     for tokens, places in groups.items():
         prompts = [model.tokens(conversations[at]) for at in places]
         scorer = _Scorer(model, [list(reply) for reply in tokens])
-        found = model.worked_off(prompts, size, max(map(len, tokens)), scorer.batch)
-        results.update(zip(places, found, strict=True))
-    return [results[at] for at in range(len(conversations))]
+        for at, scores in model.worked_off(prompts, size, max(map(len, tokens)), scorer.batch):
+            yield places[at], scores
 
 
 def _reply_tokens(model: LocalModel, prompt: str, replies: Sequence[str]) -> tuple[tuple[int, ...], ...]:

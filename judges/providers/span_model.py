@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import JudgeStoppedError, RejectedError
+from judges.providers.local_memory import Memory
 from judges.providers.texts import one_line
 
 LONGEST_WINDOW = 512
@@ -75,18 +76,22 @@ class SpanModel:
             raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
         self._tokenizer, self._model = tokenizer, model.to(device).eval()
         self._max_span_tokens = max_span_tokens
+        self._memory = Memory()
         positions = getattr(model.config, "max_position_embeddings", None) or LONGEST_WINDOW
         self._window = min(tokenizer.model_max_length, positions, LONGEST_WINDOW)
 
-    def answer(self, pairs: Sequence[tuple[str, str]]) -> list[Span | RejectedError]:
-        """The best span for each question and passage, all windows together; an error where one does not fit."""
+    def answers(self, pairs: Sequence[tuple[str, str]], size: int) -> Iterator[tuple[int, Span | RejectedError]]:
+        """The best span for each question and passage, or an error where one does not fit.
+
+        Yields:
+            The place of a pair with what came of it, as soon as its batch of at most ``size`` pairs is done.
+        """
         lengths = [len(ids) for ids in self._tokenizer([question for question, _ in pairs])["input_ids"]]
-        fitting = [index for index, length in enumerate(lengths) if length <= self._window // 2]
-        found: list[Span | RejectedError] = [self._too_long(length) for length in lengths]
-        if fitting:
-            for index, span in zip(fitting, self._spans([pairs[index] for index in fitting]), strict=True):
-                found[index] = span
-        return found
+        yield from ((at, self._too_long(length)) for at, length in enumerate(lengths) if length > self._window // 2)
+        fitting = [at for at, length in enumerate(lengths) if length <= self._window // 2]
+        for start in range(0, len(fitting), size):
+            places = fitting[start : start + size]
+            yield from zip(places, self._spans([pairs[at] for at in places]), strict=True)
 
     def _spans(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Span | RejectedError]:
         questions, passages = zip(*pairs, strict=True)
@@ -101,25 +106,23 @@ class SpanModel:
             padding=True,
         )
         owners = windows["overflow_to_sample_mapping"]
-        read = self._read(windows, list(range(len(owners))))
+        read = self._read(windows, len(owners))
         for owner, (_, passage) in enumerate(pairs):
             own = [index for index, each in enumerate(owners) if each == owner]
             tokens = sum(sum(windows["attention_mask"][index]) for index in own)
             yield _best(passage, [read[index] for index in own], tokens)
 
-    def _read(self, windows: Any, rows: list[int]) -> list[_Window | None]:
-        """Each window's best span; where memory does not suffice for all at once, half of them at a time."""
-        import torch
+    def _read(self, windows: Any, number: int) -> list[_Window | None]:
+        """Each window's best span, ``None`` of one for which alone memory does not suffice."""
+        read: list[_Window | None] = [None] * number
+        width = len(windows["input_ids"][0])
+        parts = self._memory.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
+        for rows, found in parts:
+            for row, window in zip(rows, found or [], strict=found is not None):
+                read[row] = window
+        return read
 
-        try:
-            return self._batch(windows, rows)
-        except torch.OutOfMemoryError:
-            if len(rows) == 1:
-                return [None]
-        half = len(rows) // 2
-        return self._read(windows, rows[:half]) + self._read(windows, rows[half:])
-
-    def _batch(self, windows: Any, rows: list[int]) -> list[_Window | None]:
+    def _batch(self, windows: Any, rows: Sequence[int]) -> list[_Window]:
         import torch
 
         known = [name for name in self._tokenizer.model_input_names if name in windows]

@@ -16,7 +16,7 @@ from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.providers.arranging import arranged, cost, shared_prefix
 from judges.providers.likeliest import allowed_replies
-from judges.providers.local_model import Decoding, LocalModel
+from judges.providers.local_model import Decoding, Layout, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.spec import JudgeSpec
 from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
@@ -40,7 +40,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def model(path: Path) -> LocalModel:
-    return LocalModel(str(path), "cpu", Decoding(12))
+    return LocalModel(str(path), Layout(), Decoding(12))
 
 
 def conversation(user: str) -> list[dict[str, str]]:
@@ -68,8 +68,9 @@ def naive(model: LocalModel, user: str, replies: Sequence[str]) -> list[float]:
 @pytest.mark.parametrize("form", ["json", "brackets", "word"])
 def test_scores_are_those_of_each_reply_read_alone_in_full(model: LocalModel, form: Form) -> None:
     allowed = allowed_replies(replace(LABEL, form=form))
-    together = scored(model, [conversation(user) for user in USERS], [allowed] * len(USERS), 3)
-    for user, scores in zip(USERS, together, strict=True):
+    together = dict(scored(model, [conversation(user) for user in USERS], [allowed] * len(USERS), 3))
+    for place, user in enumerate(USERS):
+        scores = together[place]
         assert isinstance(scores, Scores)
         logs = naive(model, user, allowed)
         weights = [math.exp(log - max(logs)) for log in logs]
@@ -80,8 +81,9 @@ def test_scores_are_those_of_each_reply_read_alone_in_full(model: LocalModel, fo
 
 
 def test_replies_written_behind_a_shared_beginning_are_those_written_alone(model: LocalModel) -> None:
-    together = model.generate([conversation(user) for user in USERS], len(USERS))
-    assert together == [reply for user in USERS for reply in model.generate([conversation(user)], 1)]
+    together = dict(model.generate([conversation(user) for user in USERS], len(USERS)))
+    alone = [reply for user in USERS for _, reply in model.generate([conversation(user)], 1)]
+    assert [together[place] for place in range(len(USERS))] == alone
     prompts = [model.tokens(conversation(user)) for user in USERS]
     assert (model.laid_out(prompts).shared == 0) is model.is_encoder_decoder
 
@@ -113,6 +115,11 @@ async def test_a_judge_that_scores_says_so_and_keeps_the_probability(path: Path)
     assert parsed.reason == f"likeliest of 3 replies, with probability {label.probability:.3f}"
     assert label.probability is not None
     assert label.probability >= 1 / 3
+    assert label.probabilities is not None
+    assert list(label.probabilities) == ["0", "1", "2"], "by the label, not by its word"
+    assert label.probabilities[str(parsed.outcome)] == label.probability
+    assert sum(label.probabilities.values()) == pytest.approx(1)
+    assert list(rating.probabilities or ()) == ["0", "1", "2", "3", "4", "5"]
     assert rating.text in {"0", "1", "2", "3", "4", "5"}
     assert written.probability is None, "several fields are not one label"
     plain = spec.model_copy(update={"labels": "written"})
@@ -148,7 +155,19 @@ def test_games_of_one_query_go_together_and_so_do_passages_of_one_length() -> No
     assert arranged(passages, 2) == [[1, 3], [2, 0]]
 
 
-@pytest.mark.parametrize("option", [{"labels": "likeliest"}, {"batch_size": 4}])
-def test_hosted_judges_have_no_such_options(option: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="provider 'openai' has no 'labels: likeliest' and no 'batch_size'"):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"labels": "likeliest"}, "provider 'openai' has no 'labels: likeliest'"),
+        ({"batch_size": 4}, "provider 'openai' has no 'batch_size'"),
+        ({"device_map": "auto"}, "provider 'openai' has no 'device_map'"),
+        ({"chat_template_kwargs": {"x": 1}}, "has no 'chat_template_kwargs'; it goes into 'extra_body'"),
+        ({"provider": "extractive_qa", "attention": "eager"}, "provider 'extractive_qa' has no 'attention'"),
+        ({"provider": "transformers", "device": "cpu", "device_map": "auto"}, "give one of them"),
+        ({"provider": "transformers", "chat_template_kwargs": {"tools": []}}, "may not hold tools"),
+        ({"provider": "transformers", "chat_template_kwargs": {"api_key": "k"}}, "may not hold 'api_key'"),
+    ],
+)
+def test_options_of_local_models_are_refused_where_they_mean_nothing(option: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         JudgeSpec.model_validate({"provider": "openai", "model": "m", **option})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError, ReplyError
 from judges.parse import parse_reply
-from judges.providers import open_provider
-from judges.providers.batching import Batcher
+from judges.providers import local_source, open_provider
 from judges.providers.local_model import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
@@ -135,27 +133,29 @@ async def test_a_prompt_too_long_for_the_model_is_rejected_and_the_others_are_no
 
 
 @pytest.mark.parametrize("model", ["chat_model", "t5_model"])
-async def test_where_memory_does_not_suffice_a_batch_is_worked_off_in_parts(
+async def test_what_did_not_fit_into_memory_is_divided_and_not_tried_again(
     model: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Memory runs out for real: torch's own allocator is asked for more than there is."""
     import torch
 
-    path, prompts = (
-        request.getfixturevalue(model),
-        [prompt(text) for text in ("vacuum", "tomorrow's weather", "vacuum")],
-    )
+    path = request.getfixturevalue(model)
+    prompts = [prompt(text) for text in ("vacuum", "tomorrow's weather", "vacuum")]
     plenty = await asked(declared(path), *prompts)
     real, sizes = LocalModel._batch, []
 
     def scarce(self: LocalModel, prompts: list[list[int]]) -> Any:
         sizes.append(len(prompts))
-        if len(prompts) > 1:
-            raise torch.OutOfMemoryError
+        torch.empty((len(prompts) - 1) * 2**60, dtype=torch.uint8)
         return real(self, prompts)
 
     monkeypatch.setattr(LocalModel, "_batch", scarce)
-    assert await asked(declared(path, device="cpu"), *prompts) == plenty
+    provider = open_provider(declared(path, device="cpu"))
+    assert await asyncio.gather(*map(provider.complete, prompts)) == plenty
     assert sizes == [3, 1, 2, 1, 1]
+    assert await asyncio.gather(*map(provider.complete, prompts)) == plenty
+    assert sizes[5:] == [1, 1, 1]
+    await provider.close()
 
 
 async def test_a_prompt_for_which_memory_never_suffices_fails_alone(
@@ -217,31 +217,36 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         open_provider(declared(random_model))
 
 
-async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_batch_size() -> None:
-    sizes: list[int] = []
+async def test_what_the_chat_template_is_told_decides_the_prompt_and_the_judgments_id(
+    random_model: Path, tmp_path: Path
+) -> None:
+    model = Path(shutil.copytree(random_model, tmp_path / "thinking"))
+    switch = "{% if enable_thinking is defined and not enable_thinking %}<no_think>{% endif %}"
+    (model / "chat_template.jinja").write_text(CHAT_TEMPLATE + switch, encoding="utf-8")
+    plain = declared(model, max_tokens=4)
+    off = declared(model, max_tokens=4, chat_template_kwargs={"enable_thinking": False}, attention="eager")
+    usual, told = (await asked(plain, prompt("vacuum")))[0], (await asked(off, prompt("vacuum")))[0]
+    assert (told.usage.input_tokens or 0) - (usual.usage.input_tokens or 0) == len("<no_think>")
+    assert open_provider(off).identity == {
+        **open_provider(plain).identity,
+        "chat_template_kwargs": '{"enable_thinking": false}',
+    }
+    with pytest.raises(JudgeStoppedError, match="'thinking': its chat template does not know it"):
+        await asked(declared(model, chat_template_kwargs={"thinking": False}), prompt("vacuum"))
+    with pytest.raises(JudgeStoppedError, match="'thinking': the model has no chat template"):
+        await asked(declared(random_model, chat_template_kwargs={"thinking": False}), prompt("vacuum"))
+    with pytest.raises(JudgeStoppedError, match="cannot be loaded"):
+        await asked(declared(model, attention="flash_attention_9"), prompt("vacuum"))
 
-    def work(items: Sequence[int]) -> list[int | Exception]:
-        sizes.append(len(items))
-        return [item * 10 for item in items]
 
-    batcher: Batcher[int, int] = Batcher(work, 4)
-    assert await asyncio.gather(*(batcher.submit(item) for item in range(10))) == [item * 10 for item in range(10)]
-    assert sizes == [4, 4, 2]
-    await batcher.close()
+def test_a_map_of_devices_needs_accelerate(random_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = local_source.find_spec
+    monkeypatch.setattr(local_source, "find_spec", lambda name: None if name == "accelerate" else real(name))
+    with pytest.raises(MissingExtraError, match=r"'device_map' needs the 'local' extra: install 'ragarena\[local\]'"):
+        open_provider(declared(random_model, device_map="auto"))
 
 
-async def test_whoever_gives_up_is_left_out_and_an_error_reaches_everyone_else() -> None:
-    seen: list[int] = []
-
-    def work(items: Sequence[int]) -> list[int | Exception]:
-        seen.extend(items)
-        raise RuntimeError("out of order")
-
-    batcher: Batcher[int, int] = Batcher(work, 4)
-    impatient, patient = (asyncio.ensure_future(batcher.submit(item)) for item in (1, 2))
-    await asyncio.sleep(0)
-    impatient.cancel()
-    with pytest.raises(RuntimeError, match="out of order"):
-        await patient
-    assert seen in ([2], [1, 2])
-    await batcher.close()
+async def test_a_model_spread_over_devices_replies_the_same(random_model: Path) -> None:
+    pytest.importorskip("accelerate")
+    one = await asked(declared(random_model, max_tokens=8), prompt("vacuum"))
+    assert await asked(declared(random_model, max_tokens=8, device_map={"": "cpu"}), prompt("vacuum")) == one

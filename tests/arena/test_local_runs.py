@@ -1,0 +1,63 @@
+"""A run whose judge is a model in its own process."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from arena.store import Store
+from judges.types import Judgment, Task
+from tests.conftest import CLI
+from tests.support.children import command, start
+from tests.support.tiny_models import save_random_chat_model
+from tests.support.tournaments import configured, write_data
+
+LABELS = 16
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> Path:
+    """Labels by a model that takes longer for all of them than ``timeout_s``, and for a batch of two a good moment."""
+    model = save_random_chat_model(tmp_path / "model", width=64, layers=3, context=8192)
+    write_data(tmp_path, ["q1", "q2", "q3", "q4"])
+    declared = {"provider": "transformers", "path": model, "labels": "likeliest", "device": "cpu", "max_tokens": 32}
+    judge = {**declared, "concurrency": 256, "batch_size": 2, "timeout_s": 0.05, "max_attempts": 3}
+    config = configured(tmp_path, judge=judge, pairwise=None, criteria=None)
+    path = tmp_path / "local.yaml"
+    path.write_text(config.model_dump_json(exclude_defaults=True), encoding="utf-8")
+    return path
+
+
+def kept(folder: Path) -> int:
+    """How many judgments the store holds."""
+    store = Store.open(str(folder / "store.db"))
+    known = store.outcomes("small", Task.RELEVANCE) if "small" in store.tournaments() else []
+    store.close()
+    return sum(isinstance(result, Judgment) for _, result in known)
+
+
+def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
+    config_file: Path, tmp_path: Path, cli: CLI
+) -> None:
+    """The run is killed without a word once the first batch is in the store, long before the last one."""
+    Store.create(str(tmp_path / "store.db")).close()
+    child = start(command("run", config_file), tmp_path)
+    while not kept(tmp_path):
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    _, said = child.communicate()
+    there = kept(tmp_path)
+    assert 2 <= there < LABELS
+    assert "loading model model on cpu ... (timeout_s is not heeded: a pass through a model" in said
+
+    again = cli("run", config_file)
+    assert again.status == 0
+    assert (
+        f"relevance: {LABELS - there} judged, {there} known, 0 failed, 0 left of 16; {LABELS - there} calls"
+        in again.err
+    )
+    assert "judge 'judge': timeout_s is not heeded" in cli("plan", config_file).out
