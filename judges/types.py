@@ -272,7 +272,7 @@ class Completion:
     """One reply, whole.
 
     ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
-    the model itself, where it computes one, and ``probabilities`` are those of all labels that were allowed.
+    the model itself, where it computes one.
     """
 
     text: str
@@ -281,7 +281,6 @@ class Completion:
     usage: Usage = Usage()
     allowance: Allowance | None = None
     probability: float | None = None
-    probabilities: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from judges.self_rating import HIGHEST_RATING
 from judges.types import ReplyContract, word_per_value
@@ -17,15 +17,6 @@ def allowed_replies(contract: ReplyContract) -> list[str]:
         return []
     ((name, words),) = contract.choices.items()
     return [_reply(contract, name, word) for word in word_per_value(words)]
-
-
-def by_value(contract: ReplyContract, probabilities: Sequence[float]) -> dict[str, float]:
-    """The probabilities of the allowed replies by the label or verdict that each stands for, as text."""
-    if contract.form == "rating":
-        return {str(rating): probability for rating, probability in enumerate(probabilities)}
-    (words,) = contract.choices.values()
-    values = (str(words[word]) for word in word_per_value(words))
-    return dict(zip(values, probabilities, strict=True))
 
 
 def explained(contract: ReplyContract, reply: str, probability: float, among: int) -> str:

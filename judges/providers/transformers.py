@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from judges.errors import RejectedError
 from judges.providers.batching import Batcher
-from judges.providers.likeliest import allowed_replies, by_value, explained
+from judges.providers.likeliest import allowed_replies, explained
 from judges.providers.local_model import Conversation, Decoding, Generation, Layout, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.providers.local_source import local_source
@@ -93,13 +93,7 @@ class TransformersProvider:
         probability = scores.probabilities[scores.best]
         text = explained(contract, replies[scores.best], probability, len(replies))
         usage = Usage(scores.input_tokens, None, scores.output_tokens)
-        return Completion(
-            text,
-            self._local.name,
-            usage=usage,
-            probability=probability,
-            probabilities=by_value(contract, scores.probabilities),
-        )
+        return Completion(text, self._local.name, usage=usage, probability=probability)
 
     async def close(self) -> None:
         """Release the model's memory."""
