@@ -11,7 +11,7 @@ from arena.dataset import Dataset
 from arena.ratings.covariates import Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
 from arena.ratings.qualities import QUALITIES
-from arena.ratings.rate import RatingSettings, bradley_terry_settings
+from arena.ratings.settings import RatingSettings, bradley_terry_settings
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest
@@ -25,7 +25,7 @@ def controlled_for(names: Sequence[str], verdicts: VerdictTable, data: Dataset, 
     Raises:
         ValueError: these verdicts cannot tell the effects, as ``controlled_ratings`` says.
     """
-    games = as_games(verdicts)
+    games = as_games(verdicts, soft=settings.preferences == "soft")
     differences = _differences(names, games, verdicts.queries or (), data)
     return controlled_ratings(games, differences, bradley_terry_settings(settings), by_query=settings.cluster)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from arena.config import RatingsSection
 from arena.dataset import save_dataset
+from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.leaderboard import game_verdicts, grades
 from arena.ratings.qualities import QUALITIES
 from arena.samples import each_outcome, outcomes
@@ -27,11 +28,16 @@ from retrieval_eval.trec_files import is_qrels
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """Every verdict as judged, one row per order shown; returns the number of rows.
 
-    The covariates that the tournament's ratings are controlled for are columns NAME_a and NAME_b.
+    The covariates that the tournament's ratings are controlled for are columns NAME_a and NAME_b. Where a judge gives
+    probabilities, these are columns as ``PROBABILITIES`` has them.
     """
     count = 0
-    names = RatingsSection.model_validate(store.settings(tournament)["ratings"]).bradley_terry.covariates
+    settings = store.settings(tournament)
+    names = RatingsSection.model_validate(settings["ratings"]).bradley_terry.covariates
     answers = store.dataset(tournament).answers if names else {}
+    sure = {
+        judge for judge in (settings.get("pairwise") or {}).get("judges", ()) if gives_probabilities(settings, judge)
+    }
 
     def rows() -> Iterator[dict[str, Cell]]:
         nonlocal count
@@ -39,19 +45,16 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
             if isinstance(result, Judgment):
                 count += 1
                 (game,) = game_verdicts([(want, result)])
-                sides = {
-                    "a": answers.get((want.query_id, game.agent_a)),
-                    "b": answers.get((want.query_id, game.agent_b)),
-                }
-                counted = {
-                    f"{name}_{side}": "" if answer is None else str(QUALITIES[name](answer.text))
-                    for name in names
-                    for side, answer in sides.items()
-                }
-                yield {"qid": game.query_id, **verdict_cells(game), **counted, "reason": result.reason}
+                cells = verdict_cells(game)
+                if want.judge in sure:
+                    cells |= {name: str(share) for name, share in verdict_probabilities(result).items()}
+                for side, agent in (("a", game.agent_a), ("b", game.agent_b)):
+                    for name in names:
+                        cells[f"{name}_{side}"] = str(QUALITIES[name](answers[want.query_id, agent].text))
+                yield {"qid": game.query_id, **cells, "reason": result.reason}
 
-    columns = [f"{name}_{side}" for name in names for side in "ab"]
-    write_rows(out, ("qid", *VERDICT_CELLS, *columns, "reason"), rows())
+    further = [*(PROBABILITIES if sure else ()), *(f"{name}_{side}" for name in names for side in "ab")]
+    write_rows(out, ("qid", *VERDICT_CELLS, *further, "reason"), rows())
     return count
 
 

@@ -207,6 +207,7 @@ def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
         position=section.bradley_terry.position,
         anchor=section.bradley_terry.anchor,
         intervals=section.intervals,
+        preferences=section.preferences,
         bootstrap=section.bootstrap.samples,
         cluster=section.bootstrap.by == "query",
         win_and_tie=win_and_tie(settings),

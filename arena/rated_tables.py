@@ -14,7 +14,8 @@ from arena.ratings.covariates import Controlled, controlled_ratings, standardise
 from arena.ratings.games import Floats, VerdictTable, as_games, tabulate
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
-from arena.ratings.rate import Ratings, RatingSettings, bradley_terry_settings, rate, rate_games
+from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
+from arena.ratings.settings import bradley_terry_settings
 from arena.verdicts import ImportedVerdicts, read_verdicts
 from arena.win_matrix import read_win_matrix
 from judges.errors import DataError, InputError
@@ -104,6 +105,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         columns=column_names(options.columns),
         skip_empty=options.skip_empty,
         skip_self_play=options.skip_self_play,
+        preferences=settings.preferences == "soft",
     )
     if not read.verdicts:
         raise DataError(file, "no row is left to rate")
@@ -204,7 +206,7 @@ def _controlled(
 ) -> Controlled:
     """Controlled ratings take every verdict as a game, since its two answers have their own covariates."""
     covariates = {name: _difference(file, read, name) for name in options.covariates}
-    games = as_games(verdicts)
+    games = as_games(verdicts, soft=settings.preferences == "soft")
     if options.cluster_column:
         values = np.array(_extra(file, read, options.cluster_column))
         games = replace(games, cluster=np.unique(values, return_inverse=True)[1].astype(np.int32))

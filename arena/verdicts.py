@@ -22,6 +22,9 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "judge": ("worker", "annotator"),
     "order": ("baseline_shown",),
     "reason": ("raw_answer",),
+    "p_a": (),
+    "p_b": (),
+    "p_tie": (),
 }
 """Other spellings of the columns, best first, accepted where the column itself is absent."""
 
@@ -38,6 +41,8 @@ _TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", 
 _BIT: Final = {verdict: 1 << place for place, verdict in enumerate(Verdict)}
 """A set of verdicts as a number: there may be as many sets as games."""
 _OWN: Final = frozenset(Verdict)
+_ROUNDING: Final = 0.01
+"""By which rounded probabilities may miss 1."""
 _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
@@ -79,6 +84,7 @@ def read_verdicts(
     columns: Mapping[str, str] | None = None,
     skip_empty: bool = False,
     skip_self_play: bool = False,
+    preferences: bool = False,
 ) -> ImportedVerdicts:
     """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
 
@@ -96,12 +102,17 @@ def read_verdicts(
     - in a column ``preference`` (AlpacaEval) a number from 1 for agent_a to 2 for agent_b goes to the nearer one;
       1.5 and 0 are ties. Elsewhere 0 is refused: some tables mean a tie by it, some a loss.
 
+    With ``preferences`` the probability that agent_a's answer is the better one is read as well: from ``p_a``, with
+    ``p_b`` and ``p_tie`` if they are there (a tie counts as half), else from a column ``preference``. Where there is
+    no verdict it is what that probability says. A row without one has its verdict alone.
+
     Args:
         path: the file.
         columns: the file's name for a column, where neither name nor alias fits: ``{"verdict": "gold"}``.
         skip_empty: leave out and count games with an empty verdict, ``error`` or ``nan`` instead of refusing them.
         skip_self_play: leave out and count games of an agent against itself, as in AlpacaEval's baseline against its
             own answers, instead of refusing them.
+        preferences: read how sure the judge is.
 
     Raises:
         DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
@@ -119,7 +130,7 @@ def read_verdicts(
         rows += 1
         header = tuple(row.values)
         if header not in layouts:
-            layouts[header] = _Layout.of(row, columns or {})
+            layouts[header] = _Layout.of(row, columns or {}, preferences=preferences)
         layout = layouts[header]
         if skip_self_play and row.identifier(layout.agent_a) == row.identifier(layout.agent_b):
             self_play += len(layout.verdicts)
@@ -202,9 +213,11 @@ class _Layout:
     order: str | None
     extras: Mapping[str, str]
     """Further columns: the name they get, and the file's."""
+    shares: Sequence[str | None] = ()
+    """Where the probabilities of p_a, p_b and p_tie stand, empty where they are not read."""
 
     @staticmethod
-    def of(row: Row, columns: Mapping[str, str]) -> _Layout:
+    def of(row: Row, columns: Mapping[str, str], *, preferences: bool) -> _Layout:
         if unknown := columns.keys() - ALIASES.keys():
             raise DataError(row.path, f"no such column to map; choose from {', '.join(ALIASES)}", value=min(unknown))
         header, line = list(row.values), row.line if table_format(row.path) == "jsonl" else None
@@ -212,17 +225,19 @@ class _Layout:
             if column not in header:
                 raise missing_column(row.path, column, header, line)
         found = {name: _find(name, header, columns) for name in ALIASES}
-        both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header)
+        shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
+        if preferences and found["p_a"] is None and found["verdict"] != "preference":
+            raise missing_column(row.path, "p_a", header, line)
+        both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
         for name in ("agent_a", "agent_b", "verdict"):
-            if found[name] is None and not (both and name == "verdict"):
+            if found[name] is None and not ((both or any(shares)) and name == "verdict"):
                 raise missing_column(row.path, name, header, line)
-        verdicts = BOTH_ORDERS if both else (str(found["verdict"]),)
+        verdicts = BOTH_ORDERS if both else (found["verdict"] or str(found["p_a"]),)
         order = None if both else found["order"]
         used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
         extras = {"reason" if column == found["reason"] else column: column for column in header if column not in used}
-        return _Layout(
-            str(found["agent_a"]), str(found["agent_b"]), verdicts, found["qid"], found["judge"], order, extras
-        )
+        sides = str(found["agent_a"]), str(found["agent_b"])
+        return _Layout(*sides, verdicts, found["qid"], found["judge"], order, extras, shares)
 
 
 def _padded(column: list[str], length: int) -> list[str]:
@@ -252,9 +267,56 @@ def _games(row: Row, layout: _Layout, *, skip_empty: bool) -> Iterator[GameVerdi
                 raise row.error(f"no verdict in {column!r}: remove the row, or have such rows skipped", text)
             yield None
             continue
-        verdict = _verdict_as_shown(row, column, text, (agent_a, agent_b), swapped=swapped)
+        preference = _preference(row, layout, column, text)
+        if column in layout.shares and preference is not None:
+            verdict = _nearest(preference).swapped() if swapped else _nearest(preference)
+        else:
+            verdict = _verdict_as_shown(row, column, text, (agent_a, agent_b), swapped=swapped)
         first, second = (agent_b, agent_a) if swapped else (agent_a, agent_b)
-        yield GameVerdict(query_id, first, second, verdict, judge)
+        if preference is not None and swapped:
+            preference = 1 - preference
+        yield GameVerdict(query_id, first, second, verdict, judge, preference)
+
+
+def _preference(row: Row, layout: _Layout, verdict: str, said: str) -> float | None:
+    """Probability that agent_a's answer is the better one; ``None`` where the row has none, or it is not read."""
+    if not layout.shares:
+        return None
+    if layout.shares[0] is None:
+        number = _number(said)
+        if verdict != "preference" or number is None:
+            return None
+        return 0.5 if number == 0 else min(max(2 - number, 0.0), 1.0)
+    found = [None if column is None else _share(row, column) for column in layout.shares]
+    of_a, of_b, of_tie = found
+    if of_a is None:
+        return None
+    total = of_a + (of_tie or 0.0) + (of_b or 0.0)
+    if total > 1 + _ROUNDING or (of_b is not None and total < 1 - _ROUNDING):
+        raise row.error(f"probabilities of one verdict must sum to 1, and these to {total:.6g}", row.text("p_a"))
+    return min(1.0, of_a + (of_tie or 0.0) / 2)
+
+
+def _share(row: Row, column: str) -> float | None:
+    text = row.text(column).strip()
+    if not text:
+        return None
+    share = _number(text)
+    if share is None or not 0 <= share <= 1:
+        raise row.error(f"{column!r} must be a probability from 0 to 1", text)
+    return share
+
+
+def _nearest(preference: float) -> Verdict:
+    """What a preference for agent_a comes to as a verdict."""
+    return Verdict.TIE if preference == 0.5 else Verdict.A if preference > 0.5 else Verdict.B
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _shown_swapped(row: Row, column: str | None) -> bool:
@@ -291,9 +353,8 @@ def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verd
 
 
 def _preferred(text: str) -> Verdict | None:
-    try:
-        preference = float(text)
-    except ValueError:
+    preference = _number(text)
+    if preference is None:
         return None
     if preference in {0.0, 1.5}:
         return Verdict.TIE

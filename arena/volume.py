@@ -13,6 +13,7 @@ from arena.ratings.games import as_games
 from arena.ratings.rate import anchored, rate_games
 from arena.samples import combinations
 from arena.store import Store
+from judges.errors import InputError
 from judges.types import Task
 
 LEFT_OUT: Final = (
@@ -34,15 +35,17 @@ def quick_leaderboard(store: Store, tournament: str, *, below_coverage: bool = F
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
 
     Raises:
-        InputError: no such tournament.
+        InputError: no such tournament, or one whose games are scored by preferences.
     """
     settings = store.settings(tournament)
+    how = rating_settings(settings)
+    if how.preferences == "soft":
+        raise InputError("--quick: it counts verdicts, and ratings.preferences is soft; leave --quick out")
     wanted = read_grouped(store, tournament, combinations(settings))
     games = wanted.table
     lacking = shortfall(games.coverage_by_name(), RatingsSection.model_validate(settings["ratings"]).min_coverage)
     ratings = None
     if games.played.any() and (lacking is None or below_coverage):
-        how = rating_settings(settings)
         rows = as_games(games.verdicts()) if how.position else games.games(how.win_and_tie)
         chosen, said = anchored(how, rows.agents)
         chosen = replace(chosen, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")

@@ -33,6 +33,20 @@ class Ties(StrEnum):
     HALF = "half"
 
 
+class Preferences(StrEnum):
+    """What a game is scored by."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+class Intervals(StrEnum):
+    """Where intervals come from."""
+
+    BOOTSTRAP = "bootstrap"
+    SANDWICH = "sandwich"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("leaderboard")(leaderboard)
@@ -87,6 +101,9 @@ def rate(
         Method.BT
     ),
     ties: Annotated[Ties, typer.Option(help="how Bradley-Terry counts a tie")] = Ties.DAVIDSON,
+    preferences: Annotated[
+        Preferences, typer.Option(help="score games by verdicts, or by probabilities (columns p_a, p_b, p_tie)")
+    ] = Preferences.HARD,
     position: Annotated[bool, typer.Option("--position", help="estimate what being shown first is worth")] = False,
     covariate: Annotated[
         list[str] | None, typer.Option(help="a numeric column that ratings are controlled for; may be repeated")
@@ -112,6 +129,9 @@ def rate(
     scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
     anchor: Annotated[str | None, typer.Option(help="the agent whose Bradley-Terry rating is --initial")] = None,
     tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
+    intervals: Annotated[Intervals, typer.Option(help="resample queries, or a formula: quicker, nothing is drawn")] = (
+        Intervals.BOOTSTRAP
+    ),
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
@@ -136,6 +156,7 @@ def rate(
     matrix = is_win_matrix(file) and not column
     if matrix:
         of_tables = {
+            "--preferences": preferences is Preferences.SOFT,
             "--position": position,
             "--covariate": covariate,
             "--cluster": cluster != "qid",
@@ -156,6 +177,8 @@ def rate(
         anchor=anchor,
         tournaments=tournaments,
         ties=ties.value,
+        preferences=preferences.value,
+        intervals=intervals.value,
         position=position,
         bootstrap=bootstrap,
         cluster=cluster != "none",

@@ -53,6 +53,8 @@ class RatingsSection(Section):
     bootstrap: BootstrapSection = BootstrapSection()
     intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
     """Where intervals come from: resampled queries, or the sandwich covariance clustered by query."""
+    preferences: Literal["hard", "soft"] = "hard"
+    """Whether a game is scored by its verdict, or by the label probabilities of judges that give them."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Share of the wanted verdicts of every judge and of every agent that ratings need."""
     seed: int = 0

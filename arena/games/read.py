@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from arena.games.probabilities import gives_probabilities, preference
 from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameRow, GameTable, game_table
 from arena.samples import Combine, Consistency, combined, consistency
 from arena.store import IDENTICAL, Result, Store, Wanted
@@ -32,25 +34,52 @@ class WantedGames:
 
 
 def read_games(store: Store, tournament: str, how: Mapping[str, Combine]) -> WantedGames:
-    """All games of a tournament; ``how`` says by judge how several samples of a verdict become one."""
-    stored = store.game_rows(tournament)
+    """All games of a tournament; ``how`` says by judge how several samples of a verdict become one.
+
+    Where games are scored by preferences these come along, those of a verdict whose samples become one as their mean.
+    """
+    settings = store.settings(tournament)
+    soft = settings["ratings"].get("preferences") == "soft"
+    stored = None if soft else store.game_rows(tournament)
     if stored is None:
         samples = store.outcomes(tournament, Task.PAIRWISE)
         results = combined(samples, how)
         causes = Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
-        return WantedGames(game_table(rows_of(results)), causes, consistency(samples))
+        preferences = _preferences(samples, settings) if soft else {}
+        return WantedGames(game_table(rows_of(results, preferences)), causes, consistency(samples))
     causes = Counter(row[-1] for row in stored if row[-1] is not None)
     return WantedGames(game_table(map(_row_of_stored, stored)), causes, {})
 
 
-def rows_of(results: Iterable[tuple[Wanted, Result | None]]) -> Iterator[GameRow]:
-    """Wanted games with their results, samples combined, as rows of a table."""
+def _preferences(samples: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]) -> dict[Wanted, float]:
+    """The mean preference of each verdict for the answer shown first, where its judge gives any."""
+    found: defaultdict[Wanted, list[float]] = defaultdict(list)
+    for want, result in samples:
+        if isinstance(result, Judgment) and gives_probabilities(settings, want.judge):
+            preferred = preference(result)
+            if preferred is not None:
+                found[replace(want, sample=0)].append(preferred)
+    return {want: sum(values) / len(values) for want, values in found.items()}
+
+
+def rows_of(
+    results: Iterable[tuple[Wanted, Result | None]], preferences: Mapping[Wanted, float] | None = None
+) -> Iterator[GameRow]:
+    """Wanted games with their results, samples combined, as rows of a table.
+
+    Args:
+        results: what was asked, and what came of it.
+        preferences: for the answer shown first, where judges give any.
+    """
     for want, result in results:
         said = FAILED if isinstance(result, JudgeFailure) else WAITING
         if isinstance(result, Judgment):
             said = _said(str(result.outcome), want.order)
         identical = result is not None and result.judgment_id == IDENTICAL
-        yield GameRow(want.judge, want.query_id, want.item, want.other, want.order, said, identical)
+        preferred = (preferences or {}).get(want, math.nan)
+        if want.order == "ba":
+            preferred = 1 - preferred
+        yield GameRow(want.judge, want.query_id, want.item, want.other, want.order, said, identical, preferred)
 
 
 def _row_of_stored(row: Any) -> GameRow:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -38,6 +39,7 @@ class GameRow(NamedTuple):
     Attributes:
         said: one of the numbers above, seen from ``agent_a``.
         identical: whether both answers are the same text, which is a tie that nobody was asked about.
+        preference: the judge's probability that ``agent_a``'s answer is the better one, NaN where it gives none.
     """
 
     judge: str
@@ -47,6 +49,7 @@ class GameRow(NamedTuple):
     order: str
     said: int
     identical: bool
+    preference: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,8 @@ class GameTable:
         a, b, query, judge: of each game, int32, shape (games,); ``a`` is the agent whose name comes first.
         said: shape (games, 2), int8: with ``a`` shown first, and with ``b``.
         identical: whether both answers are the same text, shape (games,).
+        preference: the judge's probability, in each order, that ``a``'s answer is the better one, NaN where it gives
+            none; shape (games, 2), or (0, 2) where games are scored by verdicts.
     """
 
     agents: tuple[str, ...]
@@ -69,6 +74,7 @@ class GameTable:
     judge: Ints
     said: NDArray[np.int8]
     identical: Bools
+    preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
 
     def __len__(self) -> int:
         return self.a.size
@@ -156,7 +162,12 @@ class GameTable:
         agents, both = _used(self.agents, np.concatenate([first, second]))
         queries, query = _used(self.queries, self.query[rows])
         judges, judge = _used(self.judges, self.judge[rows])
-        return VerdictTable(agents, both[: rows.size], both[rows.size :], outcome, queries, query, judges, judge)
+        preference = None
+        if len(self.preference):
+            of_a = self.preference[rows, ordered]
+            preference = np.where(swapped, 1 - of_a, of_a)
+        sides = both[: rows.size], both[rows.size :]
+        return VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
 
     def each_verdict(self) -> Iterator[GameVerdict]:
         """Single verdicts one by one, game by game."""
@@ -211,7 +222,12 @@ def game_table(rows: Iterable[GameRow]) -> GameTable:
     given = np.fromiter(columns[5], np.int8, size)
     said[game, b_first.astype(np.intp)] = np.where(turned & (given <= FIRST), -given, given)
     identical = np.fromiter(columns[6], np.bool_, size)[kept]
-    return GameTable(agents, queries, judges, a[kept], b[kept], query[kept], judge[kept], said, identical)
+    of_first = np.fromiter(columns[7], np.float64, size)
+    preference = np.empty((0, 2))
+    if not np.isnan(of_first).all():
+        preference = np.full((kept.size, 2), np.nan)
+        preference[game, b_first.astype(np.intp)] = np.where(turned, 1 - of_first, of_first)
+    return GameTable(agents, queries, judges, a[kept], b[kept], query[kept], judge[kept], said, identical, preference)
 
 
 def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

@@ -18,7 +18,9 @@ from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
-from arena.ratings.rate import bradley_terry_settings, elo_settings, games_to_rate
+from arena.ratings.preferences import counted
+from arena.ratings.rate import games_to_rate
+from arena.ratings.settings import bradley_terry_settings, elo_settings
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Result, Store, Wanted
@@ -70,7 +72,7 @@ def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
     how, queries = rating_settings(settings), table.queries or ()
     games: Games = games_to_rate(table, how)
     yield Played("elo", games, queries, elo_settings(how))
-    yield Played("bradley_terry", games, queries, bradley_terry_settings(how))
+    yield Played("bradley_terry", counted(games, by_query=True).games, queries, bradley_terry_settings(how))
 
 
 def _criteria(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Means]:

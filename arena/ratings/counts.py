@@ -207,7 +207,7 @@ def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[n
     The outcome is 0 for a win of the pair's first agent, 1 for one of the second, 2 for a tie.
     """
     size = len(games.agents)
-    twice = (2 * games.score).astype(np.int8)
+    twice = games.twice()
     if ordered:
         return games.a * np.int64(size) + games.b, _OUTCOMES[twice]
     twice += np.int8(3) * (games.a > games.b)

@@ -18,6 +18,7 @@ from arena.ratings.existence import Problem
 from arena.ratings.game_likelihood import Fit, GameData, design_products, game_data, maximise_over_games, score_products
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import Form
+from arena.ratings.preferences import counted
 
 _SAMPLE = 16
 _SAMPLED_FROM = 200_000
@@ -159,6 +160,9 @@ def controlled_ratings(
         ValueError: there are no covariates, one has a wrong shape or a value that is not finite, or one cannot be told
             from the agents' strengths, the order shown and the others; also what ``bradley_terry`` refuses.
     """
+    games, rows, by_query = counted(games, by_query=by_query)
+    if rows is not None:
+        covariates = {name: values[rows] for name, values in covariates.items()}
     raw = bradley_terry(games, settings)
     scales = _scales(games, covariates)
     form = replace(raw.form, covariates=len(covariates))

@@ -82,7 +82,7 @@ class Fit(NamedTuple):
 def game_data(games: Games, form: Form, columns: list[Floats]) -> GameData:
     """Games with a column per covariate, in the order of the form's parameters."""
     order = [np.ones(len(games))] if form.position else []
-    twice = (2 * games.score).astype(np.int8)
+    twice = games.twice()
     z = np.column_stack([*order, *columns])
     ties = bool((games.weights[twice == 1] > 0).any())
     return GameData(form, games.a.astype(np.int64), games.b.astype(np.int64), twice, z, games.weight, ties)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class GameVerdict:
         query_id: the query, ``None`` where the table has none; verdicts on one query depend on each other.
         verdict: A if the first shown won, B if the second, TIE if neither.
         judge: name of the judge or annotator.
+        preference: probability that the answer shown first is the better one, a tie counted as half; ``None`` where the
+            judge gives none.
     """
 
     query_id: str | None
@@ -39,6 +41,7 @@ class GameVerdict:
     agent_b: str
     verdict: Verdict
     judge: str = ""
+    preference: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +53,7 @@ class VerdictTable:
         queries: names, sorted, or ``None`` where the verdicts have no query; ``query`` indexes them.
         judges: names, sorted; ``judge`` indexes them.
         outcome: 1 where the first shown won, 0 for a tie, -1 where the second shown won.
+        preference: of the first shown, 0 to 1, NaN where the judge gives none; ``None`` where it never does.
     """
 
     agents: tuple[str, ...]
@@ -60,9 +64,17 @@ class VerdictTable:
     query: Ints | None
     judges: tuple[str, ...]
     judge: Ints
+    preference: Floats | None = None
 
     def __len__(self) -> int:
         return self.a.size
+
+    def preferences(self) -> Floats:
+        """Of the first shown: 1, 0.5 or 0 by the verdict where the judge gives none, shape (n,)."""
+        by_verdict = _score(self.outcome)
+        if self.preference is None:
+            return by_verdict
+        return np.where(np.isnan(self.preference), by_verdict, self.preference)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,8 @@ class Tally:
         single_order: games judged in one order only, whose verdict stands.
         agreements: both orders gave the same outcome.
         contradictions: each order preferred another agent; counted as a tie.
-        win_and_tie: one order gave a winner and the other a tie; settled by the setting of that name.
+        win_and_tie: one order gave a winner and the other a tie; settled by the setting of that name. This and the
+            two before are 0 where preferences are averaged over orders.
     """
 
     verdicts: int
@@ -102,6 +115,7 @@ class Games:
         a_shown_first: whether ``a`` was shown first in every game; ``False`` where games have no order.
         weight: how many games each row stands for, fractions allowed, shape (n,); ``None`` is one each.
         tally: how the games came from verdicts, ``None`` if they did not.
+        soft: whether scores are preferences, anything from 0 to 1.
 
     Raises:
         ValueError: the columns do not fit together, or hold a value that is no game.
@@ -115,6 +129,7 @@ class Games:
     a_shown_first: bool = False
     weight: Floats | None = None
     tally: Tally | None = None
+    soft: bool = False
 
     def __post_init__(self) -> None:
         columns = [self.a, self.b, self.score, *(c for c in (self.cluster, self.weight) if c is not None)]
@@ -128,7 +143,9 @@ class Games:
             raise ValueError(f"agent numbers must lie in 0..{len(self.agents) - 1}")
         if (self.a == self.b).any():
             raise ValueError("an agent cannot play itself")
-        if not np.isin(self.score, (0.0, 0.5, 1.0)).all():
+        if self.soft and not ((self.score >= 0) & (self.score <= 1)).all():
+            raise ValueError("preferences must lie in 0..1")
+        if not self.soft and not np.isin(self.score, (0.0, 0.5, 1.0)).all():
             raise ValueError("scores must be 1, 0.5 or 0")
         if self.weight is not None and not (np.isfinite(self.weight) & (self.weight >= 0)).all():
             raise ValueError("weights must be finite and not negative")
@@ -145,6 +162,16 @@ class Games:
     def are_whole(self) -> bool:
         """Whether every row stands for a whole number of games."""
         return self.weight is None or bool((self.weight == np.floor(self.weight)).all())
+
+    def twice(self) -> NDArray[np.int8]:
+        """Twice the score of ``a``: 2, 1 or 0, shape (n,).
+
+        Raises:
+            ValueError: scores are preferences, which ``preferences.counted`` makes wins and losses of.
+        """
+        if self.soft:
+            raise ValueError("scores are preferences, which have to be counted as wins and losses first")
+        return (2 * self.score).astype(np.int8)
 
     def per_agent(self) -> Floats:
         """Weighted number of games of each agent, shape (agents,)."""
@@ -169,17 +196,27 @@ def tabulate(verdicts: Iterable[GameVerdict]) -> VerdictTable:
     judges, judge = _numbered([row.judge for row in rows])
     queries, query = _query_column(rows)
     outcome = np.fromiter((_OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
-    return VerdictTable(agents, codes[: len(rows)], codes[len(rows) :], outcome, queries, query, judges, judge)
+    preference = None
+    if any(row.preference is not None for row in rows):
+        preference = np.array([np.nan if row.preference is None else row.preference for row in rows])
+    first, second = codes[: len(rows)], codes[len(rows) :]
+    return VerdictTable(agents, first, second, outcome, queries, query, judges, judge, preference)
 
 
-def as_games(verdicts: Iterable[GameVerdict] | VerdictTable) -> Games:
-    """Every verdict is one game, in the order given; ``a`` is the agent shown first."""
+def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = False) -> Games:
+    """Every verdict is one game, in the order given; ``a`` is the agent shown first.
+
+    Args:
+        verdicts: single verdicts.
+        soft: score games by the judge's preference in place of its verdict.
+    """
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     repeated = 0
     if table.query is not None:
         repeated = len(table) - _number_distinct(_key(table, table.query, table.a, table.b))
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
-    return Games(table.agents, table.a, table.b, _score(table.outcome), table.query, a_shown_first=True, tally=tally)
+    score = table.preferences() if soft else _score(table.outcome)
+    return Games(table.agents, table.a, table.b, score, table.query, a_shown_first=True, tally=tally, soft=soft)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -196,15 +233,34 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
         InputError: the verdicts do not name their query, so orders of one game cannot be told from other games.
     """
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    pairs = pairs_of(table)
+    by_order, present = _outcome_per_order(table, pairs.game, pairs.first.size)
+    both = present[:, 0] & present[:, 1]
+    outcome, tally = fold(by_order, both, win_and_tie, repeated=len(table) - int(present.sum()))
+    query = None if table.query is None else table.query[pairs.first]
+    return Games(table.agents, pairs.low, pairs.high, _score(outcome), query, tally=tally)
+
+
+class Pairs(NamedTuple):
+    """Verdicts by query, judge and pair: the first of each, the number of each one's, and the two agents."""
+
+    first: NDArray[np.intp]
+    game: NDArray[np.intp]
+    low: Ints
+    high: Ints
+
+
+def pairs_of(table: VerdictTable) -> Pairs:
+    """Which verdicts are of one query, judge and unordered pair.
+
+    Raises:
+        InputError: the verdicts do not name their query.
+    """
     if table.query is None:
         raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
     low, high = np.minimum(table.a, table.b), np.maximum(table.a, table.b)
-    key = _key(table, table.query, low, high)
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    by_order, present = _outcome_per_order(table, group, first.size)
-    both = present[:, 0] & present[:, 1]
-    outcome, tally = fold(by_order, both, win_and_tie, repeated=len(table) - int(present.sum()))
-    return Games(table.agents, low[first], high[first], _score(outcome), table.query[first], tally=tally)
+    _, first, game = np.unique(_key(table, table.query, low, high), return_index=True, return_inverse=True)
+    return Pairs(first, game, low[first], high[first])
 
 
 def _outcome_per_order(
@@ -280,6 +336,8 @@ def _check(row: GameVerdict, number: int) -> None:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
     if row.verdict not in _OUTCOME:
         raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
+    if row.preference is not None and not 0 <= row.preference <= 1:
+        raise InputError(f"verdict {number}: the preference {row.preference!r} is no probability: give 0 to 1")
     if not isinstance(row.judge, str):
         raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
 

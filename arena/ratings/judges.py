@@ -117,6 +117,7 @@ def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
         query=None if table.query is None else table.query[rows],
         judges=(judge,),
         judge=np.zeros(a.size, np.int32),
+        preference=None if table.preference is None else table.preference[rows],
     )
 
 

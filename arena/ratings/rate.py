@@ -5,83 +5,30 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
-from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.comparison import Comparison, compare, fragilities, pair_differences
 from arena.ratings.counts import win_matrix
 from arena.ratings.direct import contradicted, direct_games
-from arena.ratings.elo import EloRatings, EloSettings, elo
-from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, as_games, reconcile, tabulate
+from arena.ratings.elo import EloRatings, elo
+from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, PositionEffect, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
+from arena.ratings.preferences import average, counted, notes_on
 from arena.ratings.ranks import competition_ranks, groups, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, DirectGames, Fragility, PairDifference
+from arena.ratings.settings import RatingSettings, bradley_terry_settings, elo_settings
 from judges.errors import InputError
+
+__all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "rate_by_judge", "rate_games"]
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to here the fragility of all neighbours takes no more than a second or two."""
-
-
-@dataclass(frozen=True, slots=True)
-class RatingSettings:
-    """All choices behind a leaderboard.
-
-    Attributes:
-        k, initial, tournaments: Elo's factor, starting rating and number of random orders; none for no Elo ratings.
-        scale: points per factor of ten in odds, of both ratings.
-        ties: how Bradley-Terry treats ties.
-        position: whether Bradley-Terry estimates the advantage of being shown first; needs single verdicts.
-        centre: mean of the Bradley-Terry ratings, or the rating of ``anchor``.
-        anchor: agent held at ``centre``, ``None`` for the mean.
-        reconcile: fold the two orders of a game into one; ``None`` does where any game has both orders, unless
-            ``position`` is set.
-        win_and_tie: what a win in one order and a tie in the other make.
-        cluster: resample whole queries, not single games.
-        bootstrap: samples; 0 for no intervals.
-        intervals: from the ``bootstrap``, or without samples from the ``sandwich`` covariance.
-        level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
-        seed: of Elo's orders and the bootstrap.
-        fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
-            adds the neighbours up to 12 agents and 20,000 games.
-    """
-
-    k: float = 32.0
-    initial: float = 1000.0
-    scale: float = 400.0
-    tournaments: int = 500
-    ties: Ties = "davidson"
-    position: bool = False
-    centre: float = 1000.0
-    anchor: str | None = None
-    reconcile: bool | None = None
-    win_and_tie: WinAndTie = "tie"
-    cluster: bool = True
-    bootstrap: int = 1000
-    intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
-    level: float = 0.95
-    seed: int = 0
-    fragility: Literal["none", "leader", "neighbours", "auto"] = "auto"
-
-    def __post_init__(self) -> None:
-        if not (self.k > 0 and self.scale > 0 and self.tournaments >= 0):
-            raise InputError("ratings: k and scale must be positive and tournaments not negative")
-        if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
-            raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in get_args(Ties):
-            raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
-        if self.intervals not in ("bootstrap", "sandwich"):
-            raise InputError(f"ratings: intervals must be 'bootstrap' or 'sandwich', not {self.intervals!r}")
-        if self.win_and_tie not in ("tie", "win"):
-            raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
-        if self.fragility not in ("none", "leader", "neighbours", "auto"):
-            raise InputError(f"ratings: fragility must be none, leader, neighbours or auto, not {self.fragility!r}")
-        if self.reconcile and self.position:
-            raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +116,8 @@ def rate(
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
     games, units = _regrouped(games_to_rate(table, chosen, health), table.queries, clusters)
     rated = rate_games(games, chosen, health, units)
+    if chosen.preferences == "soft":
+        rated = replace(rated, notes=(*rated.notes, notes_on(table)))
     in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
     beyond = None
     if not (chosen.position or in_both_orders):
@@ -224,14 +173,18 @@ def rate_games(
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
     """
-    fitted = bradley_terry(games, bradley_terry_settings(settings))
+    settings = replace(settings, ties=settings.tie_model)
+    parts, _, by_query = counted(games, by_query=settings.cluster)
+    fitted = bradley_terry(parts, bradley_terry_settings(settings))
     by_elo = elo(games, **asdict(elo_settings(settings))) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
-    resampled = bootstrap(games, fitted, samples, settings.seed, by_query=settings.cluster)
-    compared = compare(games, fitted, resampled, by_query=settings.cluster, level=settings.level, seed=settings.seed)
     unit, units = _units(games, settings)
-    agents = _rows(games, fitted, by_elo, resampled, compared, settings=settings)
-    first = fitted_position(games, fitted, by_query=settings.cluster, level=settings.level)
+    resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
+    if resampled is not None:
+        resampled = replace(resampled, by=unit)
+    compared = compare(parts, fitted, resampled, by_query=by_query, level=settings.level, seed=settings.seed)
+    agents = _rows(parts, fitted, by_elo, resampled, compared, settings=settings)
+    first = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
     said = notes(games, fitted, resampled, asked_for_samples=samples > 0, by_query=settings.cluster)
     return Ratings(
         agents=agents,
@@ -243,29 +196,13 @@ def rate_games(
         settings=settings,
         convergence=_convergence(fitted, resampled),
         notes=said if first is None else (*said, _position_note(fitted, first)),
-        fragility=_fragility(games, fitted, agents, settings, queries),
+        fragility=_fragility(parts, fitted, agents, settings, queries),
         position_low=None if first is None else first.low,
         position_high=None if first is None else first.high,
-        direct=direct_games(games, settings.level, by_query=settings.cluster),
+        direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
     )
-
-
-def bradley_terry_settings(settings: RatingSettings) -> BradleyTerrySettings:
-    """The part of the settings that Bradley-Terry needs."""
-    return BradleyTerrySettings(
-        ties=settings.ties,
-        position=settings.position,
-        centre=settings.centre,
-        anchor=settings.anchor,
-        scale=settings.scale,
-    )
-
-
-def elo_settings(settings: RatingSettings) -> EloSettings:
-    """The part of the settings that Elo needs."""
-    return EloSettings(settings.k, settings.initial, settings.scale, settings.tournaments, settings.seed)
 
 
 def _regrouped(
@@ -286,6 +223,8 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
     if folds is None:
         both = both_orders(table)[0].size if health is None else health.both_orders
         folds = both > 0 and not settings.position
+    if settings.preferences == "soft":
+        return average(table) if folds else as_games(table, soft=True)
     return reconcile(table, win_and_tie=settings.win_and_tie) if folds else as_games(table)
 
 
@@ -405,4 +344,5 @@ def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergen
 
 def _whole(count: float) -> float:
     """Counts of single games as integers, so that they print as such."""
-    return int(count) if float(count).is_integer() else float(count)
+    nearest = round(float(count))
+    return nearest if abs(count - nearest) < 1e-9 * max(1, nearest) else float(count)

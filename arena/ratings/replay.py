@@ -42,12 +42,19 @@ _WORTH_COMPILING = 30_000_000
 """Above this much work numpy takes longer than loading numba and compiling, about a second."""
 
 
+HALVES: Floats = np.array([0.0, 0.5, 1.0])
+"""Scores of games with a verdict."""
+
+
 class Packed(NamedTuple):
-    """Games as one integer each: b, a and twice the score of a, from the highest bits to the lowest two."""
+    """Games as one integer each: b, a and the place of a's score in ``scores``, from the highest bits to the lowest."""
 
     codes: Codes
     agents: int
     bits: int
+    scores: Floats = HALVES
+    low: int = 2
+    """Bits of the lowest part."""
 
 
 class Rule(NamedTuple):
@@ -59,14 +66,18 @@ class Rule(NamedTuple):
 
 
 def pack(a: Ints, b: Ints, score: Floats, agents: int) -> Packed:
-    """Games in the order given; 32 bits are enough for 32768 agents."""
+    """Games in the order given; 32 bits are enough for 32768 agents and verdicts."""
     bits = max(1, (agents - 1).bit_length())
-    kind: type[np.unsignedinteger[Any]] = np.uint32 if 2 * bits + 2 <= 32 else np.uint64
+    scores, place = HALVES, (2 * score).astype(np.int64)
+    if (place != 2 * score).any():
+        scores, place = np.unique(score, return_inverse=True)
+    low = max(2, (scores.size - 1).bit_length())
+    kind: type[np.unsignedinteger[Any]] = np.uint32 if 2 * bits + low <= 32 else np.uint64
     codes = b.astype(kind)
-    for shift, part in ((bits, a), (2, 2 * score)):
+    for shift, part in ((bits, a), (low, place)):
         np.left_shift(codes, kind(shift), out=codes)
         np.bitwise_or(codes, part.astype(kind), out=codes)
-    return Packed(codes, agents, bits)
+    return Packed(codes, agents, bits, scores, low)
 
 
 def starts(seed: int, tournaments: int) -> States:
@@ -138,7 +149,8 @@ def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, sh
     for place, sample in enumerate(samples):
         orders[: sample.codes.size, place * begin.size : (place + 1) * begin.size] = sample.codes[:, np.newaxis]
     left, lane, start = orders.ravel(), np.arange(lengths.size), np.tile(begin, len(samples))
-    agents, bits, kind = samples[0].agents, samples[0].bits, orders.dtype.type
+    agents, bits, scores, low = samples[0][1:]
+    kind = orders.dtype.type
     steps_per_point = STEPS_PER_TENFOLD / rule.scale
     ratings = np.full(agents * lengths.size, rule.initial, np.float64)
     block = max(1, _DRAWS_AT_ONCE // lengths.size)
@@ -150,10 +162,10 @@ def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, sh
             of_games, own = places[:lanes], lane[:lanes]
             played = left[of_games]
             left[of_games] = orders[step, :lanes]
-            of_a = (played >> kind(2) & kind((1 << bits) - 1)).astype(np.int64) * lengths.size + own
-            of_b = (played >> kind(2 + bits)).astype(np.int64) * lengths.size + own
+            of_a = (played >> kind(low) & kind((1 << bits) - 1)).astype(np.int64) * lengths.size + own
+            of_b = (played >> kind(low + bits)).astype(np.int64) * lengths.size + own
             ahead = (ratings[of_b] - ratings[of_a]) * steps_per_point
-            gain = rule.k * ((played & kind(3)) * 0.5 - 1.0 / (1.0 + _power(ahead)))
+            gain = rule.k * (scores[played & kind((1 << low) - 1)] - 1.0 / (1.0 + _power(ahead)))
             ratings[of_a] += gain
             ratings[of_b] -= gain
     return ratings.reshape(agents, len(samples), begin.size).transpose(1, 2, 0)

@@ -23,12 +23,12 @@ def _replay(games: Packed, rule: Rule, begin: States, finals: Floats, shuffled: 
     Returns:
         A number without meaning, which keeps the compiler from dropping the early reads.
     """
-    codes, bits = games.codes, games.bits
+    codes, bits, scores, low = games.codes, games.bits, games.scores, games.low
     steps_per_point = STEPS_PER_TENFOLD / rule.scale
     length = codes.size
     left = np.empty_like(codes)
     drawn = np.empty(_AHEAD, np.uintp)
-    mask = (1 << bits) - 1
+    mask, lowest = (1 << bits) - 1, (1 << low) - 1
     fetched = 0
     for tournament in range(begin.size):
         left[:] = codes
@@ -50,13 +50,15 @@ def _replay(games: Packed, rule: Rule, begin: States, finals: Floats, shuffled: 
             for place in range(number):
                 played = left[drawn[place]]
                 left[drawn[place]] = left[first + place]
-                a, b = np.uintp((played >> 2) & mask), np.uintp(played >> (2 + bits))
+                a, b = np.uintp((played >> low) & mask), np.uintp(played >> (low + bits))
                 held = min(max((ratings[b] - ratings[a]) * steps_per_point, -REACH), REACH)
                 whole = np.floor(held + 0.5)
                 rest = (held - whole) * LN_STEP
                 square = rest * rest
                 series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
-                gain = rule.k * ((played & 3) * 0.5 - 1.0 / (1.0 + POWERS[np.uintp(int(whole) + REACH)] * series))
+                gain = rule.k * (
+                    scores[np.uintp(played & lowest)] - 1.0 / (1.0 + POWERS[np.uintp(int(whole) + REACH)] * series)
+                )
                 ratings[a] += gain
                 ratings[b] -= gain
     return fetched

@@ -21,8 +21,8 @@ class TransformersProvider:
 
     Up to ``concurrency`` prompts are put into batches of at most ``batch_size`` that begin alike or are alike in
     length; the replies of each are handed over when it ends. With ``labels: likeliest`` nothing is written where the
-    reply is one label: the allowed replies are scored, and the likeliest is the reply, with its probability in place of
-    an explanation.
+    reply is one label: the allowed replies are scored, and the likeliest is the reply, with the probabilities of all of
+    them in place of an explanation.
 
     Else replies are written: greedily unless a temperature is declared; a seed then fixes the run as a whole, not the
     single reply, since what is sampled together depends on what was waiting. The model is loaded with the first prompt.
@@ -91,7 +91,7 @@ class TransformersProvider:
         if isinstance(scores, Exception):
             return scores
         probability = scores.probabilities[scores.best]
-        text = explained(contract, replies[scores.best], probability, len(replies))
+        text = explained(contract, replies[scores.best], scores.probabilities)
         usage = Usage(scores.input_tokens, None, scores.output_tokens)
         return Completion(text, self._local.name, usage=usage, probability=probability)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.providers.arranging import arranged, cost, shared_prefix
-from judges.providers.likeliest import allowed_replies
+from judges.providers.likeliest import allowed_replies, label_probabilities
 from judges.providers.local_model import Decoding, Layout, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.spec import JudgeSpec
@@ -112,8 +112,14 @@ async def test_a_judge_that_scores_says_so_and_keeps_the_probability(path: Path)
         spec, prompt("dust"), prompt("rain", ReplyContract("", {}, "rating")), prompt("dust", two)
     )
     parsed = parse_reply(label.text, LABEL, prompt("dust").inputs)
-    assert parsed.reason == f"likeliest of 3 replies, with probability {label.probability:.3f}"
     assert label.probability is not None
+    assert parsed.reason.startswith(f"likeliest of 3 replies, with probability {label.probability:.3f} (")
+    by_label = label_probabilities(parsed.reason)
+    assert by_label.keys() == {"0", "1", "2"}
+    assert by_label[str(parsed.outcome)] == pytest.approx(label.probability, abs=1e-6)
+    assert sum(by_label.values()) == pytest.approx(1, abs=1e-5)
+    assert label_probabilities("likeliest of 3 replies, with probability 0.712") == {}, "as earlier versions wrote it"
+    assert label_probabilities(f"I say: {parsed.reason}") == {}
     assert label.probability >= 1 / 3
     assert rating.text in {"0", "1", "2", "3", "4", "5"}
     assert written.probability is None, "several fields are not one label"

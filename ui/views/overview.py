@@ -131,7 +131,8 @@ def _show_ratings(ratings: Ratings, board: Leaderboard, top: Sequence[str]) -> N
             ),
             "Rating": number("Bradley-Terry", format="%.1f"),
             "Interval": st.column_config.TextColumn(
-                f"{level} interval", help="Of the Bradley-Terry rating, by resampling whole queries. The honest width."
+                f"{level} interval",
+                help="Of the Bradley-Terry rating, with verdicts on one query taken together. The honest width.",
             ),
             "Group": st.column_config.TextColumn(width=65),
             "Elo": number(format="%.1f"),
