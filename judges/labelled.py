@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from judges.errors import ReplyError
-from judges.quotes import folded, may_hold_marker
+from judges.quotes import folded
 from judges.relaxed import read_relaxed
 from judges.types import ReplyContract, word_per_value
 
@@ -58,7 +58,7 @@ def bare_list(text: str, name: str, judged: Iterable[str]) -> Mapping[str, Any] 
     if not isinstance(given, list):
         return None
     said = _compact(folded(text))
-    if given and any(may_hold_marker(piece) and said in _compact(folded(piece)) for piece in judged):
+    if given and any(said in _compact(folded(piece)) for piece in judged):
         raise ReplyError("the list repeats one that stands in the texts being judged; reply with your own")
     return {name: given}
 

@@ -13,10 +13,12 @@ import unicodedata
 
 _ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_TAGGED = re.compile("[\U000e0020-\U000e007e]+")
+_TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_MAY_HOLD_OBJECT = re.compile(r"[{｛﹛❴⦃\U000e007b]|&(?:#|l[bc])|\\u0", re.IGNORECASE)  # noqa: RUF001 - look-alikes
-_MAY_HOLD_MARKER = re.compile(r"[\[［⟦〚【\U000e005b]|&(?:#|l[bs])|\\u0", re.IGNORECASE)  # noqa: RUF001 - look-alikes
+_MAY_HOLD_OBJECT = re.compile(r"[{｛﹛❴⦃\U000e007b]|&(?:#|amp|AMP|l[bc])|\\u0")  # noqa: RUF001 - look-alikes
+_MAY_HOLD_MARKER = re.compile(
+    r"[\[［【][^\x00-\x7f]*[\[［【]|[⟦〚\U000e005b]|&(?:#|amp|AMP|l[bs])|\\u0"  # noqa: RUF001
+)
 _UNDOINGS = 3
 """An escape or entity may itself be escaped; nobody reads deeper."""
 
@@ -57,7 +59,7 @@ def folded(text: str) -> str:
     What tag characters spell is put at the end, since a model may read them. Takes time in proportion to the length.
     """
     for _ in range(_UNDOINGS):
-        if "&" not in text and "\\" not in text:
+        if "&" not in text and "\\u" not in text:
             break
         undone = html.unescape(_ESCAPE.sub(_unescaped, text))
         if undone == text:
@@ -65,9 +67,14 @@ def folded(text: str) -> str:
         text = undone
     if text.isascii():
         return text
-    spelled = "".join(chr(ord(char) - 0xE0000) for tagged in _TAGGED.findall(text) for char in tagged)
-    seen = _BEYOND_ASCII.sub(lambda run: run[0].translate(_plain), text)
-    return f"{seen}\n{spelled}" if spelled else seen
+    spelled: list[str] = []
+
+    def seen(run: re.Match[str]) -> str:
+        spelled.extend(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(run[0]) for char in tags)
+        return run[0].translate(_plain)
+
+    plain = _BEYOND_ASCII.sub(seen, text)
+    return f"{plain}\n{''.join(spelled)}" if spelled else plain
 
 
 def letters(text: str) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from judges.criteria import Criterion, criteria_prompt
 from judges.errors import PromptError
 from judges.extraction import extraction_prompt
+from judges.identity import judgment_id
 from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
 from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
@@ -408,3 +409,18 @@ def test_all_grades_of_a_query_share_the_beginning_up_to_the_answer() -> None:
     assert one.system == other.system
     (shared,) = {prompt.user.partition("<<<answer ")[0] for prompt in (one, other)}
     assert VACUUM.text in shared
+
+
+def test_the_pairwise_prompt_promises_opinions_only_where_documents_have_one() -> None:
+    """Where all have one, the prompt is what it always was: judgments that were paid for keep their ids."""
+    said, silent = (AnnotatedDocument(document, 2, why) for document, why in ((VACUUM, "on it"), (WEATHER, "")))
+    promised = "for the question, each with an assessor's opinion of its\nrelevance. Use them"
+    assert promised in pairwise(GOOD, BAD, said).system
+    assert judgment_id(pairwise(GOOD, BAD, said), {}) == "34f6a3e8834df6352d9cff6683083693"
+    assert (
+        "for the question, some with an assessor's opinion of its\nrelevance."
+        in pairwise(GOOD, BAD, said, silent).system
+    )
+    for documents in ([silent], [AnnotatedDocument(VACUUM)]):
+        assert "that were found for the question. Use them" in pairwise(GOOD, BAD, *documents).system
+        assert "opinion" not in pairwise(GOOD, BAD, *documents).system
