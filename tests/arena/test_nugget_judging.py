@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from arena.nuggets.results import NuggetResults, nugget_results, nuggets_of_game
 from arena.plan import plan
 from arena.store import Store
 from judges.errors import ConfigError, DataError
-from judges.types import Task
+from judges.types import JudgeFailure, Task
 from retrieval_eval.nuggets.files import write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support, make_nuggets
 from tests.support.llm_server import Call, LLMServer, Reply
@@ -51,6 +52,31 @@ def test_every_turn_sees_the_list_of_the_turn_before(tmp_path: Path) -> None:
     (bank,) = results_of(config).banks.values()
     assert [nugget.text for nugget in bank.nuggets] == FACTS
     assert [nugget.importance for nugget in bank.nuggets] == [Importance.VITAL] * 3 + [Importance.OKAY]
+
+
+def test_a_list_beyond_the_cap_that_an_earlier_version_refused_is_read_again_without_a_call(
+    tmp_path: Path, cli: Any
+) -> None:
+    write_data(tmp_path, ["q1"])
+    many = json.dumps({"nuggets": [f"fact number {n}" for n in range(31)]})
+    with LLMServer(failing("nuggets", Reply("I cannot list them."))) as server:
+        config = nugget_tournament(tmp_path, server.openai_url)
+        assert run(config).stages[Task.NUGGETS].failed == 1
+        store = Store.open(config.store)
+        ((_, refused), *_) = store.outcomes(config.name, Task.NUGGETS)
+        assert isinstance(refused, JudgeFailure)
+        store.save([(Task.NUGGETS, "nugget_create@1", replace(refused, reply=many, rejected=(many, many)))])
+        store.close()
+        server.script = nugget_judge
+        server.calls.clear()
+        summary = run(config)
+        turns = [shown_nuggets(call) for call in asked(server, "nuggets")]
+        (tmp_path / "nuggets.yaml").write_text(config.model_dump_json(exclude_unset=True), encoding="utf-8")
+        said = cli("nuggets", "create", tmp_path / "nuggets.yaml", "--out", tmp_path / "nuggets.jsonl")
+    assert (summary.complete, summary.stages[Task.NUGGETS].known) == (True, 1)
+    assert turns == [[f"fact number {n}" for n in range(30)]]
+    assert "- q1: Left out, since at most 30 texts were asked for, of 31: 'fact number 30'." in said.out
+    assert "nuggets: lists shorter than asked for, or with texts left out: 2" in said.err
 
 
 def test_documents_are_read_by_rank_and_only_from_the_label_on(tmp_path: Path) -> None:

@@ -417,10 +417,7 @@ def test_the_pairwise_prompt_promises_opinions_only_where_documents_have_one() -
     promised = "for the question, each with an assessor's opinion of its\nrelevance. Use them"
     assert promised in pairwise(GOOD, BAD, said).system
     assert judgment_id(pairwise(GOOD, BAD, said), {}) == "34f6a3e8834df6352d9cff6683083693"
-    assert (
-        "for the question, some with an assessor's opinion of its\nrelevance."
-        in pairwise(GOOD, BAD, said, silent).system
-    )
+    assert "question, some with an assessor's opinion of its\nrelevance." in pairwise(GOOD, BAD, said, silent).system
     for documents in ([silent], [AnnotatedDocument(VACUUM)]):
         assert "that were found for the question. Use them" in pairwise(GOOD, BAD, *documents).system
         assert "opinion" not in pairwise(GOOD, BAD, *documents).system
