@@ -1,16 +1,14 @@
 """How far ratings would move had other queries been asked: the bootstrap over queries.
 
 Verdicts on one query depend on each other, so whole queries are drawn with replacement (Efron and Tibshirani 1993,
-*An Introduction to the Bootstrap*, chapter 8): a sample is a set of multinomial weights on queries. The Bayesian
-bootstrap (Rubin 1981, Annals of Statistics 9) takes exponential weights instead, which leave no query out, so that no
-sample loses an agent's only defeat. Either way weights make weighted counts, and every sample's maximum is found from
-the point estimate.
+*An Introduction to the Bootstrap*, chapter 8): a sample is a set of multinomial weights on queries, which make weighted
+counts, and every sample's maximum is found from the point estimate.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -21,8 +19,6 @@ from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
 from arena.ratings.existence import unsettled
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import gradient, incidence, maximise
-
-Scheme: TypeAlias = Literal["multinomial", "bayesian"]
 
 _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
@@ -46,7 +42,6 @@ class Bootstrap:
         model_samples: as many draws from the normal approximation to the fitted model, shape as ``samples``, where
             resampling cannot show the uncertainty: the point estimate itself needs the prior (no resampling shows
             the first loss of an undefeated agent) or no sample differs. ``None`` elsewhere.
-        scheme: how weights were drawn.
     """
 
     samples: Floats
@@ -55,7 +50,6 @@ class Bootstrap:
     without_maximum: int
     not_converged: int
     model_samples: Floats | None
-    scheme: Scheme = "multinomial"
 
     @property
     def sample_sets(self) -> tuple[Floats, ...]:
@@ -76,7 +70,6 @@ def bootstrap(
     seed: int = 0,
     *,
     by_query: bool = True,
-    scheme: Scheme = "multinomial",
 ) -> Bootstrap | None:
     """Resample the queries of ``games`` and fit each sample as ``fitted`` was.
 
@@ -86,13 +79,10 @@ def bootstrap(
         samples: how many.
         seed: of the draws; they do not depend on how samples are spread over memory.
         by_query: draw whole queries; games whose query is not known are drawn one by one.
-        scheme: ``multinomial`` draws with replacement, ``bayesian`` weighs every query (game) by an exponential.
 
     Returns:
         ``None`` where there are fewer than two queries (games): one unit says nothing about variation.
     """
-    if scheme not in get_args(Scheme):
-        raise ValueError(f"the scheme must be one of {', '.join(get_args(Scheme))}, not {scheme!r}")
     rng = np.random.default_rng(seed)
     clusters = None
     if by_query and games.cluster is not None:
@@ -107,9 +97,9 @@ def bootstrap(
     for start in range(0, samples, chunk):
         size = min(chunk, samples - start)
         if clusters:
-            counts = fitted.counts.replaced(*clusters.weighted(_weights(clusters, size, rng, scheme)))
+            counts = fitted.counts.replaced(*clusters.weighted(_weights(clusters, size, rng)))
         else:
-            counts = _by_game(fitted, units, size, rng, scheme)
+            counts = _by_game(fitted, units, size, rng)
         prior = _prior(fitted, counts)
         drawn[start : start + size], converged = _refit(fitted, counts, prior, inverse)
         without, failed = without + int(prior.any(axis=1).sum()), failed + int((~converged).sum())
@@ -117,7 +107,7 @@ def bootstrap(
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Literal["query", "game"] = "query" if clusters else "game"
     of_model = _model_draws(fitted, samples, rng) if blind else None
-    return Bootstrap(ratings, by, units, without, failed, of_model, scheme)
+    return Bootstrap(ratings, by, units, without, failed, of_model)
 
 
 def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
@@ -142,27 +132,17 @@ def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
     return fitted.to_points(drawn)
 
 
-def _weights(clusters: ClusterCounts, size: int, rng: np.random.Generator, scheme: Scheme) -> Floats:
+def _weights(clusters: ClusterCounts, size: int, rng: np.random.Generator) -> Floats:
     """How often each cluster counts in each sample, shape (samples, clusters)."""
     number = clusters.clusters
-    if scheme == "bayesian":
-        drawn = rng.standard_exponential((size, number))
-        return np.asarray(drawn * (number / drawn.sum(axis=1, keepdims=True)), np.float64)
     return rng.multinomial(number, np.full(number, 1 / number), size=size).astype(np.float64)
 
 
-def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator, scheme: Scheme) -> PairCounts:
-    """Games drawn with replacement are multinomial on the counts; fractional counts keep their total.
-
-    Exponential weights of the games in a cell add up to a gamma variable.
-    """
+def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator) -> PairCounts:
+    """Games drawn with replacement are multinomial on the counts; fractional counts keep their total."""
     observed = np.concatenate([fitted.counts.wins_a[0], fitted.counts.wins_b[0], fitted.counts.ties[0]])
     total = observed.sum()
-    if scheme == "bayesian":
-        drawn = rng.standard_gamma(observed * (units / total), (size, observed.size))
-        drawn *= total / drawn.sum(axis=1, keepdims=True)
-    else:
-        drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
+    drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
     return fitted.counts.replaced(*np.split(drawn, 3, axis=1))
 
 

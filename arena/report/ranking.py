@@ -116,7 +116,7 @@ def _controlled(board: ControlledBoard) -> Table:
     ]
     notes = [
         f"{CONTROLLED} Every verdict is a game here, for the raw ratings too.",
-        " ".join(f"{line}." for line in controlled_effects(board)),
+        f"{'; '.join(controlled_effects(board))}.",
         *controlled_doubts(board),
     ]
     names = listed([effect.name for effect in board.effects])

@@ -16,7 +16,7 @@ from arena.kept import kept_leaderboard
 from arena.leaderboard import leaderboard, rating_settings
 from arena.opinions.methods import stored_methods
 from arena.ratings.games import GameVerdict
-from arena.ratings.rate import RatingSettings, rate_by_judge
+from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI
@@ -79,6 +79,7 @@ def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, t
     }  # fmt: skip
     assert sum(row["games"] for row in board["agents"]) == 2 * 60, "every verdict is a game, and has two agents"
     assert any("Every verdict is a game" in note for note in board["notes"])
+    assert "y is held at 1000: intervals are of the distance to it." in board["notes"]
 
 
 def test_the_defaults_reconcile_and_control_for_nothing(cli: CLI, tmp_path: Path) -> None:
@@ -116,6 +117,32 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     opened: AppTest = page("overview")
     assert "Controlled for log_length and citations" in shown(opened)
     assert any("Standard error" in table.value for table in opened.dataframe)
+
+
+def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_path: Path) -> None:
+    config = write_config(tmp_path, intervals="sandwich")
+    board = json.loads(cli("run", config, "--json").out)
+    assert cli("export", config, tmp_path / "v.csv").status == 0
+    quick = ["--tournaments", "20", "--json"]
+    formula, drawn = (
+        json.loads(cli("rate", tmp_path / "v.csv", "--intervals", how, *quick).out) for how in ("sandwich", "bootstrap")
+    )
+    names = ("agent", "bt", "bt_low", "bt_high", "rank_low", "rank_high")
+    assert [[row[name] for name in names] for row in board["agents"]] == [
+        [row[name] for name in names] for row in formula["agents"]
+    ]
+    for row, other in zip(formula["agents"], drawn["agents"], strict=True):
+        assert row["bt"] == other["bt"]
+        assert (row["bt_low"] + row["bt_high"]) / 2 == pytest.approx(row["bt"]), "a formula's interval is symmetric"
+        assert row["bt_high"] - row["bt_low"] == pytest.approx(other["bt_high"] - other["bt_low"], rel=0.6)
+    assert formula["convergence"]["samples"] == 0
+
+
+def test_one_query_has_no_sandwich_and_says_so() -> None:
+    rows = [GameVerdict("q", *pair, Verdict.A) for pair in (("x", "y"), ("y", "x"), ("x", "z"), ("z", "y"))]
+    rated = rate(rows, RatingSettings(intervals="sandwich", tournaments=2, fragility="none", reconcile=False))
+    assert rated.agents[0].bt_low is None
+    assert any(note.startswith("There are no intervals: all games are on one query") for note in rated.notes)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import bootstrap as bootstrap_module
-from arena.ratings.bootstrap import Scheme, bootstrap
+from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, Ties, bradley_terry
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, groups, joint_differences, paired_tests, rank_intervals
@@ -126,47 +126,16 @@ def test_every_sample_is_the_fit_of_its_own_games() -> None:
 
 
 @pytest.mark.parametrize("ties", ["davidson", "half", "rao-kupper"])
-@pytest.mark.parametrize("scheme", ["multinomial", "bayesian"])
-def test_chord_iterations_end_where_newtons_method_does(
-    ties: Ties, scheme: Scheme, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chord_iterations_end_where_newtons_method_does(ties: Ties, monkeypatch: pytest.MonkeyPatch) -> None:
     games = simulated(np.random.default_rng(11), spread=1.5, queries=25)
     fitted = bradley_terry(games, BradleyTerrySettings(ties=ties, position=True))
-    by_chord = bootstrap(games, fitted, 60, scheme=scheme)
+    by_chord = bootstrap(games, fitted, 60)
     monkeypatch.setattr(bootstrap_module, "_CHORD_STEPS", 1)  # none converges within one
-    by_newton = bootstrap(games, fitted, 60, scheme=scheme)
+    by_newton = bootstrap(games, fitted, 60)
     assert by_chord is not None
     assert by_newton is not None
     assert by_chord.not_converged == by_newton.not_converged == 0
     np.testing.assert_allclose(by_chord.samples, by_newton.samples, atol=1e-5)
-
-
-@pytest.mark.parametrize("by_query", [False, True])
-def test_exponential_weights_give_nearly_the_intervals_of_drawing_queries(by_query: bool) -> None:
-    games = simulated(np.random.default_rng(12), spread=1.0, queries=80)
-    fitted = bradley_terry(games)
-    drawn = bootstrap(games, fitted, 2000, by_query=by_query)
-    weighted = bootstrap(games, fitted, 2000, by_query=by_query, scheme="bayesian")
-    assert drawn is not None
-    assert weighted is not None
-    ends, others = np.array(drawn.interval()), np.array(weighted.interval())
-    assert (np.abs(others - ends) < 0.12 * (ends[1] - ends[0])).all()
-    assert (others != ends).all()
-
-
-def test_exponential_weights_never_lose_the_only_defeat() -> None:
-    rows = [(0, 1, 0.0, 0), *[(0, 1, 1.0, q) for q in range(20)]]
-    a, b, score, query = (np.array(column) for column in zip(*rows, strict=True))
-    games = Games(("x", "y"), *(c.astype(np.int32) for c in (a, b)), score.astype(float), query.astype(np.int32))
-    drawn = bootstrap(games, bradley_terry(games), 500, scheme="bayesian")
-    assert drawn is not None
-    assert drawn.without_maximum == drawn.not_converged == 0
-
-
-def test_an_unknown_scheme_is_refused() -> None:
-    games = simulated(np.random.default_rng(13), spread=1.0)
-    with pytest.raises(ValueError, match="multinomial, bayesian"):
-        bootstrap(games, bradley_terry(games), scheme="poisson")  # type: ignore[arg-type]
 
 
 def test_samples_without_a_maximum_are_counted_and_stay_finite() -> None:
