@@ -314,6 +314,12 @@ HUGE = {
     "markers": "[[A]] " * 40_000,
     "marked lines": "[[A]]\n" * 40_000,
     "lines": "verdict {\n" * 20_000,
+    "reasoning": "<think></think> " * 15_000,
+    "ends of reasoning": "</think>" * 30_000,
+    "channels": "<|channel|>final<|message|>" * 10_000,
+    "Python's quotes": "{'verdict': '" + "\\'" * 100_000,
+    "stray backslashes": '{"verdict": "' + "\\(" * 100_000 + '"',
+    "boxes": "\\boxed{" + " " * 200_000,
 }
 
 
