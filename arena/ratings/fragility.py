@@ -8,6 +8,7 @@ been confirmed by fitting what remains. It is an upper bound on the fewest: fewe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -197,7 +198,8 @@ class _Deck:
     def ratings_without(self, left_out: Floats) -> Floats:
         """Ratings of what is left, NaN for agents without games; all NaN where agents no longer compare.
 
-        Agents that nothing links any more are rated by the prior alone, which says nothing about their order.
+        Agents that nothing links any more are rated by the prior alone, which says nothing about their order. Nor does
+        it order several that never lost, or never won, against all others: these are all infinitely high, or low.
         """
         counts, pairs = self.counts - left_out, self.fitted.counts
         kept = counts > 0.5
@@ -219,6 +221,10 @@ class _Deck:
         torn = "disconnected" in {problem.cause for problem in again.problems} - self._causes()
         if again.converged and not torn:
             ratings[played] = again.ratings
+            for cause, end in (("undefeated", np.inf), ("winless", -np.inf)):
+                alike = [problem.agents for problem in again.problems if problem.cause == cause]
+                for agent in itertools.chain(*alike) if len(alike) > 1 else ():
+                    ratings[self.fitted.agents.index(agent)] = end
         return ratings
 
     def _causes(self) -> set[str]:

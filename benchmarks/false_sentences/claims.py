@@ -1,0 +1,385 @@
+"""What each sentence claims, and whether the verdicts bear it out. A sentence that nothing here knows is an error.
+
+A claim is a pattern of a whole line and a check of what it says; the check answers ``True``, ``False``, or a word for
+what is wrong. Names of agents are single letters, so that a pattern can tell them.
+"""
+
+# ruff: noqa: E501 - a pattern stands on one line, as its sentence does
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.false_sentences.recount import Recount
+from benchmarks.false_sentences.worlds import World
+
+FEWEST = 10
+NUMBER = r"-?[\d,]+(?:\.\d+)?"
+NAMES = r"[v-z](?:(?:, | and )[v-z])*"
+NOUN = r"(?P<unit>query|queries|games?)"
+
+Check = Callable[["Seen", Mapping[str, str]], "bool | str"]
+
+
+@dataclass
+class Seen:
+    """One table: its world and recount, what of its output has been read so far, and the leader that was named."""
+
+    world: World
+    count: Recount
+    ranks: dict[str, float] = field(default_factory=dict)
+    flagged: set[str] = field(default_factory=set)
+    leader: str = ""
+
+    @property
+    def queries(self) -> int:
+        return len(self.count.queries) if self.count.named else len(self.count.games)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A kind of sentence."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    check: Check
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
+
+    kind: str
+    line: str
+    wrong: str
+
+
+CLAIMS: list[Claim] = []
+"""All sentences, first come first."""
+
+
+def claim(kind: str, pattern: str) -> Callable[[Check], Check]:
+    """Teach a kind of sentence."""
+
+    def taught(check: Check) -> Check:
+        CLAIMS.append(Claim(kind, re.compile(pattern), check))
+        return check
+
+    return taught
+
+
+def always(kind: str, *patterns: str) -> None:
+    """Sentences that say nothing of these verdicts: explanations, headings, remedies."""
+    for pattern in patterns:
+        CLAIMS.append(Claim(kind, re.compile(pattern), lambda _seen, _said: True))
+
+
+def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
+    """Each line with what is wrong with it."""
+    for written in lines:
+        line = written.removeprefix("conclusion: ")
+        for own in CLAIMS:
+            if match := own.pattern.fullmatch(line):
+                held = own.check(seen, match.groupdict())
+                yield Finding(own.kind, line, "" if held is True else held or "not so")
+                break
+        else:
+            yield Finding("unknown", line, "no checker knows this sentence")
+
+
+def names(said: str) -> list[str]:
+    return re.findall(r"[v-z]", said)
+
+
+def near(said: str, value: float, slack: float) -> bool:
+    return abs(float(said.replace(",", "")) - value) <= slack
+
+
+def whole(said: str) -> int:
+    return int(said.replace(",", ""))
+
+
+def share(said: str, part: float, all_of: float, decimals: int = 0) -> bool:
+    return near(said, 100 * part / all_of, 0.51 / 10**decimals)
+
+
+# --- what may be concluded
+
+
+@claim(
+    "leads",
+    rf"(?P<a>[v-z]) leads(?:, (?P<points>{NUMBER}) points above (?P<next>{NAMES}),)? (?P<basis>at .*?)(?P<far>; how far ahead it is, these games cannot say)?\.",
+)
+def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    seen.leader = said["a"]
+    count = seen.count
+    if said["a"] not in count.fit.highest() or len(count.fit.highest()) > 1:
+        return "not the only one rated highest"
+    if said["points"] and count.fit.exists:
+        second = max(rating for agent, rating in count.fit.ratings.items() if agent != said["a"])
+        if not near(said["points"], count.fit.ratings[said["a"]] - second, 1.5):
+            return "other points"
+        if any(abs(count.fit.ratings[agent] - second) > 0.02 for agent in names(said["next"])):
+            return "not the next"
+    if said["points"] and any(count.record(said["a"])[0] == sum(count.record(said["a"])) for _ in "1"):
+        return "points of an agent that never lost"
+    may = _may_lead(seen)
+    return _basis(seen, said["basis"]) if may is True else may
+
+
+def _may_lead(seen: Seen) -> bool | str:
+    count = seen.count
+    if seen.queries < FEWEST:
+        return "on too few queries"
+    both = count.in_both_orders
+    if both and 2 * sum(a + b == 1 and a != b for a, b in both) >= len(both):
+        return "although orders contradict each other"
+    if seen.world.placed and not count.place_known:
+        return "although place cannot be told from strength"
+    return True if count.linked else "although not all met"
+
+
+def _basis(seen: Seen, said: str) -> bool | str:
+    match = re.fullmatch(
+        rf"at 95% confidence over (?P<games>{NUMBER}) games?(?: on (?P<queries>{NUMBER}) quer(?:y|ies))?", said
+    )
+    if match is None:
+        return "no basis"
+    if whole(match["games"]) != len(seen.count.games):
+        return "other games"
+    return not match["queries"] or whole(match["queries"]) == len(seen.count.queries) or "other queries"
+
+
+@claim("tied for first", rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*)\.")
+def _tied(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    who = names(said["who"])
+    if not seen.count.fit.highest() & set(who) or not 1 < len(who) < len(seen.count.agents):
+        return "not those on top"
+    may = _may_lead(seen)
+    return _basis(seen, said["basis"]) if may is True else may
+
+
+@claim(
+    "none told apart",
+    r"None of the (?P<n>\d+) agents can be told apart from (?:(?P<a>[v-z]), which is rated highest|those rated highest), (?P<basis>at .*)\.",
+)
+def _none(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    highest = seen.count.fit.highest()
+    if int(said["n"]) != len(seen.count.agents):
+        return "other agents"
+    if (highest != {said["a"]}) if said["a"] else (len(highest) < 2 or len(highest) == len(seen.count.agents)):
+        return f"highest are {sorted(highest)}"
+    return _basis(seen, said["basis"])
+
+
+@claim("too few", rf"Only (?P<n>\d+) {NOUN}: with fewer than 10, intervals miss too often to name a leader\.")
+def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return int(said["n"]) == seen.queries < FEWEST and (said["unit"][0] == "q") == seen.count.named
+
+
+@claim(
+    "one order",
+    rf"No two agents were shown in both orders, and the answer shown first won (?P<a>{NUMBER}) of (?P<b>{NUMBER}) verdicts? with a winner\. Strength and place cannot be told apart, so none can be said to lead\. Judge both orders\.",
+)
+def _one_order(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    rows = [row for row in seen.count.rows if row.placed]
+    pairs = {(row.first, row.second) for row in rows}
+    if any(pair[::-1] in pairs for pair in pairs) or seen.count.place_known:
+        return "some were"
+    decided = [row for row in rows if row.winner]
+    return (whole(said["a"]), whole(said["b"])) == (sum(r.winner == r.first for r in decided), len(decided))
+
+
+@claim(
+    "orders contradict",
+    rf"In (?P<a>{NUMBER}) of the (?P<b>{NUMBER}) games? judged in both orders, each order preferred another agent: the place shown may decide, not the answer\. No agent can be said to lead\.",
+)
+def _contradict(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    both = seen.count.in_both_orders
+    against = sum(a + b == 1 and a != b for a, b in both)
+    return (whole(said["a"]), whole(said["b"])) == (against, len(both)) and 2 * against >= len(both)
+
+
+@claim(
+    "no one order",
+    rf"One rating for each agent cannot describe these games: (?P<who>{NAMES}) beat each other in a circle, or lose to agents rated below them, by more than chance\. Compare them pair by pair\.",
+)
+def _circle(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return seen.count.on_a_circle(names(said["who"]))
+
+
+@claim(
+    "all equal",
+    r"(?P<why>Every game is a tie|Wins and losses balance): all (?P<n>\d+) agents have the same rating, and none leads\.",
+)
+def _equal(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    ties = all(game.score == 0.5 for game in seen.count.games)
+    same = len(seen.count.fit.highest()) == len(seen.count.agents) == int(said["n"])
+    return same and ties == said["why"].startswith("Every")
+
+
+@claim(
+    "not all met",
+    r"Some agents never met the others, not even through third ones, so their ratings cannot be compared\.",
+)
+def _never_met(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return not seen.count.linked
+
+
+@claim(
+    "lead by place",
+    r"(?P<a>[v-z]) is rated highest, but not every game was judged in both orders, and once being shown first may count for something, its lead may be chance\. Judge both orders\.",
+)
+def _by_place(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    one_order = len(seen.count.in_both_orders) < len(seen.count.games)
+    return one_order and said["a"] in seen.count.fit.highest()
+
+
+always("no intervals", r"There are no intervals, so a higher rating may be chance\.")
+
+
+@claim(
+    "expectation",
+    r"Of 100 games with a winner (?P<a>[v-z]) would win about (?P<n>\d+) against (?P<b>[v-z]) \(between (?P<l>\d+) and (?P<h>\d+)\)\.",
+)
+def _expected(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    ratings = seen.count.fit.ratings
+    expected = 100 / (1 + 10 ** ((ratings[said["b"]] - ratings[said["a"]]) / 400))
+    if not near(said["n"], expected, 1) or not int(said["l"]) <= int(said["n"]) <= int(said["h"]):
+        return f"rather {expected:.0f}"
+    won, lost, _ = seen.count.met(said["a"], said["b"])
+    if won + lost < 8:
+        return True
+    error = 100 * (0.25 / (won + lost)) ** 0.5
+    return abs(100 * won / (won + lost) - expected) < 4 * error or "their own games say otherwise"
+
+
+@claim(
+    "met",
+    rf"(?P<a>[v-z]) and (?P<b>[v-z]) met in (?P<n>{NUMBER}) games?: (?P<c>[v-z]) won (?P<won>{NUMBER}), (?P<d>[v-z]) won (?P<lost>{NUMBER}), (?P<tied>{NUMBER}) tied\.",
+)
+def _met(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    found = seen.count.met(said["a"], said["b"])
+    told = tuple(float(whole(said[name])) for name in ("won", "lost", "tied"))
+    return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
+
+
+@claim("more needed", r"(?:To tell the two apart|to tell (?P<a>[v-z]) from (?P<b>[v-z])).*")
+def _needed(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if not said["a"]:
+        return True
+    return seen.count.fit.ratings[said["a"]] > seen.count.fit.ratings[said["b"]] + 0.01 or "they are rated equal"
+
+
+# --- what would change the order
+
+
+@claim(
+    "fragility",
+    rf"(?:fragility: w|W)ithout (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest(?:\. The bar is more than \d+ of {NUMBER} \w+\.)?",
+)
+def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    unit = "query" if said["unit"].startswith("q") else "game"
+    number = len(seen.count.queries) if unit == "query" else len(seen.count.games)
+    highest = seen.count.fit.highest()
+    if whole(said["n"]) != number or int(said["k"]) < 1:
+        return "other games" if int(said["k"]) else "without none?"
+    if said["a"] in highest:
+        return "it is already"
+    return seen.count.without(int(said["k"]), unit, min(highest), said["a"], highest=True) or "not without those"
+
+
+@claim("neighbours change", r"neighbours would change places without: (?P<what>.*)")
+def _neighbours(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    for part in said["what"].split(", "):
+        match = re.fullmatch(r"([v-z]) over ([v-z]) (.*)", part)
+        if match is None:
+            return f"cannot read {part!r}"
+        ahead, behind, numbers = match.groups()
+        ratings = seen.count.fit.ratings
+        if ratings[ahead] <= ratings[behind] + 0.01:
+            return f"{ahead} is not above {behind}"
+        for number in numbers.split(" or "):
+            k, unit = number.split()
+            name = "query" if unit.startswith("q") else "game"
+            if int(k) < 1 or not seen.count.without(int(k), name, ahead, behind, highest=False):
+                return f"not {part}"
+    return True
+
+
+# --- health
+
+
+@claim(
+    "health",
+    rf"judge: order agreement (?P<agree>unknown|{NUMBER}%) of (?P<both>{NUMBER}) games?, first shown wins (?P<first>unknown|{NUMBER}%)(?:, worth (?P<worth>[+-]{NUMBER}) points(?P<interval> \((?P<low>{NUMBER}) \.\. (?P<high>{NUMBER})\))?)?, longer wins unknown, ties (?P<ties>{NUMBER})%, intransitive triples (?P<around>\d+) of (?P<triples>\d+)",
+)
+def _health(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    count = seen.count
+    both = count.in_both_orders
+    if whole(said["both"]) != len(both) or (said["agree"] == "unknown") != (not both):
+        return "other games in both orders"
+    if both and not share(said["agree"][:-1], sum(a == b for a, b in both), len(both)):
+        return "other agreement of orders"
+    if not share(said["ties"], sum(not row.winner for row in count.rows), len(count.rows)):
+        return "other ties"
+    if (int(said["triples"]), int(said["around"])) != count.circles():
+        return f"triples {count.circles()}"
+    return _first_place(count, said)
+
+
+def _first_place(count: Recount, said: Mapping[str, str]) -> bool | str:
+    decided = [row for row in count.rows if row.placed and row.winner]
+    if (said["first"] == "unknown") != (not decided):
+        return "first place known?"
+    if decided and not share(said["first"][:-1], sum(r.winner == r.first for r in decided), len(decided)):
+        return "other share of the first place"
+    if said["worth"] and not count.place_known:
+        return "place cannot be told from strength"
+    if said["worth"] and count.by_place is not None and not near(said["worth"], count.by_place.first, 1.5):
+        return f"worth {count.by_place.first:.0f}"
+    if said["interval"] and said["low"] == said["high"]:
+        return "an interval of no width"
+    return True
+
+
+@claim(
+    "judges agree",
+    rf"judges: Krippendorff's alpha (?P<alpha>unknown|{NUMBER}(?: \({NUMBER} \.\. {NUMBER}\))?) on (?P<n>{NUMBER}) games? judged by several",
+)
+def _judges(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    found = between_judges(seen.count)
+    if whole(said["n"]) != len(found):
+        return "other games"
+    alpha = krippendorff(found)
+    known = said["alpha"] != "unknown"
+    return known == (alpha is not None) and (alpha is None or near(said["alpha"].split()[0], alpha, 0.006))
+
+
+@claim(
+    "two judges",
+    rf"judges \w+ and \w+: kappa (?P<k>unknown|{NUMBER}(?: \({NUMBER} \.\. {NUMBER}\))?) on (?P<n>{NUMBER}) games?",
+)
+def _two(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return whole(said["n"]) == len(between_judges(seen.count))
+
+
+def between_judges(count: Recount) -> list[list[float]]:
+    """What each judge said of each game that several judged, each judge's orders folded."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in {(q, j, one, other): orders for q, j, one, other, orders in count.folded}.items():
+        (query, _, one, other), orders = row
+        scores = set(orders.values())
+        found.setdefault((query, one, other), []).append(scores.pop() if len(scores) == 1 else 0.5)
+    return [said for said in found.values() if len(said) > 1]
+
+
+def krippendorff(units: Sequence[Sequence[float]]) -> float | None:
+    """Alpha of nominal values, sides of a game exchangeable: each unit counts half as written and half mirrored."""
+    values = [value for unit in units for value in unit]
+    observed = sum(sum(a != b for a in unit for b in unit) / (len(unit) - 1) for unit in units)
+    mirrored = values + [1 - value for value in values]
+    expected = sum(a != b for a in mirrored for b in mirrored) / 4 / (len(values) - 1) if len(values) > 1 else 0.0
+    return None if not expected else 1 - observed / expected

@@ -1,0 +1,326 @@
+"""The report: its lines, and what they claim."""
+
+# ruff: noqa: E501 - a pattern stands on one line, as its sentence does
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from arena.report.blocks import Checks, Figures, Matrix, Remarks, Report, Table, Whiskers
+from benchmarks.false_sentences.claims import (
+    FEWEST,
+    NAMES,
+    NOUN,
+    NUMBER,
+    Seen,
+    always,
+    between_judges,
+    claim,
+    krippendorff,
+    near,
+    share,
+    whole,
+)
+
+READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
+"""Sections that speak of verdicts; the others hold settings and commands."""
+
+
+def lines(report: Report) -> Iterator[str]:
+    """All that a report says of verdicts, a line each."""
+    yield f"headline: {report.headline}"
+    yield report.sentence
+    yield from report.meaning
+    yield f"in short: {report.trust}"
+    for section in report.sections:
+        if section.ident in READ:
+            for block in section.blocks:
+                yield from _block(block)
+
+
+def _block(block: object) -> Iterator[str]:
+    if isinstance(block, Whiskers):
+        yield from (f"whisker: {row.name} {row.note}" for row in block.rows if row.note)
+        yield f"explained: {block.caption}"
+    elif isinstance(block, Table):
+        yield f"table: {block.caption}"
+        yield from (f"row of {block.caption.split(':')[0]}: {' | '.join(row)}" for row in block.rows)
+        yield from (f"explained: {note}" for note in block.notes)
+    elif isinstance(block, Remarks):
+        yield from block.items
+    elif isinstance(block, Checks):
+        yield from (f"check {own.status}: {own.name}: {own.finding}" for own in block.items)
+    elif isinstance(block, Matrix):
+        for name, row in zip(block.names, block.cells, strict=True):
+            yield from (
+                f"cell {name} {other}: {own.value} of {own.below}"
+                for other, own in zip(block.names, row, strict=True)
+                if other != name
+            )
+    elif isinstance(block, Figures):
+        yield from (f"figure {own.name}: {own.value} [{own.interval}]" for own in block.items)
+
+
+always(
+    "headline",
+    r"headline: (?:Clear leader|Tie at the top|Not enough signal|Too few queries|Too few games|Place or strength\?|The orders contradict each other|No one order fits|All rated equal|Not all agents met)",
+)
+always(
+    "explanation",
+    r"explained: .*",
+    r"table: (?:The same in figures|Can neighbours on the leaderboard be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
+    r"row of By stage: .*",
+)
+
+
+@claim("whisker", r"whisker: (?P<a>[v-z]) (?P<what>leads|tied for first)")
+def _whisker(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return (
+        seen.queries >= FEWEST
+        and (said["what"] == "leads") == bool(seen.leader)
+        and (not seen.leader or seen.leader == said["a"])
+    )
+
+
+@claim("in short", r"in short: (?:Read with care: )?(?P<n>\d+) of (?P<all>\d+) trust checks passed\..*")
+def _short(_seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return int(said["n"]) <= int(said["all"])
+
+
+@claim(
+    "row of figures",
+    rf"row of The same in figures: (?P<a>[v-z]) \| \d+ \| (?P<ranks>[^|]*) \| {NUMBER} \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<games>\d+) \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| .*)?",
+)
+def _figures(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if (said["interval"] == "-") != (said["ranks"] == "-"):
+        return "ranks without an interval"
+    return (float(said["w"]), float(said["t"]), float(said["l"])) == seen.count.record(said["a"])
+
+
+@claim(
+    "row of neighbours",
+    rf"row of Can neighbours on the leaderboard be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+-]{NUMBER}) \| (?P<l>{NUMBER}) to (?P<h>{NUMBER}) \| \S.* \| (?P<told>yes|no) \| (?P<more>.*)",
+)
+def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    ratings = seen.count.fit.ratings
+    if seen.count.fit.exists and not near(said["points"], ratings[said["a"]] - ratings[said["b"]], 1.5):
+        return "other points"
+    low, high = whole(said["l"]), whole(said["h"])
+    if not low - 1 <= whole(said["points"]) <= high + 1:
+        return "outside its interval"
+    return (low >= 0) if said["told"] == "yes" else low <= 0 or "its interval leaves out 0"
+
+
+@claim(
+    "carriers",
+    r"table: (?P<k>\d+) of (?P<n>\d+) quer(?:y|ies) carry the first place: without (?:it|them) (?P<a>[v-z]) would be rated highest",
+)
+def _carriers(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    highest = seen.count.fit.highest()
+    if int(said["n"]) != len(seen.count.queries) or said["a"] in highest:
+        return "other queries, or it is already"
+    return seen.count.without(int(said["k"]), "query", min(highest), said["a"], highest=True)
+
+
+@claim(
+    "carrier", r"row of (?:The )?\d+ of \d+ quer(?:y|ies) (?:that )?carry the (?:first place|lead): (?P<q>q\d\d) \| .*"
+)
+def _carrier(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return said["q"] in seen.count.queries
+
+
+@claim("cell", rf"cell (?P<a>[v-z]) (?P<b>[v-z]): (?P<v>\d*) of (?P<n>never met|{NUMBER})")
+def _cell(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    won, lost, tied = seen.count.met(said["a"], said["b"])
+    if said["n"] == "never met":
+        return not won + lost + tied
+    return whole(said["n"]) == won + lost + tied and share(said["v"], won + tied / 2, won + lost + tied)
+
+
+@claim(
+    "figure",
+    rf"figure (?P<name>[\w ]+): (?P<value>unknown|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+) \[(?P<interval>.*)\]",
+)
+def _figure(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    count, name = seen.count, said["name"]
+    both, placed = count.in_both_orders, [row for row in count.rows if row.placed]
+    decided = [row for row in placed if row.winner]
+    shares = {
+        "Orders agree": (sum(a == b for a, b in both), len(both)),
+        "First shown wins": (sum(row.winner == row.first for row in decided), len(decided)),
+        "Ties": (sum(not row.winner for row in count.rows), len(count.rows)),
+        "Longer wins": (0, 0),
+    }
+    if name in shares:
+        part, all_of = shares[name]
+        known = said["value"] != "unknown"
+        return known == (all_of > 0) and (not known or share(said["value"][:-1], part, all_of, 1))
+    if name == "Circles":
+        around, triples = map(int, said["value"].split(" of "))
+        return (triples, around) == count.circles()
+    return name == "First is worth" and (said["value"] == "unknown" or count.place_known)
+
+
+@claim("row of judges", r"row of Each judge by itself: (?P<j>\w+) \| (?P<n>\d+) \| .*")
+def _judge(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return int(said["n"]) == sum(row.judge == said["j"] for row in seen.count.rows)
+
+
+@claim("row of judges' ratings", r"row of What each judge alone would say: (?P<a>[v-z]) \| .*")
+def _alone(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return said["a"] in seen.count.agents
+
+
+@claim(
+    "row of agreement",
+    r"row of Do the judges agree with each other\?: (?P<who>\w+ and \w+|all \(Krippendorff's alpha\)) \| (?P<n>\d+) \| (?P<share>\S+) \| (?P<value>\S+) \| .*",
+)
+def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    found = between_judges(seen.count)
+    if int(said["n"]) != len(found):
+        return "other games"
+    if said["who"].startswith("all"):
+        alpha = krippendorff(found)
+        return (said["value"] == "-") == (alpha is None) and (alpha is None or near(said["value"], alpha, 0.006))
+    return share(said["share"][:-1], sum(a == b for a, b in found), len(found))
+
+
+# --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
+
+_BRACKET = rf" \((?P<l>{NUMBER}) to (?P<h>{NUMBER})%?\)"
+
+
+def _status(said: Mapping[str, str], least: float, most: float) -> bool | str:
+    """Whether the status follows from the interval printed, give or take its rounding."""
+    if said["l"] is None:
+        return said["status"] == "unknown" or "a verdict without an interval"
+    low, high, slack = float(said["l"]), float(said["h"]), 0.51 if float(said["h"]) > 1.5 or most > 1.5 else 0.0051
+    if said["status"] == "passed":
+        return (low >= least - slack and high <= most + slack) or "passed although its interval allows a failure"
+    if said["status"] == "failed":
+        return high < least + slack or low > most - slack or "failed although its interval allows passing"
+    return (low - slack < least or high + slack > most) and high + slack >= least and low - slack <= most
+
+
+@claim(
+    "check: ties",
+    rf"check (?P<status>\w+): Few ties: (?P<v>{NUMBER})%(?:{_BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
+)
+def _few_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    rows = seen.count.rows
+    right = whole(said["n"]) == len(rows) and near(said["v"], 100 * sum(not row.winner for row in rows) / len(rows), 1)
+    return right and _status(said, 0, 50)
+
+
+@claim(
+    "check: orders",
+    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{NUMBER})%(?:{_BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
+)
+def _both(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    both = seen.count.in_both_orders
+    if not both or said["v"] is None:
+        return not both and said["v"] is None and said["status"] == "unknown"
+    right = whole(said["n"]) == len(both) and near(said["v"], 100 * sum(a == b for a, b in both) / len(both), 1)
+    return right and _status(said, 75, 100)
+
+
+@claim(
+    "check: place",
+    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{NUMBER})%(?:{_BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
+)
+def _place(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if said["v"] is None:
+        return said["status"] == "unknown" and (not seen.world.placed or not seen.count.place_known)
+    by_place = seen.count.by_place
+    if by_place is not None and not near(said["v"], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
+        return "another share"
+    return _status(said, 45, 55)
+
+
+@claim(
+    "check: length",
+    r"check unknown: No favour for length: No verdict with a winner is on two answers of known and different length\.",
+)
+def _length(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return True
+
+
+@claim(
+    "check: circles",
+    r"check (?P<status>\w+): Few circles: Of (?P<n>\d+) sets? of three agents that all met, (?P<a>\d+) surely beat each other in a circle and (?P<b>\d+) surely do not; the bar is 10% circles\.",
+)
+def _circles(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    triples, around = seen.count.circles()
+    all_of, surely, surely_not = int(said["n"]), int(said["a"]), int(said["b"])
+    if surely > around or surely_not > triples - around + (all_of - triples) or all_of < triples:
+        return "more than there are"
+    low, high = surely / all_of, 1 - surely_not / all_of
+    return said["status"] == ("passed" if high <= 0.1 else "failed" if low > 0.1 else "unknown")
+
+
+@claim(
+    "check: judges",
+    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{_BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
+)
+def _several(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    found = between_judges(seen.count)
+    if said["v"] is None:
+        return not found or krippendorff(found) is None
+    return whole(said["n"]) == len(found) and _status(said, 0.4, 1.0)
+
+
+@claim(
+    "check: queries",
+    rf"check (?P<status>\w+): Enough queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar is 10|There are no intervals: nothing shows how much a rating varies)\.",
+)
+def _queries(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if said["n"] is None:
+        return seen.queries < 2 and said["status"] == "failed"
+    return int(said["n"]) == seen.queries and said["status"] == ("passed" if seen.queries >= FEWEST else "failed")
+
+
+@claim(
+    "check: determined",
+    rf"check (?P<status>\w+): The games determine the ratings: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
+)
+def _determined(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if said["who"]:
+        once = any(sum(seen.count.record(agent)) == 1 for agent in seen.count.agents)
+        return said["status"] == "failed" and (once or not seen.count.fit.exists or not seen.count.linked)
+    return said["status"] == "passed" and seen.count.fit.exists
+
+
+@claim(
+    "check: robust, count",
+    rf"check (?P<status>\w+): Robust to a few queries: Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\. The bar is more than (?P<bar>\d+) of {NUMBER} \w+\.",
+)
+def _robust(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    unit = "query" if said["unit"].startswith("q") else "game"
+    highest, number = seen.count.fit.highest(), int(said["k"])
+    if number < 1 or said["a"] in highest:
+        return "it is already"
+    if said["status"] != ("passed" if number > int(said["bar"]) else "failed"):
+        return "another status"
+    return seen.count.without(number, unit, min(highest), said["a"], highest=True)
+
+
+@claim(
+    "check: robust",
+    rf"check (?P<status>\w+): Robust to a few queries: (?P<what>.*?)\. The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
+)
+def _robust_otherwise(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    match = re.fullmatch(
+        rf"(?P<a>[v-z]) is rated highest also without the (?P<k>\d+) {NOUN} that weigh most for it", said["what"]
+    )
+    if match is None:
+        return said["status"] == "unknown"
+    enough = int(match["k"]) > int(said["bar"])
+    return match["a"] in seen.count.fit.highest() and said["status"] == ("passed" if enough else "unknown")
+
+
+always(
+    "check: not of verdicts",
+    r"check passed: Enough is judged: (?P<n>\d+) of (?P=n) wanted judgments are there \(100\.0%\); the bar is 80\.0% of each stage\.",
+    r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
+)

@@ -1,0 +1,288 @@
+"""Verdicts counted and rated again, by code that shares nothing with the tool's own.
+
+Slow and plain on purpose: what it says of a table is what the tool's sentences are held against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import scipy
+
+POINTS = 400 / math.log(10)
+STILL, ENDLESS = 10.0, 200.0
+"""Ratings that a hundred times the prior moves by fewer points than the first have a maximum, by more than the second
+surely none."""
+
+Key = tuple[str, str]
+Counts = dict[Key, list[float]]
+"""For two agents in the order of their names: games won by the first, by the second, and tied."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One verdict: the agents as they were shown, the winner's name or ``""`` for a tie."""
+
+    query: str
+    first: str
+    second: str
+    winner: str
+    judge: str = "j"
+    placed: bool = True
+
+
+@dataclass(frozen=True)
+class Game:
+    """A game as it is rated: ``score`` is 1 where the agent whose name comes first wins, 0.5 for a tie."""
+
+    query: str
+    one: str
+    other: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Ratings in points by agent, and whether the likelihood has a maximum, or surely has none."""
+
+    ratings: Mapping[str, float]
+    exists: bool
+    first: float = 0.0
+    endless: bool = False
+
+    def highest(self, slack: float = 0.01) -> set[str]:
+        top = max(self.ratings.values())
+        return {agent for agent, rating in self.ratings.items() if rating >= top - slack}
+
+
+class Recount:
+    """All that is checked of one table of verdicts; ``queries`` are unknown where the table names none."""
+
+    def __init__(self, rows: Sequence[Row], *, named: bool = True) -> None:
+        self.rows, self.named = list(rows), named
+        self.agents = sorted({name for row in rows for name in (row.first, row.second)})
+        self.judges = sorted({row.judge for row in rows})
+        self.queries = sorted({row.query for row in rows})
+
+    @cached_property
+    def folded(self) -> list[tuple[str, str, str, str, dict[bool, float]]]:
+        """Query, judge, both agents by name, and by whether the first is shown first the majority's score for it."""
+        votes: defaultdict[tuple[str, str, str, str], dict[bool, list[float]]] = defaultdict(dict)
+        for row in self.rows:
+            one, other = sorted((row.first, row.second))
+            score = 0.5 if not row.winner else float(row.winner == one)
+            votes[row.query, row.judge, one, other].setdefault(row.first == one, []).append(score)
+        return [(*key, {order: _majority(said) for order, said in orders.items()}) for key, orders in votes.items()]
+
+    @cached_property
+    def in_both_orders(self) -> list[tuple[float, float]]:
+        """The scores of each game that has two orders, for the same agent; of rows whose order is known."""
+        if not self.named:
+            return []
+        known = Recount([row for row in self.rows if row.placed]).folded if any(r.placed for r in self.rows) else []
+        return [(orders[True], orders[False]) for *_, orders in known if len(orders) == 2]
+
+    @cached_property
+    def folds(self) -> bool:
+        return self.named and any(len(orders) == 2 for *_, orders in self.folded)
+
+    @cached_property
+    def games(self) -> list[Game]:
+        """The games as they are rated by default."""
+        if not self.folds:
+            return [
+                Game(row.query, *sorted((row.first, row.second)), score=_score(row))  # type: ignore[misc]
+                for row in self.rows
+            ]
+        return [Game(query, one, other, _fold(orders)) for query, _, one, other, orders in self.folded]
+
+    @cached_property
+    def counts(self) -> Counts:
+        return counted(self.games)
+
+    @cached_property
+    def fit(self) -> Fit:
+        return fit(self.counts)
+
+    @cached_property
+    def by_place(self) -> Fit | None:
+        """Ratings of single verdicts along with what being shown first is worth; ``None`` where it has no maximum."""
+        shown: defaultdict[Key, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+        for row in self.rows:
+            if row.placed:
+                shown[row.first, row.second][0 if row.winner == row.first else 1 if row.winner else 2] += 1
+        found = fit(dict(shown), place=True) if shown else None
+        return found if found is not None and found.exists else None
+
+    def record(self, agent: str) -> tuple[float, float, float]:
+        """Wins, ties and losses of an agent."""
+        scores = [g.score if g.one == agent else 1 - g.score for g in self.games if agent in (g.one, g.other)]
+        return scores.count(1.0), scores.count(0.5), scores.count(0.0)
+
+    def met(self, one: str, other: str) -> tuple[float, float, float]:
+        """Wins of the first against the second, losses and ties."""
+        low, high = sorted((one, other))
+        won, lost, tied = self.counts.get((low, high), [0.0, 0.0, 0.0])
+        return (won, lost, tied) if one == low else (lost, won, tied)
+
+    def beats(self, one: str, other: str) -> bool:
+        won, lost, _ = self.met(one, other)
+        return won > lost
+
+    @cached_property
+    def place_known(self) -> bool:
+        """Whether some set of pairs shows what the first place is worth apart from strengths: rank of the design."""
+        pairs = {(row.first, row.second) for row in self.rows if row.placed}
+        number = {agent: at for at, agent in enumerate(self.agents)}
+        design = np.zeros((len(pairs), len(self.agents) + 1))
+        for line, (first, second) in enumerate(sorted(pairs)):
+            design[line, number[first]], design[line, number[second]], design[line, -1] = 1, -1, 1
+        return bool(np.linalg.matrix_rank(design) > np.linalg.matrix_rank(design[:, :-1]))
+
+    @cached_property
+    def linked(self) -> bool:
+        """Whether games link all agents."""
+        seen, left = {self.agents[0]}, [self.agents[0]]
+        while left:
+            at = left.pop()
+            new = {name for pair in self.counts for name in pair if at in pair} - seen
+            seen |= new
+            left += sorted(new)
+        return len(seen) == len(self.agents)
+
+    def circles(self) -> tuple[int, int]:
+        """Sets of three of which each two have a majority winner, and those that go round."""
+        triples = around = 0
+        for a, b, c in combinations(self.agents, 3):
+            pairs = ((a, b), (b, c), (c, a))
+            if all(self.beats(*pair) or self.beats(*pair[::-1]) for pair in pairs):
+                triples += 1
+                around += len({self.beats(*pair) for pair in pairs}) == 1
+        return triples, around
+
+    def on_a_circle(self, agents: Iterable[str]) -> bool:
+        """Whether direct results and the order of ratings lead from each of these agents back to itself."""
+        ratings = self.fit.ratings
+        after = {
+            one: {o for o in self.agents if o != one and (self.beats(one, o) or ratings[one] > ratings[o] + 1)}
+            for one in self.agents
+        }
+        return all(agent in _reached(after, agent) for agent in agents)
+
+    def without(self, number: int, unit: str, leads: str, behind: str, *, highest: bool) -> bool:
+        """Whether leaving out so many games (queries) can put ``behind`` ahead: of all, or of ``leads`` alone."""
+        units = [[game] for game in self.games]
+        if unit == "query":
+            units = [[game for game in self.games if game.query == query] for query in self.queries]
+            units = [own for own in units if own]
+
+        def gap(left: Sequence[Sequence[Game]]) -> float:
+            counts = counted(game for own in left for game in own)
+            rest = _fitted(counts, 1e-7, place=False)[0] if counts else {}
+            if behind not in rest:
+                return -math.inf
+            rivals = [rating for agent, rating in rest.items() if agent != behind]
+            return rest[behind] - (max(rivals, default=-math.inf) if highest else rest.get(leads, -math.inf))
+
+        effect: dict[tuple[Game, ...], float] = {}
+        for at, own in enumerate(units):
+            kind = tuple(sorted((Game("", g.one, g.other, g.score) for g in own), key=repr))
+            if kind not in effect:
+                effect[kind] = gap(units[:at] + units[at + 1 :])
+        order = sorted(
+            range(len(units)),
+            key=lambda at: -effect[tuple(sorted((Game("", g.one, g.other, g.score) for g in units[at]), key=repr))],
+        )
+        if gap([units[at] for at in order[number:]]) > 0:
+            return True
+        left = list(units)
+        for _ in range(number):
+            tried = {repr([(g.one, g.other, g.score) for g in own]): at for at, own in enumerate(left)}
+            best = max(tried.values(), key=lambda at: gap(left[:at] + left[at + 1 :]))
+            left.pop(best)
+        return gap(left) > 0
+
+
+def counted(games: Iterable[Game]) -> Counts:
+    """Outcomes by pair."""
+    found: Counts = {}
+    for game in games:
+        kind = {1.0: 0, 0.0: 1, 0.5: 2}[game.score]
+        found.setdefault((game.one, game.other), [0.0, 0.0, 0.0])[kind] += 1
+    return found
+
+
+def fit(counts: Counts, *, place: bool = False) -> Fit:
+    """Davidson's model, mean 1000; with ``place`` the first agent of a pair is the one shown first.
+
+    A hair of a prior keeps endless ratings in sight: where a larger one moves them, there is no maximum.
+    """
+    ratings, first = _fitted(counts, 1e-7, place=place)
+    checked, other = _fitted(counts, 1e-5, place=place)
+    moved = max(abs(first - other), *(abs(ratings[agent] - checked[agent]) for agent in ratings))
+    decided = any(won or lost for won, lost, _ in counts.values())
+    return Fit(ratings, moved < STILL and decided, first, moved > ENDLESS)
+
+
+def _fitted(counts: Counts, prior: float, *, place: bool) -> tuple[dict[str, float], float]:
+    agents = sorted({name for pair in counts for name in pair})
+    number = {agent: at for at, agent in enumerate(agents)}
+    one, other = (np.array([number[pair[side]] for pair in counts]) for side in (0, 1))
+    won, lost, tied = np.array(list(counts.values())).T
+    size, with_ties = len(agents), bool(tied.any())
+
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        gap = x[one] - x[other] + (x[size] if place else 0.0)
+        terms = [gap / 2, -gap / 2, np.full(gap.size, x[-1] if with_ties else -np.inf)]
+        top = np.logaddexp(terms[0], terms[1])
+        top = np.logaddexp(top, terms[2]) if with_ties else top
+        p = [np.exp(term - top) for term in terms]
+        played = won + lost + tied
+        value = -(won @ terms[0] + lost @ terms[1] + (tied @ terms[2] if with_ties else 0.0) - played @ top)
+        pull = (won - lost) / 2 - played * (p[0] - p[1]) / 2
+        slope = np.zeros(x.size)
+        np.subtract.at(slope, one, pull)
+        np.add.at(slope, other, pull)
+        if place:
+            slope[size] = -pull.sum()
+        if with_ties:
+            slope[-1] = -(tied.sum() - (played * p[2]).sum())
+        return float(value + prior * x @ x), slope + 2 * prior * x
+
+    start = np.zeros(size + place + with_ties)
+    found = scipy.optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-7})
+    x = POINTS * found.x
+    strengths = x[:size] - x[:size].mean()
+    ratings = {agent: 1000 + float(strengths[at]) for agent, at in number.items()}
+    return ratings, float(x[size]) if place else 0.0
+
+
+def _majority(said: Sequence[float]) -> float:
+    ranked = Counter(said).most_common()
+    return 0.5 if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+
+
+def _fold(orders: Mapping[bool, float]) -> float:
+    scores = set(orders.values())
+    return scores.pop() if len(scores) == 1 else 0.5
+
+
+def _score(row: Row) -> float:
+    return 0.5 if not row.winner else float(row.winner == min(row.first, row.second))
+
+
+def _reached(after: Mapping[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    left = list(after[start])
+    while left:
+        at = left.pop()
+        if at not in found:
+            found.add(at)
+            left += after[at]
+    return found

@@ -1,0 +1,170 @@
+"""The terminal's table and notes: figures held against a recount."""
+
+# ruff: noqa: E501 - a pattern stands on one line, as its sentence does
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from benchmarks.false_sentences.claims import NAMES, NUMBER, Seen, always, claim, names, near, whole
+
+_FLAGS = r"(?:undefeated|winless|separated|disconnected|ties|position|single_game)"
+
+always(
+    "heading",
+    r"rank +agent +Bradley-Terry +95 % interval +group +Elo +order sd +games +W/T/L(?: +flags)? *",
+    r"judge \w+:",
+    r"",
+)
+
+
+@claim(
+    "row of ratings",
+    rf"(?P<rank>\d+)(?: \((?P<low>\d+)-(?P<high>\d+)\))? +(?P<agent>[v-z]) +(?P<bt>{NUMBER}) +(?:-|(?P<il>-?\d+)\.\.(?P<ih>-?\d+)) +"
+    rf"[A-E](?:-[A-E])? +{NUMBER} +{NUMBER} +(?P<games>\d+) +(?P<w>\d+)/(?P<t>\d+)/(?P<l>\d+)(?P<flags>(?: +{_FLAGS})*) *",
+)
+def _row(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    count, agent = seen.count, said["agent"]
+    seen.ranks[agent] = float(said["bt"])
+    if said["flags"].strip():
+        seen.flagged.add(agent)
+    if (float(said["w"]), float(said["t"]), float(said["l"])) != count.record(agent):
+        return f"record {count.record(agent)}"
+    if int(said["games"]) != sum(count.record(agent)):
+        return "other games"
+    if said["low"] and not int(said["low"]) <= int(said["rank"]) <= int(said["high"]):
+        return "a rank outside its interval"
+    return _rating(seen, said)
+
+
+def _rating(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    count, agent = seen.count, said["agent"]
+    if count.fit.exists and not said["flags"].replace("single_game", "").strip():
+        if not near(said["bt"], count.fit.ratings[agent], 0.3):
+            return f"rated {count.fit.ratings[agent]:.1f}"
+        better = sum(rating > count.fit.ratings[agent] + 0.05 for rating in count.fit.ratings.values())
+        if int(said["rank"]) != 1 + better:
+            return f"rank {1 + better}"
+    if count.fit.endless and count.linked and not said["flags"] and agent in count.fit.highest():
+        return "no flag although ratings have no maximum"
+    return True
+
+
+@claim("rows read", rf"rows: (?P<n>{NUMBER}); (?P<what>.*)")
+def _rows(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    rows = seen.count.rows
+    if whole(said["n"]) != len(rows):
+        return "other rows"
+    for part in said["what"].split("; "):
+        number = whole(part.split()[0])
+        distinct = {row if seen.count.named else replace(row, query="") for row in rows}
+        if "repeat another" in part and number != len(rows) - len(distinct):
+            return f"{len(rows) - len(distinct)} repeat"
+        if "empty order" in part and number != sum(not row.placed for row in rows):
+            return "other places"
+    return True
+
+
+@claim(
+    "note: no maximum, way",
+    rf"(?:note: )?No maximum of the likelihood: (?P<who>{NAMES}): (?P<what>not one loss or tie against the other agents, so no upper limit to the rating|not one win or tie against the other agents, so no lower limit to the rating|every game against another agent is a win over weaker or a loss to stronger ones)\.",
+)
+def _way(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    who, won, lost, tied = set(names(said["who"])), 0.0, 0.0, 0.0
+    for agent in who:
+        for other in set(seen.count.agents) - who:
+            a, b, c = seen.count.met(agent, other)
+            won, lost, tied = won + a, lost + b, tied + c
+    if "upper" in said["what"]:
+        return won > 0 and lost == tied == 0
+    return (lost > 0 and won == tied == 0) if "lower" in said["what"] else (tied == 0 and won > 0 and lost > 0)
+
+
+@claim(
+    "note: never met",
+    r"(?:note: )?No maximum of the likelihood: no games link these sets of agents, so ratings compare within a set only: .*\.",
+)
+def _sets(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return not seen.count.linked
+
+
+@claim(
+    "note: all ties",
+    r"(?:note: )?No maximum of the likelihood: every game is a tie, so nothing sets the agents apart\.",
+)
+def _ties(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return all(game.score == 0.5 for game in seen.count.games)
+
+
+@claim(
+    "note: ties hold",
+    r"(?:note: )?No maximum of the likelihood: wins go one way and only ties hold the agents together: the likelihood grows without end as ratings spread\.",
+)
+def _hold(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return not seen.count.fit.exists and any(game.score == 0.5 for game in seen.count.games)
+
+
+always(
+    "explanation",
+    r"\.\.\. and \d+ more pairs? of judges, all in --json",
+    r"(?:note: )?Flagged ratings rest on a weak prior, 1 virtual draw\(s\) against an average agent; where they are flagged for ties or position it holds the tie parameter and order effect instead\.",
+    r"(?:note: )?\d+ of \d+ bootstrap samples have no maximum of the likelihood \(an agent without a loss, a win or a game in them\) and use the weak prior\.",
+    r"(?:note: )?Resampling cannot show all uncertainty here, so intervals are widened to those of a normal approximation to the fitted model\.",
+    r"No maximum of the likelihood: \d+ more, all in --json; flags mark their agents\.",
+    r"note: No maximum of the likelihood: \d+ more, all in --json; flags mark their agents\.",
+)
+
+
+@claim("note: single game", rf"(?:note: )?Rated on a single game: (?P<who>{NAMES})\.")
+def _single(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    once = [agent for agent in seen.count.agents if sum(seen.count.record(agent)) == 1]
+    return once == names(said["who"])
+
+
+@claim("note: few", r"(?:note: )?Only (?P<n>\d+) (?P<unit>query|queries|games?): intervals are rough\.")
+def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    return int(said["n"]) == seen.queries and (said["unit"][0] == "q") == seen.count.named
+
+
+@claim(
+    "note: no queries",
+    r"(?:note: )?Verdicts name no query: intervals treat games as independent and are too narrow if queries repeat\.",
+)
+def _unnamed(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return not seen.count.named
+
+
+@claim(
+    "note: one query",
+    r"(?:note: )?There are no intervals: all games are on one query, which says nothing about variation\.",
+)
+def _one_query(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return seen.count.named and len(seen.count.queries) == 1
+
+
+@claim(
+    "note: one order",
+    r"(?:note: )?(?P<a>\d+) of (?P<b>\d+) games were judged in one order only; that verdict stands\.",
+)
+def _single_order(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    alone = sum(len(orders) == 1 for *_, orders in seen.count.folded)
+    return (int(said["a"]), int(said["b"])) == (alone, len(seen.count.games))
+
+
+@claim(
+    "note: contradictions",
+    r"(?:note: )?(?P<a>\d+) of (?P<b>\d+) games judged in both orders contradict themselves: ties\.",
+)
+def _against(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    both = [tuple(orders.values()) for *_, orders in seen.count.folded if len(orders) == 2]
+    return (int(said["a"]), int(said["b"])) == (sum({*own} == {0.0, 1.0} for own in both), len(both))
+
+
+@claim(
+    "note: repeated",
+    r"(?:note: )?(?P<a>\d+) verdicts? repeats? a query, judge and order(?:; the majority of each order counts|, and counts? as games? of their own)\.",
+)
+def _repeated(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    rows = seen.count.rows
+    return int(said["a"]) == len(rows) - len({(r.query, r.judge, r.first, r.second) for r in rows})
