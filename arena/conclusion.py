@@ -18,11 +18,11 @@ from arena.calibration.comparison import PANEL, Comparison
 from arena.calibration.words import Finding, findings
 from arena.coverage import Shortfall
 from arena.leaderboard import Leaderboard
-from arena.ratings.ranks import FEWEST_QUERIES
+from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating, DirectGames, PairDifference
 from arena.ratings.ties import NO_TIES, probabilities
-from arena.wording import counted, listed
+from arena.wording import counted, listed, more_needed
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
@@ -118,8 +118,8 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
-    if pair.queries_needed:
-        yield f"To tell the two apart, about {pair.queries_needed:,} more {units(ratings)} like these are needed."
+    if more := more_needed(pair, units(ratings)):
+        yield f"To tell the two apart, about {more} like these are needed."
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -204,12 +204,12 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
 
 def _unsure(ratings: Ratings) -> Conclusion | None:
     """Where the order may be chance."""
-    rows, number = ratings.by_rank, ratings.units
-    if number < FEWEST_QUERIES:
+    rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
+    if number < enough:
         only = counted(number, *(("query", "queries") if ratings.unit == "query" else ("game", "games")))
         return _unclear(
             "Too few queries" if ratings.unit == "query" else "Too few games",
-            f"Only {only}: with fewer than {FEWEST_QUERIES}, intervals miss too often to name a leader.",
+            f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):

@@ -8,6 +8,7 @@ from typing import Final
 from arena.adaptive_games import AdaptiveState
 from arena.ratings.covariates import ControlledBoard
 from arena.ratings.health import JudgeHealth
+from arena.ratings.results import PairDifference
 from judges.types import Task
 
 STAGES: Mapping[Task, str] = {
@@ -56,6 +57,18 @@ def counted(count: float, one: str, many: str = "") -> str:
     """A number with its noun."""
     noun = one if count == 1 else many or f"{one}s"
     return f"{count:,g} {noun}" if count % 1 else f"{count:,.0f} {noun}"
+def more_needed(pair: PairDifference, units: str) -> str:
+    """How many more queries would tell two agents apart, as "12 (8 to 40) more queries"; empty where none can be said.
+
+    Args:
+        pair: the two.
+        units: ``queries``, or ``games`` where they name no query.
+    """
+    if not pair.queries_needed:
+        return ""
+    low, high = pair.queries_needed_low or 0, pair.queries_needed_high
+    ends = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
+    return f"{pair.queries_needed:,} ({ends}) more {units}"
 
 
 def adaptive_line(state: AdaptiveState) -> str:

@@ -11,7 +11,7 @@ from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import Coefficient
 from arena.ratings.rate import Ratings
 from arena.ratings.results import Fragility
-from arena.wording import counted
+from arena.wording import counted, more_needed
 
 _MOST_PAIRS = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""
@@ -79,8 +79,7 @@ def _print_order(ratings: Ratings) -> None:
     if pairs := _neighbour_flips(ratings.fragility):
         output.print(printable("neighbours would change places without: " + ", ".join(pairs)))
     for pair in ratings.neighbours[:1]:
-        if pair.queries_needed:
-            more = counted(pair.queries_needed, *(f"more {noun}" for noun in _UNITS[ratings.unit]))
+        if more := more_needed(pair, _UNITS[ratings.unit][1]):
             output.print(printable(f"to tell {pair.better} from {pair.worse}: about {more} like these"))
 
 

@@ -13,7 +13,7 @@ from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.clustered import student
 from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Floats, Games
-from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
+from arena.ratings.ranks import JointDifferences, PairedTests, fewest_queries, joint_differences, paired_tests, queries_needed
 from arena.ratings.results import Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
 
@@ -32,11 +32,13 @@ class Comparison:
     """All pairs of agents: tests of each, and intervals that hold for all.
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
+    ``arbitrary`` names the agents of whose ratings no query shows the variation.
     """
 
     tests: PairedTests
     joint: JointDifferences
     covariances: tuple[Floats, ...]
+    arbitrary: frozenset[str]
 
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
         """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,)."""
@@ -58,7 +60,10 @@ def compare(
     if spread is None:
         return None
     covariances = [spread.covariance]
-    if fitted.problems or np.trace(spread.covariance) < _NO_VARIANCE:
+    arbitrary = frozenset(name for problem in fitted.problems for name in problem.agents)
+    if np.trace(spread.covariance) < _NO_VARIANCE:
+        arbitrary = frozenset(fitted.agents)
+    if arbitrary:
         covariances.append(fitted.model_covariance())
     if resampled is not None and len(resampled.samples) >= _FEWEST_SAMPLES:
         sample_sets = resampled.sample_sets
@@ -70,6 +75,7 @@ def compare(
         paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
         joint_differences(fitted.ratings, sample_sets, spread.clusters, level),
         tuple(covariances),
+        arbitrary,
     )
 
 
@@ -77,11 +83,13 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     """A line for every pair of agents, none where there is no comparison."""
     if compared is None:
         return ()
-    tests, joint = compared.tests, compared.joint
+    tests, joint, enough = compared.tests, compared.joint, fewest_queries(len(agents))
     found = []
     for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
         better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
         gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
+        unknown = not compared.arbitrary.isdisjoint((agents[i], agents[j])) and not joint.different[i, j]
+        needed, fewest, most = (None, None, None) if unknown else queries_needed(gap, se, half, joint.units, enough)
         pair = PairDifference(
             better=agents[better],
             worse=agents[worse],
@@ -92,7 +100,9 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
             low=gap - half,
             high=gap + float(joint.half[worse, better]),
             separable=bool(joint.different[i, j]),
-            queries_needed=queries_needed(gap, se, half, joint.units),
+            queries_needed=needed,
+            queries_needed_low=fewest,
+            queries_needed_high=most,
         )
         found.append(pair)
     return tuple(found)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
+from arena.ratings.comparison import Comparison
 from arena.ratings.games import Games, Tally
-from arena.ratings.ranks import FEWEST_QUERIES
+from arena.ratings.ranks import fewest_queries
+
+_PRESENT = 0.9
+"""An agent without a game on more of the queries than this leaves is named."""
+_NAMED = 5
+_ELSEWHERE = "ratings compare agents that met on different queries, which may be easier for one than for another."
 
 
 def notes(
-    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, *, asked_for_samples: bool, by_query: bool
+    games: Games,
+    fitted: BradleyTerry,
+    resampled: Bootstrap | None,
+    compared: Comparison | None,
+    *,
+    asked_for_samples: bool,
+    by_query: bool,
 ) -> tuple[str, ...]:
     """Sentences on everything unusual about the ratings; none where there is nothing to say."""
-    said = [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query)]
+    said = []
+    enough = fewest_queries(len(games.agents))
+    if compared is not None and compared.joint.units < enough:
+        units = "queries" if by_query and games.cluster is not None else "games"
+        said.append(
+            f"Too few {units} ({compared.joint.units}): intervals miss too often, so no agent is told from another; "
+            f"{len(games.agents)} agents need at least {enough}."
+        )
+    said += [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query), *_of_absence(games)]
     if resampled is not None:
         said += _of_bootstrap(resampled)
     elif asked_for_samples:
@@ -50,11 +72,30 @@ def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
     return []
 
 
+def _of_absence(games: Games) -> list[str]:
+    """Agents without a game on many of the queries, the most absent first."""
+    if games.cluster is None:
+        return []
+    played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
+    played[games.a, games.cluster] = played[games.b, games.cluster] = True
+    queries = int(played.any(axis=0).sum())
+    counts = dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True))
+    absent = sorted((count, name) for name, count in counts.items() if count < _PRESENT * queries)
+    if not absent:
+        return []
+    if len(absent) == len(counts):
+        who = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
+        if absent[0][0] == absent[-1][0]:
+            who = f"Each agent has games on {absent[0][0]:,}"
+        return [f"{who} of {queries:,} queries: {_ELSEWHERE}"]
+    named = [f"{name} has games on {count:,} of {queries:,} queries" for count, name in absent[:_NAMED]]
+    more = f", and {len(absent) - _NAMED:,} more agents are absent from some" if len(absent) > _NAMED else ""
+    return [f"{', '.join(named)}{more}: {_ELSEWHERE}"]
+
+
 def _of_bootstrap(resampled: Bootstrap) -> list[str]:
     said = []
     samples = len(resampled.samples)
-    if resampled.units < FEWEST_QUERIES:
-        said.append(f"Only {resampled.units} {_plural(resampled.by, resampled.units)}: intervals are rough.")
     if resampled.without_maximum and resampled.without_maximum < samples:
         said.append(
             f"{resampled.without_maximum} of {samples} bootstrap samples have no maximum of the likelihood "
@@ -83,7 +124,3 @@ def _of_tally(tally: Tally) -> list[str]:
     elif tally.repeated:
         said.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as games of their own.")
     return said
-
-
-def _plural(word: str, number: int) -> str:
-    return word if number == 1 else {"query": "queries", "game": "games"}[word]

@@ -7,6 +7,7 @@ rank interval or a group says that one agent is better than another, so does eve
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from arena.ratings.games import Floats
 from retrieval_eval.significance import holm
 
 FEWEST_QUERIES = 10
-"""Below this many queries, percentile intervals are known to be too narrow."""
+"""With fewer queries, no agent is told from another, however few agents there are; see ``fewest_queries``."""
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
@@ -76,6 +77,14 @@ class PairedTests:
     p_holm: Floats
 
 
+def fewest_queries(agents: int) -> int:
+    """From how many queries (or games) on intervals of all differences hold their level, by simulation.
+
+    Ten for up to three agents, and ten more each time their number doubles: ``benchmarks/few_queries.py``.
+    """
+    return math.ceil(FEWEST_QUERIES * (1 + math.log2(max(agents, 3) / 3)))
+
+
 def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
     """1 + the number of agents rated strictly higher, along the last axis; equal ratings share a rank."""
     steps = np.round(np.atleast_2d(ratings) / _RESOLUTION)
@@ -94,7 +103,8 @@ def joint_differences(
     standard deviation for both sides, this gives the same answer on any monotone scale, to first order.
 
     Resamples of few queries vary too little, by (n - 1) / n, and have normal tails. Both are put right: by that factor,
-    and by reading the quantile off Student's t with n - 1 degrees of freedom.
+    and by reading the quantile off Student's t with n - 1 degrees of freedom. Of fewer queries than ``fewest_queries``
+    that is not enough: then every interval is as wide as it takes to hold 0.
 
     Args:
         ratings: point estimate, shape (agents,).
@@ -108,7 +118,10 @@ def joint_differences(
         below = _spread_below(samples - ratings)
         width = _critical(samples - ratings, below, units, level) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
-    return JointDifferences(ratings[:, np.newaxis] - ratings, se, half, units, level)
+    difference = ratings[:, np.newaxis] - ratings
+    if units < fewest_queries(ratings.size):
+        half = np.maximum(half, np.abs(difference))
+    return JointDifferences(difference, se, half, units, level)
 
 
 def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -122,28 +135,50 @@ def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[
     return 1 + better.sum(axis=0).astype(np.int64), agents - better.sum(axis=1).astype(np.int64)
 
 
-def queries_needed(difference: float, se: float, half: float, units: int) -> int | None:
-    """How many more queries would separate two agents in four cases out of five, were the difference as it seems.
+def queries_needed(
+    difference: float, se: float, half: float, units: int, fewest: int = FEWEST_QUERIES
+) -> tuple[int | None, int | None, int | None]:
+    """How many more queries would separate two agents in four cases out of five.
 
-    The standard error falls with the root of the number of queries; needed is that an interval as wide as today's,
-    scaled so, leaves out 0 with probability 0.8. The present difference is itself uncertain, and so is this number.
+    Those there are stay, so the difference then is a mean of today's and of what the new queries show. Its standard
+    error falls with the root of the number of queries, and so does the interval, whose quantile of Student's t falls
+    too. ``benchmarks/queries_needed.py`` holds the number against drawing queries and rating them.
 
     Args:
         difference: between the two agents, in points.
         se: its standard error downwards.
         half: how far its interval reaches below it.
         units: number of queries (or games) behind it.
+        fewest: the number of queries below which no two agents are told apart.
 
     Returns:
-        0 where the interval leaves out 0 already; ``None`` where the two are as good as equal.
+        The number if the new queries differ as those there are; and its ends if they differ as much more, or less, as
+        an interval of the difference at 80 % allows. The first is 0 where the interval leaves out 0 already; all are
+        ``None`` where the two are as good as equal, and the last where they may be.
     """
     gap = abs(difference)
     if gap > max(half, _RESOLUTION):
-        return 0
-    if gap <= _RESOLUTION:
-        return None
-    total = units * ((half + float(scipy.special.ndtri(_POWER)) * se) / gap) ** 2
-    return math.ceil(total - units) if total - units <= _MOST_QUERIES else None
+        return 0, 0, 0
+    tail = float(scipy.special.stdtr(units - 1, half / se)) if se > _NO_SPREAD else 1.0
+    if gap <= _RESOLUTION or tail >= 1.0:
+        return None, None, None
+    reach = float(scipy.special.stdtrit(units - 1, (1 + _POWER) / 2)) * se
+
+    def more(of_new: float) -> int | None:
+        def suffice(new: int) -> bool:
+            total = units + new
+            mean = (units * gap + new * of_new) / total
+            quantile = float(scipy.special.stdtrit(total - 1, tail))
+            noise = quantile / math.sqrt(total) + float(scipy.special.ndtri(_POWER)) * math.sqrt(new) / total
+            return mean > noise * se * math.sqrt(units)
+
+        least = max(1, fewest - units)
+        if of_new <= 0 or not suffice(_MOST_QUERIES):
+            return None
+        return least + bisect.bisect_left(range(least, _MOST_QUERIES), True, key=suffice)
+
+    number = more(gap)
+    return (None, None, None) if number is None else (number, more(gap + reach), more(gap - reach))
 
 
 def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -> PairedTests:

@@ -186,7 +186,7 @@ def rate_games(
     agents = _rows(parts, fitted, by_elo, resampled, compared, settings=settings)
     first = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
     asked = compared is None if settings.intervals == "sandwich" else samples > 0
-    said = notes(games, fitted, resampled, asked_for_samples=asked, by_query=settings.cluster)
+    said = notes(games, fitted, resampled, compared, asked_for_samples=asked, by_query=settings.cluster)
     if settings.anchor is not None:
         said += (f"{settings.anchor} is held at {settings.centre:g}: intervals are of the distance to it.",)
     return Ratings(

@@ -79,7 +79,10 @@ class PairDifference:
         low, high: interval of the difference; those of all pairs hold at once at the level of the settings.
         separable: whether that interval leaves out 0, so that the order of the two can be believed.
         queries_needed: more queries (games, where there are none) that would make them separable with probability 0.8
-            if the difference is what it seems; 0 if they are, ``None`` if they are as good as equal.
+            if the difference is what it seems; 0 if they are, ``None`` if they are as good as equal or if the rating of
+            either is arbitrary, which leaves nothing to tell its variation from.
+        queries_needed_low, queries_needed_high: the same for a difference at the ends of its interval at 80 %; the
+            second is ``None`` where that interval holds 0.
     """
 
     better: str
@@ -92,6 +95,8 @@ class PairDifference:
     high: float
     separable: bool
     queries_needed: int | None
+    queries_needed_low: int | None
+    queries_needed_high: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, counted, listed
+from arena.wording import (CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, counted, listed, more_needed,)
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""
@@ -134,7 +134,7 @@ def _neighbours(ratings: Ratings) -> Iterator[Table]:
         [
             f"Intervals of all pairs of agents hold at once at {ratings.settings.level:.0%} confidence; p-values are "
             "corrected by Holm for all pairs. To tell apart: what is needed in addition, if the difference is what it "
-            "seems, to see it with probability 0.8."
+            "seems, to see it with probability 0.8; in brackets, if it lies at the ends of its 80% interval."
         ],
         frozenset({"Neighbour", "Told apart"}),
     )
@@ -144,10 +144,7 @@ def _pair(pair: PairDifference, ratings: Ratings) -> Iterator[str]:
     yield from (pair.better, pair.worse, f"{pair.difference:+.0f}", between(pair.low, pair.high, 0))
     yield "below 0.001" if pair.p_holm < 0.001 else f"{pair.p_holm:.3f}"
     yield "yes" if pair.separable else "no"
-    if pair.queries_needed:
-        yield f"{pair.queries_needed:,} {units(ratings)}"
-    else:
-        yield "nothing" if pair.separable else "not known"
+    yield "nothing" if pair.separable else more_needed(pair, units(ratings)) or "not known"
 
 
 def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:

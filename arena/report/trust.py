@@ -11,7 +11,7 @@ from arena.calibration.comparison import Comparison
 from arena.conclusion import Conclusion
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
-from arena.ratings.ranks import FEWEST_QUERIES
+from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from arena.report.blocks import Check, Status, passed
 from arena.report.figures import listed, percent
@@ -108,10 +108,11 @@ def _rated(ratings: Ratings) -> Check:
 
 def _queries(ratings: Ratings) -> Check:
     noun = ("query", "queries") if ratings.unit == "query" else ("game", "games")
-    finding = f"Intervals rest on {counted(ratings.units, *noun)}; the bar is {FEWEST_QUERIES}."
+    bar = fewest_queries(len(ratings.agents))
+    finding = f"Intervals rest on {counted(ratings.units, *noun)}; the bar for {len(ratings.agents)} agents is {bar}."
     if not ratings.pairs:
         finding = "There are no intervals: nothing shows how much a rating varies."
-    enough = bool(ratings.pairs) and ratings.units >= FEWEST_QUERIES
+    enough = bool(ratings.pairs) and ratings.units >= bar
     return Check("Enough queries", passed(enough), finding, "Add queries like those that users will ask.")
 
 

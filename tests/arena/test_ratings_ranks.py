@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from arena.ratings.games import Floats, GameVerdict
 from arena.ratings.ranks import JointDifferences, competition_ranks, groups, joint_differences, rank_intervals
 from arena.ratings.ranks import queries_needed as needed
 from arena.ratings.rate import RatingSettings, rate
+from benchmarks.queries_needed import State, counted, first_pair, power
 from judges.types import Verdict
 
 QUICK = RatingSettings(bootstrap=200, tournaments=5)
@@ -109,28 +111,58 @@ def test_agents_with_the_same_record_share_their_ranks() -> None:
 def test_queries_needed_is_the_textbook_sample_size_for_a_proportion() -> None:
     # 55 % against 45 %: (1.96 + 0.84)^2 / (4 * 0.05^2) = 785 games for power 0.8 at the level of 5 %.
     difference, se = np.log(0.55 / 0.45), 1 / np.sqrt(100 * 0.55 * 0.45)
-    assert needed(difference, se, 1.96 * se, 100) == pytest.approx(785 - 100, abs=15)
+    # New queries alone would have to be so many; those there are stay, and have their share of the luck behind them.
+    number, low, high = needed(difference, se, 1.96 * se, 100)
+    assert number == pytest.approx(785 - 100, rel=0.1)
+    assert low < number
+    assert high is None
 
 
 def test_as_many_queries_as_needed_do_separate_four_times_in_five() -> None:
     rng = np.random.default_rng(4)
-    queries = 60
-    gap, sd = 0.25, 1.0
-    se = sd / np.sqrt(queries)
-    more = needed(gap, se, 2.0 * se, queries)
+    queries = 12
+    seen = rng.normal(size=queries)
+    seen += 0.45 - seen.mean()
+    se = float(seen.std(ddof=1)) / np.sqrt(queries)
+    quantile = float(scipy.special.stdtrit(queries - 1, 0.975))
+    more, low, high = needed(0.45, se, quantile * se, queries)
     assert more is not None
+    scores = np.hstack([np.tile(seen, (2000, 1)), rng.choice(seen, (2000, more))])
     total = queries + more
-    separated = sum(
-        abs(scores.mean()) > 2.0 * scores.std(ddof=1) / np.sqrt(total) for scores in rng.normal(gap, sd, (2000, total))
-    )
-    assert separated / 2000 == pytest.approx(0.8, abs=0.03)
+    critical = float(scipy.special.stdtrit(total - 1, 0.975))
+    separated = scores.mean(axis=1) > critical * scores.std(axis=1, ddof=1) / np.sqrt(total)
+    assert separated.mean() == pytest.approx(0.8, abs=0.05)
+    assert low is not None
+    assert low < more
+    assert high is None or high > more
+    assert needed(0.45, se * 2, quantile * se * 2, queries)[2] is None  # the two may be equally good
 
 
 def test_no_queries_are_needed_where_the_interval_leaves_out_zero_and_none_help_equals() -> None:
-    assert needed(30.0, 10.0, 25.0, 50) == 0
-    assert needed(-30.0, 10.0, 25.0, 50) == 0
-    assert needed(0.0, 10.0, 25.0, 50) is None
-    assert needed(0.01, 10.0, 25.0, 50) is None
+    assert needed(30.0, 10.0, 25.0, 50) == (0, 0, 0)
+    assert needed(-30.0, 10.0, 25.0, 50) == (0, 0, 0)
+    assert needed(0.0, 10.0, 25.0, 50) == (None, None, None)
+    assert needed(0.01, 10.0, 25.0, 50) == (None, None, None)
+
+
+@pytest.mark.parametrize("state", [counted("", 10, 4), counted("", 12, 5, 4)])
+def test_the_rating_itself_tells_agents_apart_after_as_many_queries_as_it_says(state: State) -> None:
+    pair = first_pair(state.games)
+    assert pair.queries_needed is not None
+    assert pair.queries_needed_low is not None
+    assert pair.queries_needed_low < pair.queries_needed
+    assert 0.65 < power(state.games, pair, pair.queries_needed, 40) < 0.99
+    assert power(state.games, pair, pair.queries_needed // 4, 40) < 0.65
+
+
+def test_where_one_won_all_games_no_number_is_said() -> None:
+    pair = first_pair(counted("", 3, 0).games)
+    assert (pair.separable, pair.queries_needed, pair.queries_needed_low, pair.queries_needed_high) == (
+        False,
+        None,
+        None,
+        None,
+    )
 
 
 def verdicts(shares: dict[str, int], queries: int = 100) -> list[GameVerdict]:
