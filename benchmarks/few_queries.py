@@ -43,6 +43,9 @@ WORLDS = (
     World("4 equal, 3 games a pair", (0, 0, 0, 0), 3, 2.0),
     World("6 equal, 1 game a pair", (0,) * 6, 1, 0.6),
     World("6 equal, 3 games a pair that agree", (0,) * 6, 3, 50.0, 0.0),
+    World("3 equal, 3 games a pair that agree", (0,) * 3, 3, 50.0, 0.0),
+    World("12 equal, 1 game a pair", (0,) * 12, 1, 0.6),
+    World("24 equal, 1 game a pair", (0,) * 24, 1, 0.6),
     World("5 equal and a far weaker one", (0, 0, 0, 0, 0, -4), 1, 1.0),
 )
 
@@ -60,7 +63,7 @@ def simulated(world: World, queries: int, rng: np.random.Generator) -> Games:
     win, loss = np.exp(half), np.exp(-half)
     draw = rng.random(query.size) * (win + loss + world.ties)
     score = np.where(draw < win, 1.0, np.where(draw < win + world.ties, 0.5, 0.0))
-    return Games(tuple("abcdefgh"[:agents]), a, b, score, query)
+    return Games(tuple("abcdefghijklmnopqrstuvwx"[:agents]), a, b, score, query)
 
 
 def errors(world: World, queries: int, simulations: int, seed: int = 0) -> tuple[float, float]:
@@ -68,7 +71,7 @@ def errors(world: World, queries: int, simulations: int, seed: int = 0) -> tuple
     rng = np.random.default_rng([seed, queries])
     truth = np.array(world.strengths)
     best, worst = competition_ranks(truth), truth.size + 1 - competition_ranks(-truth)
-    strength = dict(zip("abcdefgh", world.strengths, strict=False))
+    strength = dict(zip("abcdefghijklmnopqrstuvwx", world.strengths, strict=False))
     told = missed = 0
     for _ in range(simulations):
         rated = rate_games(simulated(world, queries, rng), SETTINGS)

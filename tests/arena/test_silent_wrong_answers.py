@@ -167,6 +167,6 @@ def test_too_few_iterations_are_not_passed_off_as_a_result() -> None:
     games = as_games(cycle())
     stopped = bradley_terry(games, BradleyTerrySettings(max_iterations=1))
     assert not stopped.converged
-    (said,) = notes(games, stopped, None, asked_for_samples=False, by_query=True)
+    (said,) = notes(games, stopped, None, None, asked_for_samples=False, by_query=True)
     assert "did not converge in 1 iterations" in said
     assert "do not use these ratings" in said
