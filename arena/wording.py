@@ -57,6 +57,8 @@ def counted(count: float, one: str, many: str = "") -> str:
     """A number with its noun."""
     noun = one if count == 1 else many or f"{one}s"
     return f"{count:,g} {noun}" if count % 1 else f"{count:,.0f} {noun}"
+
+
 def more_needed(pair: PairDifference, units: str) -> str:
     """How many more queries would tell two agents apart, as "12 (8 to 40) more queries"; empty where none can be said.
 

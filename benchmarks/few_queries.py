@@ -1,7 +1,8 @@
 """How often equal agents are told apart, and rank intervals miss, where there are few queries.
 
-Prints the table of docs/interval-coverage.md: ``python -m benchmarks.few_queries``. The number of queries from which on
-no column passes 5 % is ``FEWEST_QUERIES`` of ``arena/ratings/ranks.py``.
+Prints the table of docs/rate.md: ``python -m benchmarks.few_queries``. Of the intervals as they are it says in how many
+tournaments they call some two equal agents separable, and in brackets, where it differs, in how many they leave out a
+true rank. ``fewest_queries`` of ``arena/ratings/ranks.py`` follows from it: below that many nobody is told apart.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from arena.ratings.bootstrap import bootstrap
+from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Games
-from arena.ratings.ranks import competition_ranks
-from arena.ratings.rate import RatingSettings, rate_games
+from arena.ratings.ranks import competition_ranks, fewest_queries, joint_differences, rank_intervals
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ WORLDS = (
     World("5 equal and a far weaker one", (0, 0, 0, 0, 0, -4), 1, 1.0),
 )
 
-SETTINGS = RatingSettings(tournaments=0, fragility="none")
+SAMPLES = 500
+"""Of each bootstrap."""
 
 
 def simulated(world: World, queries: int, rng: np.random.Generator) -> Games:
@@ -66,35 +69,50 @@ def simulated(world: World, queries: int, rng: np.random.Generator) -> Games:
     return Games(tuple("abcdefghijklmnopqrstuvwx"[:agents]), a, b, score, query)
 
 
-def errors(world: World, queries: int, simulations: int, seed: int = 0) -> tuple[float, float]:
-    """Share of tournaments in which some equal pair is called separable, and in which some rank interval misses."""
+def errors(
+    world: World, queries: int, simulations: int, seed: int = 0, fewest: int | None = None
+) -> tuple[float, float]:
+    """Share of tournaments in which some equal pair is called separable, and in which some rank interval misses.
+
+    Args:
+        world: what is simulated.
+        queries: in each tournament.
+        simulations: tournaments.
+        seed: of the tournaments.
+        fewest: queries below which nobody is told apart; 0 for the intervals as they are, absent as ragarena does.
+    """
     rng = np.random.default_rng([seed, queries])
     truth = np.array(world.strengths)
     best, worst = competition_ranks(truth), truth.size + 1 - competition_ranks(-truth)
-    strength = dict(zip("abcdefghijklmnopqrstuvwx", world.strengths, strict=False))
+    equal = truth[:, np.newaxis] == truth
     told = missed = 0
-    for _ in range(simulations):
-        rated = rate_games(simulated(world, queries, rng), SETTINGS)
-        told += any(pair.separable and strength[pair.better] == strength[pair.worse] for pair in rated.pairs)
-        rows = sorted(rated.agents, key=lambda row: row.agent)
-        missed += any(
-            row.rank_low is not None and (row.rank_low > best[i] or (row.rank_high or 0) < worst[i])
-            for i, row in enumerate(rows)
-        )
+    for number in range(simulations):
+        games = simulated(world, queries, rng)
+        fitted = bradley_terry(games)
+        drawn = bootstrap(games, fitted, SAMPLES, number)
+        assert drawn is not None
+        joint = joint_differences(fitted.ratings, drawn.sample_sets, queries, fewest=fewest)
+        low, high = rank_intervals(joint)
+        told += bool((joint.different & equal).any())
+        missed += bool((low > best).any() or (high < worst).any())
     return told / simulations, missed / simulations
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--simulations", type=int, default=1000)
-    parser.add_argument("--queries", type=int, nargs="+", default=[2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20])
+    parser.add_argument("--simulations", type=int, default=500)
+    parser.add_argument("--queries", type=int, nargs="+", default=[2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40])
+    parser.add_argument("--worlds", type=int, nargs="+", default=list(range(len(WORLDS))))
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    print("| queries | " + " | ".join(world.name for world in WORLDS) + " |")
-    print("|---" * (len(WORLDS) + 1) + "|")
-    for queries in given.queries:
-        found = [errors(world, queries, given.simulations, given.seed) for world in WORLDS]
-        print(f"| {queries} | " + " | ".join(f"{told:.1%} / {missed:.1%}" for told, missed in found) + " |", flush=True)
+    print("| agents | " + " | ".join(f"{queries} queries" for queries in given.queries) + " | needed |")
+    print("|---" * (len(given.queries) + 2) + "|")
+    for world in (WORLDS[number] for number in given.worlds):
+        print(f"| {world.name} |", end="", flush=True)
+        for queries in given.queries:
+            told, missed = errors(world, queries, given.simulations, given.seed, fewest=0)
+            print(f" {told:.1%}{'' if told == missed else f' ({missed:.1%})'} |", end="", flush=True)
+        print(f" {fewest_queries(len(world.strengths))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
 
 
 def joint_differences(
-    ratings: Floats, sample_sets: tuple[Floats, ...], units: int, level: float = 0.95
+    ratings: Floats, sample_sets: tuple[Floats, ...], units: int, level: float = 0.95, *, fewest: int | None = None
 ) -> JointDifferences:
     """Intervals of all differences from the largest studentised difference over all pairs in each sample.
 
@@ -111,6 +111,7 @@ def joint_differences(
         sample_sets: ratings of samples, each of shape (samples, agents); each pair has the widest of its intervals.
         units: number of independent queries (or games).
         level: probability that all intervals hold the truth.
+        fewest: units below which no interval leaves out 0; what ``fewest_queries`` says if absent.
     """
     se = half = np.zeros((ratings.size, ratings.size))
     inflation = math.sqrt(units / (units - 1))
@@ -119,7 +120,7 @@ def joint_differences(
         width = _critical(samples - ratings, below, units, level) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
     difference = ratings[:, np.newaxis] - ratings
-    if units < fewest_queries(ratings.size):
+    if units < (fewest_queries(ratings.size) if fewest is None else fewest):
         half = np.maximum(half, np.abs(difference))
     return JointDifferences(difference, se, half, units, level)
 

@@ -13,7 +13,16 @@ from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import (CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, counted, listed, more_needed,)
+from arena.wording import (
+    CONTROLLED,
+    FLAGS,
+    adaptive_line,
+    controlled_doubts,
+    controlled_effects,
+    counted,
+    listed,
+    more_needed,
+)
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""

@@ -81,7 +81,7 @@ def test_no_verdict_is_no_conclusion() -> None:
 
 @pytest.mark.parametrize("size", [7, 12])
 def test_many_tied_agents_are_counted_not_listed(size: int) -> None:
-    found = concluded(league({**{f"agent{i:02}": 1.0 for i in range(size)}, "last": -0.8}, 25))
+    found = concluded(league({**{f"agent{i:02}": 1.0 for i in range(size)}, "last": -0.8}, 40))
     assert found.kind == "tie"
     assert f"{size - 5} more" in found.sentence
 

@@ -250,3 +250,23 @@ def test_the_leaderboard_says_how_few_games_and_queries_its_lead_hangs_on() -> N
     kept = [row for row in simulated(seed=6, queries=40) if row.query_id not in of_queries.queries]
     assert rate(kept, QUICK).agents[0].agent == of_queries.behind != "z"
     assert rate(simulated(), dataclasses.replace(QUICK, fragility="none")).fragility == ()
+
+
+def test_who_has_no_game_on_many_of_the_queries_is_named() -> None:
+    rows = simulated(queries=30)
+    half = [row for row in rows if "x" not in (row.agent_a, row.agent_b) or int((row.query_id or "")[1:]) < 15]
+    said = [note for note in rate(half, QUICK).notes if "has games on" in note]
+    assert len(said) == 1
+    assert said[0].startswith("x has games on 15 of 30 queries: ratings compare agents that met on different queries")
+    assert not any("games on" in note for note in rate(rows, QUICK).notes)
+
+
+def test_where_all_agents_are_absent_from_some_queries_one_note_counts_them() -> None:
+    pairs = ("wx", "wy", "wz", "xy", "xz", "yz")
+    rows = [
+        GameVerdict(f"q{n}", *pairs[n % 6], Verdict.A if n % 4 else Verdict.B)  # type: ignore[arg-type]
+        for n in range(60)
+    ]
+    said = [note for note in rate(rows, QUICK).notes if "games on" in note]
+    assert len(said) == 1
+    assert said[0].startswith("Each agent has games on 30 of 60 queries: ")
