@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from arena.config import RatingsSection
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -95,7 +97,7 @@ class Changes:
 def compare(before: State, after: State) -> Changes:
     """What changed from one state to the other."""
     one, other = before.subject, after.subject
-    old, new = (subject.get("settings", {}) for subject in (one, other))
+    old, new = (_settings(subject) for subject in (one, other))
     return Changes(
         tuple(_moves(before.standings, after.standings)),
         _difference(*(dict.fromkeys(subject.get("agents", ())) for subject in (one, other))),
@@ -103,6 +105,14 @@ def compare(before: State, after: State) -> Changes:
         _difference(*(subject.get("queries", {}) for subject in (one, other))),
         tuple(_differences("", old, new)),
     )
+
+
+def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the defaults of keys on ratings that came after they were kept: these have not changed."""
+    settings = dict(subject.get("settings", {}))
+    if "ratings" in settings:
+        settings["ratings"] = RatingsSection.model_validate(settings["ratings"]).model_dump(mode="json")
+    return settings
 
 
 def _moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Move]:

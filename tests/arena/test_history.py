@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from arena.config import RatingsSection
 from arena.history.comparison import Difference, SettingChange, State, compare
 from arena.history.record import Recorder, recorded, standings_of, subject_of
 from arena.leaderboard import leaderboard
@@ -126,6 +127,21 @@ def test_a_state_is_no_different_from_itself(tmp_path: Path) -> None:
     assert [(move.place_before, move.points, move.apart) for move in found.moves] == [
         (place, 0.0, False) for place in range(1, 5)
     ]
+
+
+def test_a_setting_that_a_later_version_brings_has_not_changed() -> None:
+    kept: dict[str, Any] = {
+        "elo": {"k": 32.0, "initial": 1000.0, "tournaments": 500},
+        "bradley_terry": {"ties": "davidson"},
+        "bootstrap": {"by": "query", "samples": 1000},
+        "min_coverage": 0.8,
+        "seed": 7,
+    }
+    now = RatingsSection(seed=7).model_dump(mode="json")
+    before, after = (State({"settings": {"ratings": own}}, []) for own in (kept, now))
+    assert compare(before, after).same_subject
+    soft = State({"settings": {"ratings": {**now, "preferences": "soft"}}}, [])
+    assert compare(before, soft).settings == (SettingChange("ratings.preferences", "hard", "soft"),)
 
 
 def begin(store: Store) -> None:

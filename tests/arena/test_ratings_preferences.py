@@ -17,6 +17,7 @@ from arena.games.probabilities import preference
 from arena.games.read import read_games
 from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import leaderboard
+from arena.opinions.methods import stored_methods
 from arena.rated_tables import TableOptions, rate_table
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo, elo_online
@@ -225,6 +226,11 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
         np.testing.assert_array_equal(kept_games(store, "local").preference, table.preference)
         assert repr(kept_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
+        methods = {one.name: one for one in stored_methods(store, "local", table, lambda: store.dataset("local"))}
+        for name, field in (("elo", "elo"), ("bradley_terry", "bt")):
+            points = dict(zip(methods[name].agents, methods[name].points(), strict=True))
+            assert points == pytest.approx({row["agent"]: row[field] for row in soft["agents"]}, abs=0.01)
+            assert np.isfinite(methods[name].drawn(np.array([[2.0, 1.0, 0.0]]))).all()
     refused = cli("leaderboard", judged, "--quick")
     assert (refused.status, "leave --quick out" in refused.err) == (2, True)
 
