@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.agents.costs import AgentCosts, Causes, agent_costs
-from arena.agents.front import Front, fronts, in_words
+from arena.agents.front import Front, fronts, in_words, seconds
 from arena.dataset import Dataset
 from arena.ratings.results import AgentRating
 
@@ -52,4 +52,15 @@ def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, 
     rank = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
     found = fronts(rows, costs)
-    return CostBoard(tuple(costs), found, in_words(rows, found))
+    return CostBoard(tuple(costs), found, (*in_words(rows, found), *filter(None, map(_retry_words, costs))))
+
+
+def _retry_words(own: AgentCosts) -> str:
+    """What an agent's latency leaves out; empty where that is nothing."""
+    if not own.retried or own.tried_s.value is None:
+        return ""
+    many = "answer" if own.retried == 1 else "answers"
+    return (
+        f"{own.agent}: {own.retried} {many} of {own.answered} came after failed attempts, which latency leaves out; "
+        f"with them the median is {seconds(own.tried_s.value)}."
+    )

@@ -11,6 +11,7 @@ from arena.dataset import Dataset
 from judges.types import Answer
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
+TRIED = "tried_s"
 
 Causes: TypeAlias = Mapping[str, int]
 """How often an agent had no answer for which cause."""
@@ -32,8 +33,10 @@ class AgentCosts:
         queries: of the tournament.
         answered: of these, with an answer.
         missing: why it has no answer where we asked it ourselves.
-        latency_s: median seconds an answer took.
+        latency_s: median seconds an answer took, as its user sees them: from the request to the end of the answer.
         latency_p95_s: their 95th percentile.
+        retried: answers before which attempts failed.
+        tried_s: median seconds of all attempts at an answer together, without the waits between them.
         cost_usd: mean dollars an answer cost.
         input_tokens, output_tokens: mean tokens an answer took.
     """
@@ -47,6 +50,8 @@ class AgentCosts:
     input_tokens: Figure
     output_tokens: Figure
     missing: Causes = field(default_factory=dict)
+    retried: int = 0
+    tried_s: Figure = Figure(None, 0)
 
     @property
     def known(self) -> bool:
@@ -58,7 +63,7 @@ def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts
     """What each agent's answers took, by name.
 
     The figures are those that an answer carries as metadata: a table of answers may have the columns ``latency_s``,
-    ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
+    ``tried_s``, ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
 
     Args:
         data: of the tournament.
@@ -80,6 +85,8 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
     own = list(answers)
     latencies = _values(own, LATENCY)
     median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
+    tried = _values(own, TRIED)
+    both = ((_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own)
     return AgentCosts(
         agent,
         queries,
@@ -90,6 +97,8 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
         _mean(own, TOKENS_IN),
         _mean(own, TOKENS_OUT),
         dict(missing),
+        sum(latency is not None and all_s is not None and all_s > latency for latency, all_s in both),
+        Figure(float(np.median(tried)) if tried else None, len(tried)),
     )
 
 

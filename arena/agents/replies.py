@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, Causes
+from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes
 from arena.agents.declared import Declared
 from arena.dataset import SHARED, Dataset
 from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
@@ -128,6 +128,7 @@ def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str
     """The answer with what it took and cites, as a table of answers would have it."""
     took = {
         LATENCY: reply.latency_s,
+        TRIED: reply.tried_s,
         COST: reply.cost_usd,
         TOKENS_IN: reply.usage.input_tokens,
         TOKENS_OUT: reply.usage.output_tokens,

@@ -38,6 +38,7 @@ def _table(board: CostBoard) -> Table:
     if not any(own.missing for own in board.agents):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     notes = ["Over the answers that have the figure; how many those are is said where they are not all."]
+    notes += ["Latency is from sending the request to the end of the answer, without failed attempts."]
     return Table("What an answer takes", columns, rows, notes, frozenset({"Why not answered"}))
 
 

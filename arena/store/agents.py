@@ -14,7 +14,7 @@ from sqlmodel import Field, SQLModel, select
 from arena.store import runners, spending
 from arena.store.bulk import among, insert_rows, replacing
 from arena.store.chunks import CHUNK, chunks
-from arena.store.rows import table
+from arena.store.rows import has_table, table
 from arena.store.runners import Runner
 from judges.providers.texts import storable
 from judges.types import Query, Usage
@@ -47,7 +47,17 @@ class ReplyRow(SQLModel, table=True):
     cost_usd: float | None
 
 
+class AttemptsRow(SQLModel, table=True):
+    """Seconds of all attempts at a reply together; ``null`` where nobody knows them."""
+
+    __tablename__ = "agent_attempts"
+    reply_id: str = Field(primary_key=True)
+    tried_s: float | None
+
+
 _IF_THERE: Final = replacing(ReplyRow, "reply_id", where="agent_reply.answer IS NULL")
+_ANSWERED: Final = "(SELECT 1 FROM agent_reply WHERE reply_id = agent_attempts.reply_id AND answer IS NOT NULL)"
+_IF_TRIED: Final = replacing(AttemptsRow, "reply_id", where=f"NOT EXISTS {_ANSWERED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,8 @@ class AgentReplies:
     def replies(self, asked: Sequence[Asked]) -> dict[Asked, Reply]:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
-            return {each: _reply(row) for each, row in _rows(connection, asked, ReplyRow)}
+            tried = _tried(connection, [each.reply_id for each in asked])
+            return {each: _reply(row, tried.get(row.reply_id)) for each, row in _rows(connection, asked, ReplyRow)}
 
     def outcomes(self, asked: Sequence[Asked]) -> dict[Asked, str]:
         """The same in a word each: ``ANSWERED``, or the cause of a failure."""
@@ -125,10 +136,13 @@ class AgentReplies:
             runner: who asked for them and has paid, if anybody.
         """
         rows: dict[str, dict[str, Any]] = {}
+        tried: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
             if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
+                tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
         with self._store._write() as connection:
+            insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
             insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
             if runner is not None:
                 spending.add(connection, runner, [(spending.AGENTS, reply) for _, reply in replies])
@@ -146,6 +160,14 @@ def _rows(connection: Connection, asked: Sequence[Asked], *columns: Any) -> Iter
         chosen = among(connection, table(ReplyRow).c.reply_id, idents)
         for row in connection.execute(select(*columns).where(chosen)):
             yield by_id[row.reply_id], row
+
+
+def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | None]:
+    if not has_table(connection, AttemptsRow):
+        return {}
+    rows = table(AttemptsRow)
+    chosen = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
+    return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
 
 
 def _values(asked: Asked, reply: Reply) -> dict[str, Any]:
@@ -170,9 +192,9 @@ def _values(asked: Asked, reply: Reply) -> dict[str, Any]:
     }
 
 
-def _reply(row: Any) -> Reply:
+def _reply(row: Any, tried_s: float | None) -> Reply:
     usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
-    took = (row.latency_s, usage, row.calls, row.cost_usd)
+    took = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
     if row.answer is None:
         return AgentFailure(row.cause, row.message, *took)
     documents = tuple(Retrieved(**_storable(each)) for each in json.loads(row.documents))

@@ -50,6 +50,15 @@ class HttpAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Received:
+    """An answer as it came, its body unpacked."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """Where requests go, and what a call may take.
 
@@ -95,13 +104,21 @@ class Endpoint:
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask once and decode the answer."""
+        return self.decoded(await self.fetch(body))
+
+    async def fetch(self, body: Mapping[str, Any]) -> Received:
+        """Ask once; what came, of whatever status.
+
+        Raises:
+            ProviderError: nothing came, or more than any reply has.
+        """
         answer = await self._send(body)
         # Raised here and not while the client's exception is handled: that one carries the request with the key.
         if isinstance(answer, ProviderError):
             raise answer
         return answer
 
-    async def _send(self, body: Mapping[str, Any]) -> HttpAnswer | ProviderError:
+    async def _send(self, body: Mapping[str, Any]) -> Received | ProviderError:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         try:
             # A redirect is not followed: the key is for the server that was named.
@@ -111,18 +128,26 @@ class Endpoint:
             return self._lost(error)
         if received is None:
             return RejectedError("server_error", f"{self._target.name}: the answer is larger than {_MOST_BYTES} bytes")
+        return Received(response.status, response.headers, received)
+
+    def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
+        """The JSON object of an answer, read by ``decoder`` where one is named.
+
+        Raises:
+            ProviderError: it holds none, or stands for an error.
+        """
         try:
-            said = json.loads(received)
+            said = json.loads(received.content, cls=decoder)
         except (ValueError, RecursionError):
             said = None
-        allowance = allowance_of(response.headers)
-        if not 200 <= response.status < 300:
-            told = received.decode("utf-8", "replace") if said is None else said
-            status, headers = response.status, response.headers
+        status, headers = received.status, received.headers
+        allowance = allowance_of(headers)
+        if not 200 <= status < 300:
+            told = received.content.decode("utf-8", "replace") if said is None else said
             name, named_by = self._target.name, self._target.named_by
-            return error_of_answer(status, headers, told, name, allowance=allowance, named_by=named_by)
+            raise error_of_answer(status, headers, told, name, allowance=allowance, named_by=named_by)
         if not isinstance(said, dict):
-            return self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
+            raise self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
         return HttpAnswer(said, allowance)
 
     def _opened(self) -> ClientSession:
@@ -163,7 +188,9 @@ class Endpoint:
 
 
 async def _read(response: ClientResponse) -> bytes | None:
-    """The whole body, unpacked; ``None`` where it is larger than any reply."""
+    """The whole body, unpacked; ``None`` where it is larger than any reply, or is announced to be."""
+    if (response.content_length or 0) > _MOST_BYTES:
+        return None
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk

@@ -1,14 +1,20 @@
-"""Calls that are tried again where another attempt may succeed."""
+"""Requests of agents: timed where nothing else is done, and made again where another attempt may succeed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import json
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from judges.errors import ProviderError, TransientError
+from judges.providers.endpoint import Endpoint, HttpAnswer, Received, Target
 from judges.types import Usage
 from retrieval_eval.agents.meter import Meter
 
@@ -16,36 +22,122 @@ Result = TypeVar("Result")
 
 _LONGEST_WAIT_S = 60.0
 _BACKOFF = wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
+_LARGE = 2**20
+"""Bytes of a body that takes so long to read that other replies' seconds would include it."""
 
 
-async def attempts(call: Callable[[], Awaitable[Result]], most: int, timeout_s: float, meter: Meter) -> Result:
-    """The result of the first attempt that succeeds, at most ``most`` of them.
+class Requests:
+    """Posts to one address, at most so many requests at a time.
 
-    Failed attempts are counted on the meter, the successful one is for the caller to count. Of the seconds only those
-    of the last attempt count: what a caller waits between attempts is no doing of the one called.
+    The seconds of an attempt are from sending the request to the last byte of the answer. They are taken in a thread of
+    its own with an event loop of its own, so that nobody else's work is in them: neither what this program does with
+    other answers, nor the reading of this one, which comes after.
 
-    Raises:
-        ProviderError: of the last attempt, or of one that no further attempt would mend.
+    Args:
+        target: where requests go; ``timeout_s`` bounds each attempt.
+        most: attempts of a request.
     """
-    again = AsyncRetrying(
-        retry=retry_if_exception_type(TransientError), stop=stop_after_attempt(most), wait=_wait, reraise=True
-    )
-    before = meter.latency_s
-    async for attempt in again:
-        with attempt:
-            meter.latency_s = before
-            with meter.timed():
-                result = await _attempt(call, timeout_s, meter)
-    return result
+
+    def __init__(self, target: Target, most: int) -> None:
+        self.endpoint = Endpoint(target)
+        self._timeout_s, self._most = target.timeout_s, most
+        self._free = asyncio.Semaphore(target.concurrency)
+        self._network = _Network()
+
+    async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
+        """What ``read`` makes of the first answer that it takes.
+
+        Failed attempts are counted on the meter, the successful one is for the caller to count. The latency is that of
+        the last attempt. What a caller waits for a turn, or before a further attempt, counts nowhere.
+
+        Raises:
+            ProviderError: of the last attempt, or of one that no further attempt would mend.
+        """
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(TransientError), stop=stop_after_attempt(self._most), wait=_wait, reraise=True
+        )
+        before_s = meter.latency_s
+        async with self._free:
+            async for attempt in again:
+                with attempt:
+                    received, seconds = await self._network.run(self._timed(body))
+                    meter.latency_s = before_s + seconds
+                    meter.tried_s += seconds
+                    result = await _result(received, read, meter)
+        return result
+
+    async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
+        sent = time.perf_counter()
+        answer: Received | ProviderError
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self.endpoint.fetch(body)
+        except TimeoutError:
+            answer = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
+        except ProviderError as error:
+            answer = error
+        return answer, time.perf_counter() - sent
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._network.close(self.endpoint)
 
 
-async def _attempt(call: Callable[[], Awaitable[Result]], timeout_s: float, meter: Meter) -> Result:
+def decoded(endpoint: Endpoint, received: Received) -> HttpAnswer:
+    """As ``Endpoint.decoded``; a large body in small steps, between which other threads have their turn."""
+    return endpoint.decoded(received, _Stepwise if len(received.content) > _LARGE else None)
+
+
+@cache
+def _reader() -> ThreadPoolExecutor:
+    """Reads large bodies one at a time: several at once would leave other threads waiting longer."""
+    return ThreadPoolExecutor(1, "large bodies")
+
+
+class _Stepwise(json.JSONDecoder):
+    """Without the scanner in C, which holds up every thread until it is done with the whole text."""
+
+    def __init__(self) -> None:
+        from json.scanner import py_make_scanner  # type: ignore[attr-defined]
+
+        super().__init__()
+        self.scan_once = py_make_scanner(self)
+
+
+class _Network:
+    """A thread with an event loop, from the first request on."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do it there."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread.start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def _work(self) -> None:
+        assert self._loop is not None
+        self._loop.run_forever()
+        self._loop.close()
+
+    async def close(self, endpoint: Endpoint) -> None:
+        """Close what was opened there, and end the thread."""
+        if self._loop is not None and self._thread.is_alive():
+            await self.run(endpoint.close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+
+async def _result(received: Received | ProviderError, read: Callable[[Received], Result], meter: Meter) -> Result:
     try:
-        async with asyncio.timeout(timeout_s):
-            return await call()
-    except TimeoutError:
-        meter.count(Usage(), 1, 0.0)
-        raise TransientError("timeout", f"no reply within {timeout_s:g} s") from None
+        if isinstance(received, ProviderError):
+            raise received
+        if len(received.content) > _LARGE:
+            return await asyncio.get_running_loop().run_in_executor(_reader(), read, received)
+        return read(received)
     except ProviderError as error:
         meter.count(Usage(), 1, 0.0)
         if (error.retry_after_s or 0.0) > _LONGEST_WAIT_S:

@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -57,19 +58,22 @@ class CallableAgent:
         async with self._free:
             try:
                 with meter.timed():
-                    given = await self._called(query)
+                    given, seconds = await self._called(query)
+                if seconds is not None:
+                    meter.latency_s = meter.tried_s = seconds
                 return self._read(given, meter)
             except ProviderError as error:
                 return meter.failure(error)
 
-    async def _called(self, query: Query) -> Any:
+    async def _called(self, query: Query) -> tuple[Any, float | None]:
+        """What the function returned, and its seconds where it ran beside this program's other work."""
         waiting = asyncio.timeout(self._timeout_s)
         try:
             async with waiting:
                 if inspect.iscoroutinefunction(self._function):
-                    return await self._function(query)
-                given = await _in_thread(self._function, query)
-                return await given if inspect.isawaitable(given) else given
+                    return await self._function(query), None
+                given, seconds = await _in_thread(self._function, query)
+                return (await given, None) if inspect.isawaitable(given) else (given, seconds)
         except Exception as error:
             if waiting.expired():
                 raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s") from None
@@ -92,8 +96,11 @@ class CallableAgent:
         """Nothing is held."""
 
 
-async def _in_thread(function: Function, query: Query) -> Any:
-    """In a daemon thread: one that hangs must not keep the program from ending, as a pool's would."""
+async def _in_thread(function: Function, query: Query) -> tuple[Any, float]:
+    """What it returned and its seconds.
+
+    In a daemon thread: one that hangs must not keep the program from ending, as a pool's would.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -103,8 +110,9 @@ async def _in_thread(function: Function, query: Query) -> Any:
 
     def work() -> None:
         result, error = None, None
+        started = time.perf_counter()
         try:
-            result = function(query)
+            result = function(query), time.perf_counter() - started
         except Exception as raised:
             error = raised
         except BaseException as raised:  # SystemExit, of code that was written as a script
@@ -115,7 +123,8 @@ async def _in_thread(function: Function, query: Query) -> Any:
             return  # the loop has ended: nobody waits
 
     threading.Thread(target=work, daemon=True).start()
-    return await future
+    returned: tuple[Any, float] = await future
+    return returned
 
 
 def load_function(named: str) -> tuple[Function, str]:

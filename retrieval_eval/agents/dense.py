@@ -65,7 +65,10 @@ class DenseRetriever:
         """What questions took that are asked together."""
         for each in took:
             meter.count(Usage(**each["usage"]), each["calls"], each["cost_usd"])
-        meter.latency_s += seconds_together([each["latency_s"] for each in took], self._embedder.parallel)
+        latencies = [each["latency_s"] for each in took]
+        tried = [each.get("tried_s", each["latency_s"]) for each in took]  # earlier versions kept no such figure
+        meter.latency_s += seconds_together(latencies, self._embedder.parallel)
+        meter.tried_s += seconds_together(tried, self._embedder.parallel)
 
     async def _question(self, question: str) -> Kept:
         """The question's vector, asked for once, however many want it."""

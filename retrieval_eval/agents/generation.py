@@ -84,7 +84,7 @@ async def ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
         cause = "budget" if judge.budget_spent else "stopped"
         raise ProviderError(cause, f"{judge.name} is not asked any more{f': {judge.stopped}' if judge.stopped else ''}")
     meter.count(result.usage, result.calls, result.cost_usd)
-    meter.latency_s += result.latency_s
+    meter.add_seconds(result.latency_s)
     if not isinstance(result, Judgment):
         raise ProviderError(result.cause, f"{judge.name}: {result.message}")
     return result.outcome

@@ -14,9 +14,15 @@ from retrieval_eval.agents.types import AgentFailure, AgentReply, Retrieved
 
 @dataclass(slots=True)
 class Meter:
-    """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is not known."""
+    """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is not known.
+
+    Attributes:
+        latency_s: of each step, but for its failed attempts.
+        tried_s: with its failed attempts.
+    """
 
     latency_s: float = 0.0
+    tried_s: float = 0.0
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     cost_usd: float | None = 0.0
@@ -35,7 +41,12 @@ class Meter:
         try:
             yield
         finally:
-            self.latency_s += time.perf_counter() - started
+            self.add_seconds(time.perf_counter() - started)
+
+    def add_seconds(self, seconds: float) -> None:
+        """Count a step that was not tried again, or of which nobody knows it."""
+        self.latency_s += seconds
+        self.tried_s += seconds
 
     def reply(
         self, answer: str, documents: Sequence[Retrieved] = (), citations: Sequence[str] = ()
@@ -51,8 +62,10 @@ class Meter:
             self.usage,
             self.calls,
             self.cost_usd,
+            self.tried_s,
         )
 
     def failure(self, error: ProviderError) -> AgentFailure:
         """The failure with what was spent on it."""
-        return AgentFailure(error.cause, str(error), self.latency_s, self.usage, self.calls, self.cost_usd)
+        took = (self.latency_s, self.usage, self.calls, self.cost_usd, self.tried_s)
+        return AgentFailure(error.cause, str(error), *took)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any
 
 from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError
 from judges.masking import keep_secret
 from judges.pricing import cost_usd
-from judges.providers.endpoint import Endpoint, HttpAnswer, Target, with_extras
-from judges.types import Document, Query
-from retrieval_eval.agents.attempts import attempts
-from retrieval_eval.agents.mapping import read_reply, read_usage
+from judges.providers.endpoint import Received, Target, with_extras
+from judges.types import Document, Query, Usage
+from retrieval_eval.agents.attempts import Requests, decoded
+from retrieval_eval.agents.mapping import Mapped, read_reply, read_usage
 from retrieval_eval.agents.meter import Meter
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
+from retrieval_eval.agents.streams import whole
 from retrieval_eval.agents.types import Reply
 
 CHAT_MAPPING = MappingSpec(
@@ -59,38 +60,43 @@ class RemoteAgent:
         url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
         sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         named_by = "'url'" if spec.kind == "http" else "'model' and 'base_url'"
-        self._endpoint = Endpoint(Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by))
+        target = Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by)
+        self._requests = Requests(target, spec.max_attempts)
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
-        self._free = asyncio.Semaphore(spec.concurrency)
 
     async def reply(self, query: Query) -> Reply:
         """Ask the agent; what may succeed later is tried again."""
         meter = Meter()
-        body = filled(self._request, query)
-        async with self._free:
-            try:
-                spec = self._spec
-                answer = await attempts(lambda: self._posted(body), spec.max_attempts, spec.timeout_s, meter)
-                usage, told = read_usage(answer.body, self._mapping)
-                meter.count(usage, 1, cost_usd(usage, spec.price) if told is None else told)
-                found = read_reply(answer.body, self._mapping, self._corpus)
-            except ProviderError as error:
-                return meter.failure(error)
+        try:
+            usage, told, found = await self._requests.post(filled(self._request, query), self._read, meter)
+        except ProviderError as error:
+            return meter.failure(error)
+        meter.count(usage, 1, cost_usd(usage, self._spec.price) if told is None else told)
+        if isinstance(found, ProviderError):
+            return meter.failure(found)
         return meter.reply(found.answer, found.documents, found.citations)
 
-    async def _posted(self, body: Mapping[str, Any]) -> HttpAnswer:
+    def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
+        """Tokens, dollars, and the reply or why there is none in an answer that has been paid for."""
         try:
-            return await self._endpoint.post(body)
+            if received.status == HTTPStatus.OK:
+                received = whole(received, self.name)
+            body = decoded(self._requests.endpoint, received).body
         except JudgeStoppedError as error:
             if self._spec.kind == "http" and error.cause == "unknown_model":
                 # There is no model; a system may well say 404 of what it finds nothing for, and answer the next query.
                 raise RejectedError("bad_request", str(error)) from None
             raise
+        usage, told = read_usage(body, self._mapping)
+        try:
+            return usage, told, read_reply(body, self._mapping, self._corpus)
+        except ProviderError as error:
+            return usage, told, error
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._endpoint.close()
+        await self._requests.close()
 
 
 def filled(request: Any, query: Query) -> Any:

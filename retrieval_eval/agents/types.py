@@ -55,11 +55,13 @@ class AgentReply:
         answer: never blank; citations stand in it as the agent wrote them.
         documents: what was retrieved, best first; empty where the agent does not tell or has no retrieval.
         citations: doc_ids of what the answer cites, each once, in the order of their first mention.
-        latency_s: seconds that the agent took, without what it waited for a turn or for an earlier, failed attempt;
-            ``None`` where that is not known, as of a file.
+        latency_s: seconds that the agent took for the answer, as its user sees them: of a system behind an address
+            from sending the request to the last byte. Waiting for a turn and failed attempts are not in it. ``None``
+            where it is not known, as of a file.
         usage: tokens of all calls, embeddings of the query among them.
         calls: requests to models, or to the agent itself where it stands behind an address; failed attempts count.
         cost_usd: price of all calls, ``None`` where one is not known.
+        tried_s: seconds of all attempts together, without the waits between them; ``None`` where nobody knows.
     """
 
     answer: str
@@ -69,6 +71,7 @@ class AgentReply:
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     cost_usd: float | None = None
+    tried_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class AgentFailure:
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     cost_usd: float | None = None
+    tried_s: float | None = None
 
 
 Reply: TypeAlias = AgentReply | AgentFailure

@@ -37,6 +37,16 @@ def test_figures_are_over_the_answers_that_have_them() -> None:
     assert (own.input_tokens.value, own.input_tokens.known) == (None, 0)
 
 
+def test_answers_after_failed_attempts_are_counted() -> None:
+    data = answered(
+        ("q0", "x", {"latency_s": "0.5", "tried_s": "2.5"}),
+        ("q1", "x", {"latency_s": "0.5", "tried_s": "0.5"}),
+        ("q2", "x", {"latency_s": "0.5"}),
+    )
+    (own,) = agent_costs(data, {})
+    assert (own.retried, own.tried_s.value, own.tried_s.known) == (1, 1.5, 2)
+
+
 def test_an_agent_that_answered_nothing_is_there_with_its_causes() -> None:
     costs = agent_costs(answered(("q0", "x", {})), {"x": {"timeout": 3}, "dead": {"connection": 4}})
     assert [(own.agent, own.answered, own.missing, own.known) for own in costs] == [

@@ -51,6 +51,22 @@ def test_documents_to_leaderboard_in_one_run_and_nothing_is_asked_twice(cli: Any
     assert board["coverage"]["relevance"]["wanted"] == 16, "two documents a query, which both agents retrieved"
 
 
+def test_failed_attempts_are_said_beside_the_latency(cli: Any, tmp_path: Path) -> None:
+    slow = [Reply(status=500, delay_s=0.4)] * 2
+
+    def script(call: Any) -> Reply:
+        return slow.pop() if slow and call.path == "/x" else answering()(call)
+
+    with LLMServer(script) as server:
+        config = write_config(tmp_path, two_agents(server, max_attempts=2), QUERIES[:3])
+        ended = cli("run", config)
+    said = "x: 2 answers of 3 came after failed attempts, which latency leaves out; with them the median is 0.4"
+    assert said in ended.out
+    own = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)["costs"]["agents"]
+    assert (own["x"]["retried"], own["y"]["retried"]) == (2, 0)
+    assert own["x"]["latency_s"]["median"] < 0.3 < own["x"]["tried_s"]["median"]
+
+
 def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: Any, tmp_path: Path) -> None:
     faults = {
         "q0": Reply(fault="stall"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,9 @@ REPLY = AgentReply(
     Usage(10, 4, 3),
     2,
     0.001,
+    2.75,
 )
-FAILURE = AgentFailure("timeout", "no reply within 5 s", 5.0, Usage(), 3, None)
+FAILURE = AgentFailure("timeout", "no reply within 5 s", 5.0, Usage(), 3, None, 15.0)
 ASKED = Asked("identity", "What is it?")
 
 
@@ -88,3 +90,17 @@ def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Pa
     with closing(Store.create(str(path))) as brought:
         AgentReplies(brought).save([(ASKED, REPLY)])
         assert AgentReplies(brought).outcomes([ASKED]) == {ASKED: ANSWERED}
+
+
+def test_a_reply_of_an_earlier_version_has_no_seconds_of_all_attempts(store: Store, tmp_path: Path) -> None:
+    AgentReplies(store).save([(ASKED, REPLY)])
+    store.close()
+    path = tmp_path / "s.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript("DROP TABLE agent_attempts")
+    with closing(Store.open(str(path))) as older:
+        assert AgentReplies(older).replies([ASKED]) == {ASKED: replace(REPLY, tried_s=None)}
+    with closing(Store.create(str(path))) as brought:
+        other = Asked("identity", "And this?")
+        AgentReplies(brought).save([(other, FAILURE)])
+        assert AgentReplies(brought).replies([ASKED, other]) == {ASKED: replace(REPLY, tried_s=None), other: FAILURE}

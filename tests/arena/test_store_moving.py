@@ -53,7 +53,7 @@ def test_stores_that_lack_every_later_table_go_to_the_other_database(postgres: P
     here, server, back = str(tmp_path / "here.db"), postgres.database(), str(tmp_path / "back.db")
     filled(here).close()
     copy(here, server)
-    later = ("run", "batch_line", "batch", "figures", "agent_reply", "annotation", "label")
+    later = ("run", "batch_line", "batch", "figures", "agent_reply", "agent_attempts", "annotation", "label")
     with closing(sqlite3.connect(here)) as old, psycopg.connect(server) as old_server:
         for name in later:
             old.execute(f"DROP TABLE {name}")

@@ -34,8 +34,8 @@ is not JSON."""
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the server does with one request. ``body`` replaces the whole body, ``raw`` writes it; without ``usage`` it
-    has no such block."""
+    """What the server does with one request. ``body`` replaces the whole body, ``raw`` writes it, and ``kind`` is its
+    content type; without ``usage`` it has no such block."""
 
     text: str | None = ""
     delay_s: float = 0.0
@@ -46,6 +46,7 @@ class Reply:
     usage: bool = True
     body: Mapping[str, Any] | None = None
     raw: Callable[[Mapping[str, Any]], bytes] | None = None
+    kind: str = "application/json"
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,7 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
             return
         content = b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
-        response = _response(reply.status, reply.headers, content)
+        response = _response(reply.status, reply.headers, content, reply.kind)
         if reply.fault == "half":
             self.break_off(response, content)
         else:
@@ -252,11 +253,9 @@ def _content_length(head: bytes) -> int:
     return int(head[at + 17 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
 
 
-def _response(status: int, headers: Mapping[str, str], content: bytes) -> bytes:
+def _response(status: int, headers: Mapping[str, str], content: bytes, kind: str = "application/json") -> bytes:
     extra = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = (
-        f"HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n{extra}\r\n"
-    )
+    head = f"HTTP/1.1 {status} Scripted\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n{extra}\r\n"
     return head.encode("latin-1") + content
 
 

@@ -13,6 +13,7 @@ from ui.charts import front_chart
 from ui.tables import show_chart, show_table
 
 TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
+_LATENCY = "From sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 
 
 def show_costs(board: CostBoard) -> None:
@@ -27,7 +28,7 @@ def show_costs(board: CostBoard) -> None:
         {
             "Queries answered": st.column_config.TextColumn(help="Games are played where both agents answered."),
             "Why not": st.column_config.TextColumn(help="How often each cause left a query without an answer."),
-            "Latency": number("Latency, median", format="%.3g s"),
+            "Latency": number("Latency, median", format="%.3g s", help=_LATENCY),
             "95 %": number("Latency, 95 %", format="%.3g s", help="95 % of the answers took no longer."),
             "Latency known": st.column_config.TextColumn(help="Answers whose latency is known; others are left out."),
             "Cost": number("Cost of a query", format="$%.3g", help="Mean over the answers whose cost is known."),

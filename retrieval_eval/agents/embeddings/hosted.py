@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from judges.providers.endpoint import Endpoint, HttpAnswer, api_key, sdk_target, token_count, unused_client
+from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
 from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
 from judges.spec import JudgeSpec
 from judges.types import Usage
-from retrieval_eval.agents.attempts import attempts
+from retrieval_eval.agents.attempts import Requests, decoded
 from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
 from retrieval_eval.agents.embeddings.base import of_length_one
 from retrieval_eval.agents.meter import Meter
@@ -44,8 +43,7 @@ class HostedEmbedder:
         )
         key = api_key(asked, KEY_VARIABLE)
         sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
-        self._free = asyncio.Semaphore(spec.concurrency)
-        self._endpoint = Endpoint(sdk_target(sdk, "/embeddings", asked))
+        self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
         self.identity: Mapping[str, str | int | None] = {
             "provider": "openai",
             "model": spec.model,
@@ -62,16 +60,15 @@ class HostedEmbedder:
         if self._spec.dimensions is not None:
             body["dimensions"] = self._spec.dimensions
 
-        async def call() -> tuple[Vectors, int | None]:
-            answer = await self._endpoint.post(body)
+        def read(received: Received) -> tuple[Vectors, int | None]:
+            answer = decoded(self._requests.endpoint, received)
             vectors = _vectors(answer, len(texts))
             if vectors is None:
-                raise self._endpoint.no_reply(answer.body)
+                raise self._requests.endpoint.no_reply(answer.body)
             usage = answer.body.get("usage")
             return vectors, token_count(usage, "prompt_tokens") if isinstance(usage, Mapping) else None
 
-        async with self._free:  # before the seconds are counted: the wait for a turn is no doing of the server
-            vectors, tokens = await attempts(call, self._spec.max_attempts, self._spec.timeout_s, meter)
+        vectors, tokens = await self._requests.post(body, read, meter)
         meter.count(Usage(input_tokens=tokens), 1, self._cost_usd(tokens))
         return of_length_one(vectors)
 
@@ -83,7 +80,7 @@ class HostedEmbedder:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._endpoint.close()
+        await self._requests.close()
 
 
 def _vectors(answer: HttpAnswer, number: int) -> Vectors | None:
