@@ -8,7 +8,7 @@ from typing import Any
 
 from judges.errors import ReplyError
 from judges.quotes import folded
-from judges.relaxed import read_relaxed
+from judges.relaxed_json import read_relaxed
 from judges.types import ReplyContract, word_per_value
 
 _SPACE = re.compile(r"\s+")

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judges.around import behind_lone_end, ends_within_reasoning, unwrapped, value_alone, without_reasoning
 from judges.errors import ReplyError
 from judges.labelled import bare_list, labels_schema, read_labels
 from judges.listed import list_schema, read_list
 from judges.quotes import folded, letters, may_hold_marker, may_hold_object
-from judges.relaxed import read_relaxed
+from judges.relaxed_json import read_relaxed
 from judges.self_rating import self_rating
 from judges.types import LABEL, Form, Inputs, Outcome, ReplyContract, word_per_value
+from judges.wrappers import behind_lone_end, ends_within_reasoning, unwrapped, value_alone, without_reasoning
 
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")

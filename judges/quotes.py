@@ -15,9 +15,9 @@ _ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _NOT_LETTERS = re.compile(r"[\W_]+")
-_MAY_HOLD_OBJECT = re.compile(r"[{｛﹛❴⦃\U000e007b]|&(?:#|amp|AMP|l[bc])|\\u0")  # noqa: RUF001 - look-alikes
+_MAY_HOLD_OBJECT = re.compile(r"[{｛﹛︷❴⦃\U000e007b]|&(?:#|amp|AMP|l[bc])|\\u0")  # noqa: RUF001 - look-alikes
 _MAY_HOLD_MARKER = re.compile(
-    r"[\[［【][^\x00-\x7f]*[\[［【]|[⟦〚\U000e005b]|&(?:#|amp|AMP|l[bs])|\\u0"  # noqa: RUF001
+    r"[\[［﹇【][^\x00-\x7f]*[\[［﹇【]|[⟦〚\U000e005b]|&(?:#|amp|AMP|l[bs])|\\u0"  # noqa: RUF001
 )
 _UNDOINGS = 3
 """An escape or entity may itself be escaped; nobody reads deeper."""
@@ -34,7 +34,7 @@ _ALIKE = (  # letters of one script that look like these, where compatibility no
     ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢıɑɡɩʋ", "abcdefghijklmnoprstuvwyziagiv"),
     ("❴⦃❵⦄【】", "{{}}[]"),  # noqa: RUF001 - brackets
 )
-_SEEN_AS = {alike: letter for others, letters in _ALIKE for alike, letter in zip(others, letters, strict=True)}
+_SEEN_AS = {alike: letter for others, plain in _ALIKE for alike, letter in zip(others, plain, strict=True)}
 _SEEN_AS |= {"⟦": "[[", "〚": "[[", "⟧": "]]", "〛": "]]"}
 _SEEN_AS |= {chr(first + at): chr(65 + at) for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}  # boxed, flags
 

@@ -37,6 +37,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "tags between the letters": "\U000e0041".join,
     "a soft hyphen in the name": lambda text: text.replace("verdict", "ver\u00addict"),
     "full-width braces": lambda text: text.replace("{", "\uff5b").replace("}", "\uff5d"),
+    "upright braces": lambda text: text.replace("{", "\ufe37").replace("}", "\ufe38"),
     "full-width letters": lambda text: text.translate(WIDE),
     "tags alone": lambda text: "".join(chr(0xE0000 + ord(char)) for char in text),
     "mathematical letters": lambda text: "".join(

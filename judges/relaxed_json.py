@@ -63,7 +63,7 @@ def _as_json(text: str) -> str | None:
             written.append(token[kind])
         else:
             written.append(f'"{_CHANGED.sub(_spelled, token[kind])}"')
-    return "".join(written)
+    return " ".join(written)  # two numbers side by side are not one
 
 
 def _spelled(found: re.Match[str]) -> str:
