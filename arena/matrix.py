@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena.kept import kept_games
-from arena.leaderboard import Leaderboard, win_and_tie
+from arena.leaderboard import Leaderboard, rating_settings
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.store import Store
 
 
 def tournament_wins(store: Store, tournament: str) -> WinMatrix | None:
     """Wins, ties and games of each pair over the games that are rated; ``None`` before the first verdict."""
-    games = kept_games(store, tournament).rated(win_and_tie(store.settings(tournament)))
+    games = kept_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else win_matrix(games)
 
 

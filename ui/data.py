@@ -19,7 +19,7 @@ from arena.dataset import Dataset
 from arena.games.pairs import PairResults, pair_results
 from arena.games.table import GameKey, GameTable
 from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import Leaderboard, win_and_tie
+from arena.leaderboard import Leaderboard, rating_settings, win_and_tie
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.prompting import Labels
 from arena.queries.groups import groupings
@@ -195,7 +195,7 @@ def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | Non
     if group is not None:
         name, value = group
         chosen &= table.of_query(*(own.query_id for own in queries(source).values() if own.metadata.get(name) == value))
-    rated = table.rated(win_and_tie(settings(source)), chosen)
+    rated = table.rated(rating_settings(settings(source)), chosen)
     return None if rated is None else pair_results(rated)
 
 

@@ -26,7 +26,7 @@ class PairResults:
 
 
 def pair_results(games: Games) -> PairResults:
-    """Of all pairs; the games reconciled, with their queries."""
+    """Of all pairs; the games as they are rated, with their queries."""
     return PairResults(win_matrix(games), sign_tests(games))
 
 
@@ -38,7 +38,7 @@ def sign_tests(games: Games) -> Floats:
     queries that count would go to each (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
 
     Args:
-        games: reconciled, with their queries.
+        games: as they are rated, with their queries.
     """
     size = len(games.agents)
     assert games.cluster is not None

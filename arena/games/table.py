@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.coverage import Coverage
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, fold, reconcile
+from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, fold
+from arena.ratings.preferences import counted
+from arena.ratings.rate import RatingSettings, games_to_rate
 from judges.types import Verdict
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -176,10 +178,13 @@ class GameTable:
             first, other, said = (b, a, -self.said[row, 1]) if second else (a, b, self.said[row, 0])
             yield GameVerdict(query_id, first, other, _VERDICTS[int(said)], judge)
 
-    def rated(self, win_and_tie: WinAndTie, of: Bools | None = None) -> Games | None:
-        """The games as they are rated, of some only if ``of`` says which; ``None`` where none has a verdict."""
+    def rated(self, how: RatingSettings, of: Bools | None = None) -> Games | None:
+        """The games as they are rated, of some only if ``of`` says which; ``None`` where none has a verdict.
+
+        Games scored by preferences come as wins and losses of fractional weight.
+        """
         verdicts = self.verdicts(of)
-        return reconcile(verdicts, win_and_tie=win_and_tie) if len(verdicts) else None
+        return counted(games_to_rate(verdicts, how), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
         """Of the verdicts; each order of a game is one."""

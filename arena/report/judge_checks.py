@@ -37,7 +37,7 @@ def habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
         f"both orders; the bar is {_SAME_IN_BOTH_ORDERS:.0%}."
         if health.order_agreement is not None
         else "No game is known to be judged in both orders.",
-        "Set pairwise.both_orders, or take a stronger judge: games that contradict themselves count as ties.",
+        "Set pairwise.both_orders, or take a stronger judge: games that contradict themselves tell little.",
     )
     yield _place(health, ratings.settings.scale)
     yield _length(health)
@@ -65,7 +65,8 @@ def _place(health: JudgeHealth, scale: float) -> Check:
         "No favour for the place shown",
         settled(low, high, *bar),
         finding,
-        "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike.",
+        "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
+        "it off the ratings (ratings.bradley_terry.position).",
     )
 
 

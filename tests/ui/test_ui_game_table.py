@@ -15,6 +15,7 @@ from arena.games.read import rows_of
 from arena.games.table import GameKey, game_table
 from arena.leaderboard import game_verdicts
 from arena.ratings.games import Games, tabulate
+from arena.ratings.rate import RatingSettings
 from arena.store import Result, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 from ui import text
@@ -106,7 +107,7 @@ def test_filters_find_games(wanted: GameFilter, rows: list[int]) -> None:
 def test_an_empty_plan_is_an_empty_table() -> None:
     table = game_table([])
     assert len(table) == 0
-    assert table.rated("tie") is None
+    assert table.rated(RatingSettings()) is None
     assert GameFilter(apart="the judges").rows(table, table.scores("tie")).size == 0
 
 
