@@ -39,7 +39,7 @@ _LEVEL = re.compile(r"^[ \t]*(?:[-*][ \t]*)?([0-5]):[ \t]*(\S.*)$", re.MULTILINE
 _WITH_WORDS = re.compile(
     r"[\s*_]*([0-5])[*_]*(?:[ \t]*[:=][*_]*|[ \t]+[-\u2013\u2014][ \t]|[ \t]*\n)\s*(\S.*)", re.DOTALL
 )
-_NUMBER_SAID = re.compile(r"\d|\b(?:zero|one|two|three|four|five)\b", re.IGNORECASE)
+_NUMBER_SAID = re.compile(r"\d|\b(?:zero|two|three|four|five)\b", re.IGNORECASE)  # one is also a pronoun
 _TOLD_APART = 3
 """Words in common with what the prompt says of another number from which on a reply says that one's."""
 _NUMBER = re.compile(r"(?<!\w)\d{1,2}(?!\w)")
