@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -12,8 +12,9 @@ from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
 from judges.batches.base import BatchServer, HostedProvider
 from judges.batches.desk import BatchDesk
-from judges.errors import InputError
+from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
+from judges.providers import open_provider
 from judges.spec import JudgeSpec
 
 
@@ -60,6 +61,42 @@ def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
     from judges.batches.openai import OpenAIBatches
 
     return OpenAIBatches(spec, provider)
+
+
+async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:
+    """Ask the servers to answer no more requests of these batches; a run keeps the replies that they have.
+
+    Yields:
+        The server's name for each batch, and what was wrong; empty where nothing was.
+
+    Raises:
+        InputError: a batch's judge is not declared so any more, or its hand-in was not answered yet. Nothing was sent.
+    """
+    chosen: list[tuple[str, JudgeSpec]] = []
+    for each in batches:
+        spec = judges.get(each.judge)
+        if spec is None or not spec.in_batches or (spec.provider, spec.model) != (each.provider, each.model):
+            raise InputError(
+                f"--cancel: judges.{each.judge} must be declared with provider {each.provider!r}, model {each.model!r} "
+                "and 'mode: batch', as it was when the batch was handed in"
+            )
+        if each.batch.remote_id is None:
+            raise InputError(
+                f"--cancel {each.batch.marker}: its hand-in was not answered; 'ragarena run CONFIG' looks for it first"
+            )
+        chosen.append((each.batch.remote_id, spec))
+    for remote_id, spec in chosen:
+        provider = cast(HostedProvider, open_provider(spec))
+        server = open_server(spec, provider)
+        problem = ""
+        try:
+            await server.cancel(remote_id)
+        except ProviderError as error:
+            problem = str(error)
+        finally:
+            await server.close()
+            await provider.close()
+        yield remote_id, problem
 
 
 def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:

@@ -108,6 +108,7 @@ CAUSES = {
     "not_recorded": "no reply is recorded for this prompt",
     "budget": "the judge's max_cost_usd was spent",
     "stopped": "the judge was stopped before this call",
+    "cancelled": "the batch that held this request was cancelled",
 }
 """Every cause a failure can have, with its meaning."""
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.console import INCOMPLETE
 from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.store.batches import OpenBatch
 
 
 def register(app: typer.Typer) -> None:
@@ -20,12 +26,17 @@ def batches(
         list[str] | None,
         typer.Option(metavar="ID", help="give this batch up: its replies are lost, and asked again; 'all' for all"),
     ] = None,
+    cancel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="have the server end this batch; the replies it has are kept; 'all' for all"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """List the batches whose replies are not in the store yet. Asks no server.
+    """List the batches whose replies are not in the store yet. Asks no server unless one is to be cancelled.
 
-    'ragarena run CONFIG' fetches what has ended. Cancel a batch with the vendor: what it has done comes back all the
-    same. Forget one only if the server has lost it, or its replies are not wanted: it is paid for nevertheless.
+    'ragarena run CONFIG' fetches what has ended, of a cancelled batch what it had done by then; it stops there, and
+    with --retry-failed it asks for the rest again. Forget a batch only if the server has lost it, or its replies are
+    not wanted: it is paid for nevertheless.
     """
     from arena.batches import moment
     from arena.cli.console import output, print_json
@@ -36,13 +47,12 @@ def batches(
 
     store = Store.open(location_and_name(source)[0])
     found = open_batches(store)
+    whole = True
+    if cancel:
+        whole = _cancel(source, _named("--cancel", cancel, found))
     if forget:
-        names = {
-            name: each.batch.marker for each in found for name in (each.batch.marker, each.batch.remote_id) if name
-        }
-        markers = list(names.values()) if "all" in forget else [_marker(names, name) for name in forget]
-        for marker in dict.fromkeys(markers):
-            drop(store, marker)
+        for each in _named("--forget", forget, found):
+            drop(store, each.batch.marker)
         found = open_batches(store)
     store.close()
     rows = [
@@ -59,15 +69,48 @@ def batches(
     ]
     if as_json:
         print_json(rows)
-        return
-    if rows:
-        print_table(list(rows[0])[:5], list(rows[0])[5:], [list(map(str, row.values())) for row in rows])
-    output.print(f"{len(rows)} under way")
+    else:
+        if rows:
+            print_table(list(rows[0])[:5], list(rows[0])[5:], [list(map(str, row.values())) for row in rows])
+        output.print(f"{len(rows)} under way")
+    if not whole:
+        raise typer.Exit(INCOMPLETE)
 
 
-def _marker(names: dict[str, str], name: str) -> str:
+def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
+    """Say on standard error what became of each; whether all are cancelled."""
+    import asyncio
+
+    from arena.batches import cancel
+    from arena.cli.console import errors, printable
+    from arena.config import load_config
+
+    if not source.endswith((".yaml", ".yml")):
+        raise InputError(
+            f"--cancel: name the tournament's YAML file in place of {source}: the server is declared there"
+        )
+    judges = load_config(Path(source)).judges
+
+    async def ask() -> bool:
+        whole = True
+        async for name, problem in cancel(chosen, judges):
+            said = f"could not be cancelled: {problem}" if problem else "is being cancelled"
+            errors.print(printable(f"batch {name} {said}"))
+            whole = whole and not problem
+        return whole
+
+    whole = asyncio.run(ask())
+    if chosen:
+        errors.print(printable(f"'ragarena run {source}' keeps the replies that cancelled batches have"))
+    return whole
+
+
+def _named(option: str, given: Sequence[str], found: Sequence[OpenBatch]) -> list[OpenBatch]:
+    """The batches that an option names by our id or the server's, each once."""
     from judges.sections import nearest
 
-    if name not in names:
-        raise InputError(f"--forget {name}: there is no such batch{nearest(name, [*names, 'all'])}")
-    return names[name]
+    names = {name: each for each in found for name in (each.batch.marker, each.batch.remote_id) if name}
+    for name in given:
+        if name not in names and name != "all":
+            raise InputError(f"{option} {name}: there is no such batch{nearest(name, [*names, 'all'])}")
+    return list(found) if "all" in given else list({names[name].batch.marker: names[name] for name in given}.values())

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
-from judges.batches.base import Batch, HostedProvider, Outcome
+from judges.batches.base import Batch, Ending, HostedProvider, Outcome
 from judges.batches.sdk import Session, UndecidedError, reply_of
 from judges.errors import ProviderError, TransientError
 from judges.providers.anthropic import ANTHROPIC_URL, KEY_VARIABLE
@@ -95,13 +95,25 @@ class AnthropicBatches:
             return str(said.get("custom_id"))
         return None
 
-    async def look(self, remote_id: str) -> bool | ProviderError:
-        """Whether a batch has ended."""
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended, by what became of its requests; ``None`` while it has not."""
 
-        async def ended() -> bool:
-            return (await self._sdk.messages.batches.retrieve(remote_id)).processing_status == "ended"
+        async def ended() -> Ending | None:
+            batch = await self._sdk.messages.batches.retrieve(remote_id)
+            if batch.processing_status != "ended":
+                return None
+            if batch.request_counts.canceled:
+                return "cancelled"
+            return "expired" if batch.request_counts.expired else "completed"
 
         return await self._session.call(ended)
+
+    async def cancel(self, remote_id: str) -> None:
+        """Ask for no more replies."""
+        await self._session.call(lambda: self._sdk.messages.batches.cancel(remote_id))
+
+    async def delete_files(self, remote_id: str) -> None:
+        """There are none: requests go up with the batch itself, which the server keeps for 29 days."""
 
     async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
         """What became of each request."""

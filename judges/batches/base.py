@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from judges.errors import ProviderError
 from judges.providers.base import Provider
@@ -64,6 +64,9 @@ class Book(Protocol):
 Outcome: TypeAlias = tuple[str, Completion | ProviderError]
 """What became of one request, by its id."""
 
+Ending: TypeAlias = Literal["completed", "cancelled", "expired"]
+"""How a batch ended: cancelled or expired if a request was not answered for that reason."""
+
 
 class BatchServer(Protocol):
     """One vendor's batch API. What it raises is a ``ProviderError``: transient where asking again may help.
@@ -92,8 +95,16 @@ class BatchServer(Protocol):
         """
         ...
 
-    async def look(self, remote_id: str) -> bool | ProviderError:
-        """Whether a batch has ended; an error if it was refused as a whole."""
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended; ``None`` while it has not, an error if it was refused as a whole."""
+        ...
+
+    async def cancel(self, remote_id: str) -> None:
+        """Ask the server to answer no more requests of a batch. Those that were answered are among its outcomes."""
+        ...
+
+    async def delete_files(self, remote_id: str) -> None:
+        """Delete what was uploaded for a batch that has ended, and what came of it; nobody will read it again."""
         ...
 
     def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:

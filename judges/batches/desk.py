@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
-from judges.batches.base import Batch, BatchServer, Book, HostedProvider
+from judges.batches.base import Batch, BatchServer, Book, Ending, HostedProvider
 from judges.batches.lines import Followed, Line, patient, portions
 from judges.batches.sdk import UndecidedError, refused_as_a_whole
-from judges.errors import JudgeStoppedError, ProviderError, RejectedError, StillWaitingError, TransientError
+from judges.errors import (
+    JudgeStoppedError,
+    ProviderError,
+    RejectedError,
+    StillWaitingError,
+    StoreError,
+    TransientError,
+)
 from judges.identity import judgment_id, request_id
 from judges.masking import masked
 from judges.types import Completion, Prompt
 
 _QUIET_S = 1.0
 """A batch is handed in once nothing more has been asked for so long."""
+_SEARCH_S = 300.0
+"""How long a batch is looked for whose hand-in was not answered: a server's list may lag behind what it has taken."""
+_PROGRESS = logging.getLogger("ragarena.progress")
+"""What a person who waits may want to know; the command line shows it."""
+_NEXT = {
+    "cancelled": "'ragarena run CONFIG --retry-failed' asks for the rest again",
+    "expired": "the next run asks for the rest again",
+}
+_CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
 
 
 class BatchDesk:
@@ -24,7 +42,9 @@ class BatchDesk:
 
     A batch is in the book before the server hears of it. What the book has is not handed in again, whoever put it
     there: a run that begins again waits for the batches of the last one. A request that comes back without a reply
-    leaves the book and raises an error, and whoever asks again gets it into the next batch.
+    leaves the book and raises an error, and whoever asks again gets it into the next batch. A batch that was cancelled
+    or has expired brings the replies that it holds, and stops the judge: whether to pay for the rest is for people to
+    say.
 
     Args:
         provider: makes requests and reads replies; its identity is the desk's, so a judgment is the same either way.
@@ -52,6 +72,7 @@ class BatchDesk:
         self._patience_s, self._wait = patience_s, wait
         self._asked: dict[str, Line] = {}
         self._followed: dict[str, Followed] = {}
+        self._read: list[Batch] = []
         self._worker: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._left = False
@@ -62,9 +83,9 @@ class BatchDesk:
         """Ask once, in the next batch.
 
         Raises:
-            TransientError: the request expired, or the server failed at it.
+            TransientError: the server failed at the request.
             RejectedError: the server refused it.
-            JudgeStoppedError: the server refuses every batch.
+            JudgeStoppedError: the server refuses every batch, or this one was cancelled or has expired.
             StillWaitingError: the desk was left before the reply came.
         """
         if self._left:
@@ -89,6 +110,8 @@ class BatchDesk:
         self.leave()
         if self._worker is not None:
             await self._worker
+        with suppress(StoreError):  # then its own error is on the way
+            await self._delete_files()
         await self._server.close()
         await self._provider.close()
 
@@ -98,7 +121,8 @@ class BatchDesk:
                 await self._gathered()
                 await self._place()
                 moved = [await self._advance(each) for each in self._due()]
-                if not (self._asked or self._wait or any(moved) or self._trouble_since is not None):
+                await self._delete_files()
+                if not (self._asked or self._wait or any(moved) or self._is_searching()):
                     self._halt(None)
                     self._left = True
                 await self._pause()
@@ -129,7 +153,8 @@ class BatchDesk:
             placed = await asyncio.to_thread(self._book.place, batch, idents)
             for line in lines:
                 there = placed[line.custom_id]
-                followed = self._followed.setdefault(there.marker, Followed(there, there.marker == batch.marker))
+                new = Followed(there, there.marker == batch.marker, there.made_at + _SEARCH_S)
+                followed = self._followed.setdefault(there.marker, new)
                 followed.lines[line.custom_id] = line
                 del self._asked[line.custom_id]
 
@@ -148,7 +173,8 @@ class BatchDesk:
             self._trouble_since, moved = None, False
         except TransientError as error:
             self._in_trouble(error)
-            followed.to_submit = False  # the server may have it
+            if followed.to_submit and error.cause != "rate_limit":  # the server may have it
+                followed.to_submit, followed.search_until = False, time.time() + _SEARCH_S
             moved = False
         except ProviderError as error:
             await self._cannot(followed, error)
@@ -160,22 +186,21 @@ class BatchDesk:
         batch = followed.batch
         if batch.remote_id is None:
             remote_id = await self._submitted(followed)
+            self._trouble_since = None
             if remote_id is None:
-                await self._ask_anew(followed)
-            else:
-                if masked(remote_id) != remote_id:
-                    raise RejectedError("server_error", "the server names the batch by a key")
-                self._trouble_since = None
-                followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
-                await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
+                return await self._not_there(followed)
+            if masked(remote_id) != remote_id:
+                raise RejectedError("server_error", "the server names the batch by a key")
+            followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
+            await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
             return True
         ended = await self._server.look(batch.remote_id)
         self._trouble_since = None
         if isinstance(ended, ProviderError):
             await self._refused(followed, ended)
-        elif ended:
-            await self._deliver(followed, batch.remote_id)
-        return bool(ended)
+        elif ended is not None:
+            await self._deliver(followed, batch.remote_id, ended)
+        return ended is not None
 
     async def _submitted(self, followed: Followed) -> str | None:
         """The server's name for a batch, handed in if that was not tried before; ``None`` if it has not come there."""
@@ -184,10 +209,23 @@ class BatchDesk:
         custom_ids = await asyncio.to_thread(self._book.custom_ids, followed.batch.marker)
         return await self._server.find(followed.batch, custom_ids)
 
-    async def _ask_anew(self, followed: Followed) -> None:
-        """The server never had the batch: its requests go into another one."""
+    async def _not_there(self, followed: Followed) -> bool:
+        """The server does not show a batch: look again for a while; then its requests go into another one."""
+        left_s = followed.search_until - time.time()
+        if left_s > 0:
+            if not followed.searched:
+                followed.searched = True
+                _PROGRESS.info("a hand-in was not answered; looking for its batch on the server for %.0f s", left_s)
+            return False
         await self._forget(followed)
         self._asked.update(followed.lines)
+        return True
+
+    def _is_searching(self) -> bool:
+        """Whether a batch may be on the server or not, and that will be known soon."""
+        now = time.time()
+        lost = any(each.batch.remote_id is None and now < each.search_until for each in self._followed.values())
+        return lost or self._trouble_since is not None
 
     async def _refused(self, followed: Followed, error: ProviderError) -> None:
         """The server will not do any of it."""
@@ -204,10 +242,15 @@ class BatchDesk:
             self._left = True
 
     async def _forget(self, followed: Followed) -> None:
-        del self._followed[followed.batch.marker]
+        self._let_go(followed)
         await asyncio.to_thread(self._book.drop, followed.batch.marker)
 
-    async def _deliver(self, followed: Followed, remote_id: str) -> None:
+    def _let_go(self, followed: Followed) -> None:
+        del self._followed[followed.batch.marker]
+        if followed.batch.remote_id is not None:
+            self._read.append(followed.batch)
+
+    async def _deliver(self, followed: Followed, remote_id: str, ended: Ending) -> None:
         """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
         failed: list[tuple[Line, ProviderError]] = []
         async for custom_id, outcome in self._server.outcomes(remote_id):
@@ -223,9 +266,33 @@ class BatchDesk:
         unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in told)
         failed += [(line, lost) for line in unanswered]
         await asyncio.to_thread(self._book.free, [line.custom_id for line, _ in failed])
-        del self._followed[followed.batch.marker]
+        self._let_go(followed)
+        stop = self._stop_for(followed, remote_id, ended, sum(isinstance(each, TransientError) for _, each in failed))
         for line, error in failed:
-            line.fail(error)
+            line.fail(stop if stop is not None and isinstance(error, TransientError) else error)
+
+    def _stop_for(self, followed: Followed, remote_id: str, ended: Ending, open_: int) -> JudgeStoppedError | None:
+        """Why nothing more is asked after a batch that somebody cancelled, or that the server did not get through."""
+        if ended == "completed" or not open_:
+            return None
+        said = "was cancelled" if ended == "cancelled" else "has expired"
+        counts = f"{len(followed.lines) - open_} of {len(followed.lines)} replies are kept"
+        error = JudgeStoppedError(_CAUSES[ended], f"batch {remote_id} {said}: {counts}; {_NEXT[ended]}")
+        self._halt(error)
+        self._left = True
+        return error
+
+    async def _delete_files(self) -> None:
+        """Of batches whose judgments are all in the store: what is kept nowhere else would be lost with them."""
+        for batch in list(self._read):
+            waited_for = await asyncio.to_thread(self._book.custom_ids, batch.marker)
+            if batch.remote_id is None or waited_for:
+                continue
+            self._read.remove(batch)
+            try:
+                await self._server.delete_files(batch.remote_id)
+            except ProviderError as error:
+                _PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
 
     def _in_trouble(self, error: TransientError) -> None:
         """The server is out of reach: its batches go on without us, so this is no failure of what is in them."""

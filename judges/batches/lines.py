@@ -35,12 +35,16 @@ class Followed:
 
     Attributes:
         to_submit: it has never been handed in, for certain.
+        search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
+        searched: whether it has been looked for in vain.
         since: when this process began to follow it, on the monotonic clock.
         due: when it is to be looked at again.
     """
 
     batch: Batch
     to_submit: bool
+    search_until: float
+    searched: bool = False
     lines: dict[str, Line] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     due: float = 0.0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from judges.batches.base import Batch, HostedProvider, Outcome
+from judges.batches.base import Batch, Ending, HostedProvider, Outcome
 from judges.batches.sdk import Session, refused_as_a_whole, reply_of
 from judges.errors import ProviderError, TransientError
 from judges.providers.endpoint import api_key
@@ -16,7 +17,7 @@ from judges.types import Completion
 
 _MARK = "ragarena"
 """The key of a batch's metadata that holds its marker."""
-_ENDED = frozenset({"completed", "expired", "cancelled"})
+_ENDINGS: Mapping[str, Ending] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 _SKEW_S = 86_400.0
 """A batch that is older than ours by so much is not ours, whatever the clocks say."""
 _TOO_MUCH_WAITS = "token_limit_exceeded"
@@ -77,14 +78,31 @@ class OpenAIBatches:
 
         return await self._session.call(search)
 
-    async def look(self, remote_id: str) -> bool | ProviderError:
-        """Whether a batch has ended; an error if validation refused it."""
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended; ``None`` while it has not, an error if validation refused it."""
         return await self._session.call(lambda: self._state(remote_id))
 
-    async def _state(self, remote_id: str) -> bool | ProviderError:
+    async def cancel(self, remote_id: str) -> None:
+        """Ask for no more replies; it takes the server up to ten minutes."""
+        await self._session.call(lambda: self._sdk.batches.cancel(remote_id))
+
+    async def delete_files(self, remote_id: str) -> None:
+        """Delete the file of requests, and those of replies and errors, which the server would keep for weeks."""
+
+        async def delete() -> None:
+            batch = await self._sdk.batches.retrieve(remote_id)
+            for file_id in filter(None, (batch.input_file_id, batch.output_file_id, batch.error_file_id)):
+                with suppress(openai.NotFoundError):  # a run before this one was ended in the middle of it
+                    await self._sdk.files.delete(file_id)
+
+        import openai
+
+        await self._session.call(delete)
+
+    async def _state(self, remote_id: str) -> Ending | ProviderError | None:
         batch = await self._sdk.batches.retrieve(remote_id)
         if batch.status != "failed":
-            return batch.status in _ENDED
+            return _ENDINGS.get(batch.status)
         said = batch.errors.data[0] if batch.errors and batch.errors.data else None
         error = {"code": said and said.code, "message": said and said.message}
         return refused_as_a_whole(

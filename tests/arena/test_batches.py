@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
@@ -14,22 +13,16 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
 from arena.store import Store
 from arena.store.batches import StoredBook, open_batches
-from judges.batches import desk, lines
 from judges.batches.base import Batch
 from judges.batches.openai import OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
 from tests.conftest import CLI
+from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once, under_way
 from tests.support.children import command, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
-from tests.support.tournaments import configured, outcomes, results, run, write_data
-
-ALL = 26
-"""Judgments of the usual data: eight labels, and then twelve games and six grades."""
-VENDORS = ("openai", "anthropic")
-PRICE = {"input": 2, "output": 8, "cached_input": 1}
+from tests.support.tournaments import outcomes, results, run
 
 
 @pytest.fixture
@@ -40,42 +33,7 @@ def server() -> Iterator[LLMServer]:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of a test end at once."""
-    monkeypatch.setattr(desk, "_QUIET_S", 0.05)
-    monkeypatch.setattr(lines, "_LEAST_S", 0.02)
-
-
-def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:
-    """The usual tournament, judged in batches."""
-    url = server.openai_url if vendor == "openai" else server.anthropic_url
-    write_data(folder)
-    declared = {"provider": vendor, "mode": "batch", "price": PRICE, **judge}
-    return configured(folder, url, judge=declared, ratings={"bootstrap": {"samples": 50}, "elo": {"tournaments": 5}})
-
-
-def labels_only(folder: Path, server: LLMServer, **judge: Any) -> Config:
-    """The same with documents alone."""
-    return batched(folder, server, **judge).model_copy(update={"pairwise": None, "criteria": None})
-
-
-def as_yaml(folder: Path, server: LLMServer, vendor: str = "openai") -> Path:
-    """The same as a file."""
-    path = folder / "small.yaml"
-    path.write_text(batched(folder, server, vendor).model_dump_json(exclude_defaults=True), encoding="utf-8")
-    return path
-
-
-def paid_once(server: LLMServer, number: int = ALL) -> bool:
-    paid = Counter(server.batches.paid)
-    return len(paid) == number and set(paid.values()) == {1}
-
-
-def under_way(config: Config) -> list[int]:
-    """How many requests each batch holds whose judgments are not in the store."""
-    store = Store.open(config.store)
-    found = [each.open for each in open_batches(store)]
-    store.close()
-    return found
+    hurry(monkeypatch)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
@@ -130,14 +88,6 @@ def wait_for(happened: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_a_batch_whose_making_was_not_answered_is_found_again(tmp_path: Path, server: LLMServer, vendor: str) -> None:
-    server.batches.answer_lost = 1
-    assert run(batched(tmp_path, server, vendor)).complete
-    assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
-    assert paid_once(server)
-
-
-@pytest.mark.parametrize("vendor", VENDORS)
 def test_a_batch_that_never_came_there_is_handed_in_again(tmp_path: Path, server: LLMServer, vendor: str) -> None:
     server.batches.deaf = 1
     assert run(batched(tmp_path, server, vendor)).complete
@@ -152,18 +102,20 @@ def test_nobody_leaves_before_a_batch_has_come_there(tmp_path: Path, server: LLM
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_what_expires_goes_into_the_next_batch_and_what_is_refused_is_a_failure(
+def test_what_the_server_fails_at_goes_into_the_next_batch_and_what_it_refuses_is_a_failure(
     tmp_path: Path, server: LLMServer, vendor: str
 ) -> None:
-    def refuses_one(call: Call) -> Reply:
+    broken = set(range(0, 8, 2))
+
+    def script(call: Call) -> Reply:
+        if len(server.calls) - 1 in broken:
+            return Reply("busy", status=500)
         return Reply("no", status=400) if b"Agent x says that q1" in call.content else steady_judge(call)
 
-    server.script = refuses_one
-    server.batches.expires = lambda batch, place: batch == 0 and place % 2 == 0
+    server.script = script
     config = batched(tmp_path, server, vendor)
     summary = run(config)
     assert [len(made.requests) for made in server.batches.made.values()][:2] == [8, 4]
-    assert paid_once(server)
     assert summary.stages[Task.RELEVANCE].judged == 8
     assert summary.stages[Task.RELEVANCE].calls == 12
     failed = [result for result in results(config).values() if isinstance(result, JudgeFailure)]

@@ -1,7 +1,8 @@
 """The batch APIs of OpenAI (files and batches) and of Anthropic (message batches) for the scripted server.
 
 A batch ends once it was looked at ``looks`` times, alone or in a list, and nobody holds it (``Batches.held``). Each of
-its requests is then answered by the server's script, as if it had come alone, unless ``expires`` says otherwise.
+its requests is then answered by the server's script, as if it had come alone, unless ``expires`` says otherwise or the
+batch was cancelled before.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ class Made:
     vendor: Vendor
     requests: list[tuple[str, dict[str, Any]]]
     metadata: Mapping[str, str]
+    file_id: str = ""
     made_at: float = field(default_factory=time.time)
     looked: int = 0
     ended: bool = False
+    cancelled: bool = False
+    written: set[str] = field(default_factory=set)
     outcomes: dict[str, Any] = field(default_factory=dict)
-    """Status and body by request; ``None`` where it expired."""
+    """Status and body by request; ``expired`` or ``canceled`` where it was not answered."""
 
 
 @dataclass
@@ -49,8 +53,12 @@ class Batches:
         refuses: the error of a batch of OpenAI that validation refuses, by its number, or ``None``.
         answer_lost: how many batches are still to be made whose answer does not reach the client.
         deaf: how many are still to be lost before the server makes anything of them.
+        lag: how many lists are still given without the newest batch.
+        done: how many requests of a batch have been answered when it is cancelled.
         garbled: how many looks at a batch are still answered with something that is none.
         cut: how many downloads of results still break off in the middle.
+        files: uploaded and made, by id, as long as they are not deleted.
+        uploaded: how many were.
         paid: ids of the requests that were answered, again for each time.
     """
 
@@ -60,10 +68,13 @@ class Batches:
     refuses: Callable[[int], Mapping[str, str] | None] = lambda batch: None
     answer_lost: int = 0
     deaf: int = 0
+    lag: int = 0
+    done: int = 0
     garbled: int = 0
     cut: int = 0
     made: dict[str, Made] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
+    uploaded: int = 0
     paid: list[str] = field(default_factory=list)
 
     def answer(self, path: str, head: bytes, content: bytes, execute: Execute) -> Answer | None:
@@ -73,7 +84,7 @@ class Batches:
             return None
         kind, name, action, _ = matched.groups()
         if kind == "files":
-            return self._files(name, content) if action is None else (200, self.files[name])
+            return self._files(head, name, content)
         vendor: Vendor = "openai" if kind == "batches" else "anthropic"
         if name is None:
             posted = head.startswith(b"POST")
@@ -86,7 +97,15 @@ class Batches:
         if self.garbled:
             self.garbled -= 1
             return 200, b"<html>not JSON</html>"
+        if action == "cancel":
+            return self._cancel(made)
         self._look(made, execute)
+        return 200, _encoded(self._shown(made))
+
+    def _cancel(self, made: Made) -> Answer:
+        if made.ended:
+            return 409, b'{"error": {"message": "the batch has ended", "type": "invalid_request_error"}}'
+        made.cancelled = True
         return 200, _encoded(self._shown(made))
 
     def cuts(self, path: str) -> bool:
@@ -95,22 +114,21 @@ class Batches:
         self.cut -= cut
         return cut
 
-    def _files(self, name: str | None, content: bytes) -> Answer:
-        assert name is None, "a file is only uploaded and read"
-        boundary = content.split(b"\r\n", 1)[0]
-        (part,) = (part for part in content.split(boundary) if b"filename=" in part)
-        file_id = f"file-{len(self.files) + 1}"
-        self.files[file_id] = part.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n")
-        return 200, _encoded(
-            {
-                "id": file_id,
-                "object": "file",
-                "bytes": len(content),
-                "created_at": 1,
-                "filename": "f",
-                "purpose": "batch",
-            }
-        )
+    def _files(self, head: bytes, name: str | None, content: bytes) -> Answer:
+        if name is None:
+            boundary = content.split(b"\r\n", 1)[0]
+            (part,) = (part for part in content.split(boundary) if b"filename=" in part)
+            self.uploaded += 1
+            name = f"file-{self.uploaded}"
+            self.files[name] = part.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n")
+            about = {"bytes": len(content), "created_at": 1, "filename": "f", "purpose": "batch"}
+            return 200, _encoded({"id": name, "object": "file", **about})
+        if name not in self.files:
+            return 404, b'{"error": {"message": "no such file", "type": "invalid_request_error"}}'
+        if head.startswith(b"DELETE"):
+            del self.files[name]
+            return 200, _encoded({"id": name, "object": "file", "deleted": True})
+        return 200, self.files[name]
 
     def _make(self, vendor: Vendor, body: Mapping[str, Any]) -> Answer:
         if self.deaf:
@@ -122,7 +140,8 @@ class Batches:
         else:
             requests = [(request["custom_id"], request["params"]) for request in body["requests"]]
         remote_id = f"{'batch' if vendor == 'openai' else 'msgbatch'}_{len(self.made) + 1}"
-        made = self.made[remote_id] = Made(remote_id, vendor, requests, body.get("metadata") or {})
+        made = Made(remote_id, vendor, requests, body.get("metadata") or {}, body.get("input_file_id", ""))
+        self.made[remote_id] = made
         if self.answer_lost:
             self.answer_lost -= 1
             return 0, b""
@@ -132,18 +151,25 @@ class Batches:
         for made in self.made.values():
             self._look(made, execute)
         mine = [self._shown(made) for made in reversed(self.made.values()) if made.vendor == vendor]
+        if self.lag:
+            self.lag -= 1
+            del mine[:1]
         return 200, _encoded({"object": "list", "data": mine, "has_more": False, "first_id": None, "last_id": None})
 
     def _look(self, made: Made, execute: Execute) -> None:
         made.looked += 1
         number = list(self.made).index(made.remote_id)
-        if made.ended or self.held or made.looked < self.looks or self.refuses(number):
+        early = self.held or made.looked < self.looks or self.refuses(number)
+        if made.ended or (early and not made.cancelled):
             return
         made.ended = True
         path = "/v1/chat/completions" if made.vendor == "openai" else "/v1/messages"
         for place, (custom_id, body) in enumerate(made.requests):
+            if made.cancelled and place >= self.done:
+                made.outcomes[custom_id] = "canceled"
+                continue
             if self.expires(number, place):
-                made.outcomes[custom_id] = None
+                made.outcomes[custom_id] = "expired"
                 continue
             self.paid.append(custom_id)
             made.outcomes[custom_id] = execute(path, body)
@@ -153,18 +179,19 @@ class Batches:
 
     def _openai(self, made: Made) -> dict[str, Any]:
         refused = self.refuses(list(self.made).index(made.remote_id))
-        lost = any(outcome is None for outcome in made.outcomes.values())
         status = "in_progress" if made.looked else "validating"
         if refused:
             status = "failed"
+        elif made.cancelled:
+            status = "cancelled" if made.ended else "cancelling"
         elif made.ended:
-            status = "expired" if lost else "completed"
+            status = "expired" if "expired" in made.outcomes.values() else "completed"
         shown = {
             "id": made.remote_id,
             "object": "batch",
             "endpoint": "/v1/chat/completions",
             "completion_window": "24h",
-            "input_file_id": "file-1",
+            "input_file_id": made.file_id,
             "created_at": int(made.made_at),
             "status": status,
             "metadata": made.metadata,
@@ -175,17 +202,22 @@ class Batches:
                 lines = [line for line in _openai_results(made) if _is_reply(line) is good]
                 if lines:
                     shown[f"{kind}_file_id"] = file_id = f"{kind}-{made.remote_id}"
-                    self.files[file_id] = b"\n".join(map(_encoded, reversed(lines)))
+                    if file_id not in made.written:
+                        made.written.add(file_id)
+                        self.files[file_id] = b"\n".join(map(_encoded, reversed(lines)))
         return shown
 
     def _anthropic(self, made: Made) -> dict[str, Any]:
         counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
-        counts["succeeded" if made.ended else "processing"] = len(made.requests)
+        if not made.ended:
+            counts["processing"] = len(made.requests)
+        for outcome in made.outcomes.values():
+            counts[outcome if isinstance(outcome, str) else "succeeded" if outcome[0] == 200 else "errored"] += 1
         at = datetime.fromtimestamp(made.made_at, UTC)
         return {
             "id": made.remote_id,
             "type": "message_batch",
-            "processing_status": "ended" if made.ended else "in_progress",
+            "processing_status": "ended" if made.ended else "canceling" if made.cancelled else "in_progress",
             "request_counts": counts,
             "created_at": at.isoformat(),
             "expires_at": at.replace(year=at.year + 1).isoformat(),
@@ -194,8 +226,8 @@ class Batches:
 
     def _anthropic_results(self, made: Made) -> Iterator[dict[str, Any]]:
         for custom_id, outcome in reversed(made.outcomes.items()):
-            if outcome is None:
-                yield {"custom_id": custom_id, "result": {"type": "expired"}}
+            if isinstance(outcome, str):
+                yield {"custom_id": custom_id, "result": {"type": outcome}}
             elif outcome[0] == 200:
                 yield {"custom_id": custom_id, "result": {"type": "succeeded", "message": outcome[1]}}
             else:
@@ -207,7 +239,9 @@ class Batches:
 def _openai_results(made: Made) -> Iterator[dict[str, Any]]:
     for custom_id, outcome in made.outcomes.items():
         line: dict[str, Any] = {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": None, "error": None}
-        if outcome is None:
+        if outcome == "canceled":  # not told of one by one
+            continue
+        if outcome == "expired":
             line["error"] = {"code": "batch_expired", "message": "not executed within the completion window"}
         else:
             line["response"] = {"status_code": outcome[0], "request_id": "r", "body": outcome[1]}
