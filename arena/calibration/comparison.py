@@ -19,7 +19,7 @@ from arena.calibration.judge_people import (
 from arena.calibration.leaderboards import leaderboard_agreement
 from arena.calibration.methods import MethodPair
 from arena.calibration.opinions import Level, Opinion
-from arena.calibration.orders import OrderHealth, order_health, settled, values_of
+from arena.calibration.orders import OrderHealth, as_shown, order_health, settled, values_of
 from arena.calibration.panel_gain import PanelGain, panel_gain
 
 PANEL = "panel (majority)"
@@ -85,10 +85,18 @@ def compare(
         most: disagreements listed of each judge.
         wish: what is asked of corrected estimates, ``None`` for none.
     """
-    verdicts = level == "verdicts"
-    how = settings or Settings()
-    against = people(level, settled(said_by_people, verdicts=verdicts), settings)
-    of_judge = {name: settled(said, verdicts=verdicts) for name, said in judges.items() if said}
+    verdicts, how = level == "verdicts", settings or Settings()
+    orders = {name: order_health(said) for name, said in judges.items() if said and verdicts}
+    of_people = order_health(said_by_people) if verdicts else None
+    ordered = how.games == "ordered"
+    if verdicts and ordered:
+        judges, said_by_people = {name: as_shown(said) for name, said in judges.items()}, as_shown(said_by_people)
+    votes = how.against == "votes"
+    cast = said_by_people if votes else settled(said_by_people, verdicts=verdicts, ordered=ordered)
+    against = people(level, cast, settings)
+    of_judge = {name: settled(said, verdicts=verdicts, ordered=ordered) for name, said in judges.items() if said}
+    if votes:
+        judges = of_judge
     members = {name: values_of(own) for name, own in of_judge.items()}
     values, said, gain = dict(members), dict(judges), None
     if len(of_judge) > 1:
@@ -98,15 +106,15 @@ def compare(
             for query_id, things in values[PANEL].items()
             for item, value in things.items()
         ]
-        gain = panel_gain(members, values[PANEL], against.consensus.values)
+        gain = panel_gain(members, values[PANEL], against.consensus.values, verdicts=verdicts)
     reports = {
         name: JudgeReport(
             judge_against_people(name, own, said[name], against, settings),
-            order_health(said[name]) if verdicts and name != PANEL else None,
+            orders.get(name),
             tuple(disagreements(own, against, most)),
             None if wish is None else estimates(level, own, against.consensus.values, wish, how.seed),
             leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
         )
         for name, own in values.items()
     }
-    return Comparison(group, against, order_health(said_by_people) if verdicts else None, reports, gain)
+    return Comparison(group, against, of_people, reports, gain)

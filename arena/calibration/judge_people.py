@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from arena.calibration.annotators import Annotator, annotators
 from arena.calibration.bland_altman import BlandAltman, bland_altman
 from arena.calibration.consensus import Consensus, Method, consensus
 from arena.calibration.correlation import Correlations, correlations
 from arena.calibration.opinions import Item, Level, Opinion, Values, by_rater, paired, size, whole_numbers
-from arena.calibration.votes import VoteAgreement, agreement_between, agreement_within, decided
+from arena.calibration.votes import VoteAgreement, agreement_between, agreement_within, decided, each_vote
 from retrieval_eval.label_agreement import LabelAgreement, label_agreement
 from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
+
+Against: TypeAlias = Literal["consensus", "votes"]
+OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How people become one, and how intervals are drawn."""
+    """How people become one, what is compared, and how intervals are drawn.
+
+    Attributes:
+        method: how several people become one.
+        samples, seed: of the intervals.
+        against: a judge's labels are held against the people's ``consensus``, or against all of their ``votes``.
+        games: the two orders of a game are ``reconciled`` to one verdict of each rater, or games are ``ordered``: each
+            order is a thing of its own, whose sides are the places shown.
+    """
 
     method: Method = "majority"
     samples: int = 1000
     seed: int = 0
+    against: Against = "consensus"
+    games: OrdersOfGames = "reconciled"
+
+    def mirrored(self, level: Level) -> bool:
+        """Whether a thing's sides are arbitrary, so that every value counts both ways round."""
+        return level == "verdicts" and self.games == "reconciled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +80,12 @@ class JudgeAgainstPeople:
         judge_only, people_only: things that only one of them judged.
         votes: how often a verdict of the judge and a vote of a person agree.
         votes_decided: the same of verdicts and votes that are no tie.
-        labels: kappa, alpha and confusion against the people's consensus; ``None`` where a value is no label.
-        correlations: with the consensus.
+        labels: kappa, alpha and confusion against the people's consensus, or their votes; ``None`` where a value is no
+            label.
+        correlations: with the same.
         differences: of judge and consensus; verdicts have none, since their sides are arbitrary.
+        outside: values of the judge beyond those that people gave, each with how many things have it; none of verdicts.
+        people_range: the lowest and the highest value that people gave on any thing; ``None`` where they gave none.
     """
 
     judge: str
@@ -76,6 +98,8 @@ class JudgeAgainstPeople:
     labels: LabelAgreement | None
     correlations: Correlations
     differences: BlandAltman | None
+    outside: tuple[tuple[float, int], ...] = ()
+    people_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +121,8 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None 
         opinions: one vote of each person on each thing.
         settings: the defaults if absent.
     """
-    how, mirrored = settings or Settings(), level == "verdicts"
+    how = settings or Settings()
+    mirrored = how.mirrored(level)
     counts: dict[tuple[str, Item], int] = {}
     for one in opinions:
         counts[one.query_id, one.item] = counts.get((one.query_id, one.item), 0) + 1
@@ -110,10 +135,10 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None 
         things=len(counts),
         repeated=sum(times > 1 for times in counts.values()),
         within=agreement_within(opinions),
-        within_decided=agreement_within(decided(opinions)) if mirrored else None,
+        within_decided=agreement_within(decided(opinions)) if level == "verdicts" else None,
         alpha=rater_agreement(labels, mirrored=mirrored, samples=how.samples, seed=how.seed) if comparable else None,
         annotators=annotators(opinions, mirrored=mirrored),
-        consensus=consensus(opinions, how.method, mirrored=mirrored),
+        consensus=consensus(opinions, how.method, mirrored=level == "verdicts"),
     )
 
 
@@ -129,25 +154,37 @@ def judge_against_people(
         against: the people.
         settings: the defaults if absent.
     """
-    how, mirrored = settings or Settings(), against.level == "verdicts"
-    both = paired(against.consensus.values, values)
-    queries = [query_id for query_id, *_ in both]
+    how, verdicts = settings or Settings(), against.level == "verdicts"
+    mirrored = how.mirrored(against.level)
+    people_values: Values = against.consensus.values
+    both = paired(people_values, values)
+    given = [one.value for one in against.opinions]
+    low, high = min(given, default=0.0), max(given, default=0.0)
+    beyond = Counter(judged for *_, judged in both if not (verdicts or low <= judged <= high))
+    things, queries = len(both), {query_id for query_id, *_ in both}
+    people_only, judge_only = size(people_values) - things, size(values) - things
+    if how.against == "votes":
+        people_values, values = each_vote(values, against.opinions)
+        both = paired(people_values, values)
     x, y = [human for _, _, human, _ in both], [judged for *_, judged in both]
-    reference, other = whole_numbers(against.consensus.values), whole_numbers(values)
+    units = [query_id for query_id, *_ in both]
+    reference, other = whole_numbers(people_values), whole_numbers(values)
     labels = None
     if reference is not None and other is not None:
         labels = label_agreement(reference, other, mirrored=mirrored, samples=how.samples, seed=how.seed)
     return JudgeAgainstPeople(
         judge=judge,
-        n=len(both),
-        queries=len(set(queries)),
-        judge_only=size(values) - len(both),
-        people_only=size(against.consensus.values) - len(both),
+        n=things,
+        queries=len(queries),
+        judge_only=judge_only,
+        people_only=people_only,
         votes=agreement_between(said, against.opinions),
-        votes_decided=agreement_between(decided(said), decided(against.opinions)) if mirrored else None,
+        votes_decided=agreement_between(decided(said), decided(against.opinions)) if verdicts else None,
         labels=labels,
-        correlations=correlations(x, y, queries, mirrored=mirrored),
-        differences=None if mirrored else bland_altman(x, y, queries),
+        correlations=correlations(x, y, units, mirrored=mirrored),
+        differences=None if verdicts else bland_altman(x, y, units),
+        outside=tuple(sorted(beyond.items())),
+        people_range=(low, high) if given else None,
     )
 
 

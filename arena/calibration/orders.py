@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from arena.calibration.consensus import majority
 from arena.calibration.opinions import Opinion, Values, by_item, by_rater
 from arena.ratings.clustered import share_interval
 from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
@@ -41,10 +42,23 @@ class OrderHealth:
     first_share: Estimate
 
 
-def settled(said: Sequence[Opinion], *, verdicts: bool) -> list[Opinion]:
-    """One opinion of each rater on each thing: orders reconciled as for ratings; of other repeats the last one."""
+def settled(said: Sequence[Opinion], *, verdicts: bool, ordered: bool = False) -> list[Opinion]:
+    """One opinion of each rater on each thing: orders reconciled as for ratings; of other repeats the last one.
+
+    Args:
+        said: everything they said.
+        verdicts: whether these are verdicts.
+        ordered: each order of a game is a thing of its own; of several verdicts on one order most decide, as ever.
+    """
     if not said:
         return []
+    if verdicts and ordered:
+        return [
+            Opinion(query_id, item, rater, value)
+            for rater in sorted({one.rater for one in said})
+            for query_id, things in majority((one for one in said if one.rater == rater), mirrored=True).values.items()
+            for item, value in things.items()
+        ]
     if not verdicts:
         return [
             Opinion(query_id, item, rater, value)
@@ -58,6 +72,16 @@ def settled(said: Sequence[Opinion], *, verdicts: bool) -> list[Opinion]:
         for (query_id, further), rater, a, b, outcome in zip(
             (names[query] for query in games.query), games.judge, games.a, games.b, games.outcome, strict=True
         )
+    ]
+
+
+def as_shown(said: Sequence[Opinion]) -> list[Opinion]:
+    """Verdicts on games in the order shown, or written where nobody knows it: ``item`` names them so."""
+    return [
+        replace(one, item=(*one.item[:-2], one.item[-1], one.item[-2]), value=-one.value or 0.0, swapped=False)
+        if one.swapped
+        else one
+        for one in said
     ]
 
 

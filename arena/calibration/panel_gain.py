@@ -25,6 +25,8 @@ class PanelGain:
         n: those things.
         agreement, best_agreement: shares of them on which the panel, and the best judge, say what people say.
         gain: the difference, clustered by query. The best was chosen on the same things, so it is flattered.
+        gold_ties: of verdicts, things on which people tie, as the panel does wherever no side leads.
+        gain_on_ties: the part of the difference that comes from these; ``None`` where there are none.
     """
 
     best: str
@@ -32,9 +34,13 @@ class PanelGain:
     agreement: float
     best_agreement: float
     gain: Estimate
+    gold_ties: int = 0
+    gain_on_ties: float | None = None
 
 
-def panel_gain(judges: Mapping[str, Values], panel: Values, people: Values) -> PanelGain | None:
+def panel_gain(
+    judges: Mapping[str, Values], panel: Values, people: Values, *, verdicts: bool = False
+) -> PanelGain | None:
     """Compare; ``None`` with a single judge, or nothing that all judged."""
     right = {
         name: {(query, item): human == value for query, item, human, value in paired(people, values)}
@@ -57,4 +63,6 @@ def panel_gain(judges: Mapping[str, Values], panel: Values, people: Values) -> P
     value = float(gains.mean())
     bounds = (low, high) if high - low > _NO_WIDTH else (None, None)
     share = sum(of_panel[thing] for thing in common) / len(common)
-    return PanelGain(best, len(common), share, shares[best], Estimate(value, *bounds))
+    tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
+    on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None
+    return PanelGain(best, len(common), share, shares[best], Estimate(value, *bounds), int(tied.sum()), on_ties)

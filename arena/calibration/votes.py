@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from arena.calibration.opinions import Opinion, by_item
+from arena.calibration.opinions import Item, Opinion, Values, by_item
 from arena.ratings.clustered import share_interval
 from retrieval_eval.resampling import Estimate
 
@@ -55,6 +55,21 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
             equal[query_id] += same[0] - same[1]
             pairs[query_id] += of_all[0] - of_all[1]
     return _agreement(equal, pairs)
+
+
+def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
+    """Every vote of people on what the judge judged, and the judge's value beside each: a thing for each vote."""
+    votes: dict[str, dict[Item, float]] = {}
+    values: dict[str, dict[Item, float]] = {}
+    for query_id, things in by_item(people).items():
+        of_judge = judge.get(query_id, {})
+        for item, own in things.items():
+            if item in of_judge:
+                for number, one in enumerate(own):
+                    thing = (*item, str(number))
+                    votes.setdefault(query_id, {})[thing] = one.value
+                    values.setdefault(query_id, {})[thing] = of_judge[item]
+    return votes, values
 
 
 def decided(votes: Iterable[Opinion]) -> list[Opinion]:

@@ -53,6 +53,28 @@ def findings(comparison: Comparison) -> tuple[Finding, ...]:
     return tuple(_finding(comparison, name, report) for name, report in comparison.judges.items())
 
 
+def gain_from_ties(comparison: Comparison) -> str:
+    """How much of a panel's gain over its best member comes from people's ties; empty where none does."""
+    own = comparison.gain
+    if own is None or not own.gain_on_ties or own.gain_on_ties < 0 or own.agreement <= own.best_agreement:
+        return ""
+    elsewhere = own.agreement - own.best_agreement - own.gain_on_ties
+    return (
+        f"of the difference {own.gain_on_ties:+.2f} comes from the {own.gold_ties:,} games on which people tie, "
+        f"{elsewhere:+.2f} from the others: a panel ties wherever its judges differ and no side leads"
+    )
+
+
+def outside_scale(report: JudgeReport) -> str:
+    """Which values of a judge lie beyond those of people, with how many things have it; empty where none does."""
+    own = report.against
+    if not own.outside or own.people_range is None:
+        return ""
+    values = ", ".join(f"{value:g} ({count:,})" for value, count in own.outside)
+    low, high = own.people_range
+    return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
+
+
 def least_and_most_alike(found: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
     """The two methods whose orders of agents differ most, and those that are most alike, by Kendall's tau."""
     known = [pair for pair in found.pairs if pair.kendall.value is not None]

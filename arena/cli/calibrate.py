@@ -28,6 +28,20 @@ class Consensus(StrEnum):
     DAWID_SKENE = "dawid-skene"
 
 
+class Against(StrEnum):
+    """What a judge is held against."""
+
+    CONSENSUS = "consensus"
+    VOTES = "votes"
+
+
+class Orders(StrEnum):
+    """What the two orders of a game are."""
+
+    RECONCILED = "reconciled"
+    ORDERED = "ordered"
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("calibrate", cls=ManyValues)(calibrate)
@@ -52,6 +66,12 @@ def calibrate(
     ] = None,
     skip_empty: Annotated[bool, typer.Option("--skip-empty", help="leave out and count rows without a value")] = False,
     consensus: Annotated[Consensus, typer.Option(help="how several people become one")] = Consensus.MAJORITY,
+    against: Annotated[
+        Against, typer.Option(help="hold judges against people's consensus, or against every single vote")
+    ] = Against.CONSENSUS,
+    games: Annotated[
+        Orders, typer.Option(help="fold the two orders of a game into one verdict, or take each as a game of its own")
+    ] = Orders.RECONCILED,
     disagreements: Annotated[int, typer.Option(min=0, help="things listed that a judge and people see differently")] = (
         0
     ),
@@ -110,6 +130,8 @@ def calibrate(
         disagreements=disagreements,
         plot=plot,
         form="json" if as_json else form.value,
+        against=against.value,
+        games=games.value,
     )
     if all(known_format(source) for source in sources):
         texts = (queries, documents or (), answers or ())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from arena.calibration.comparison import Comparison, JudgeReport
-from arena.calibration.words import OUTCOMES, THINGS
+from arena.calibration.judge_people import Against
+from arena.calibration.words import OUTCOMES, THINGS, gain_from_ties, outside_scale
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
@@ -31,15 +32,20 @@ class Titles:
         return [one.group if name == "group" else one.people.level for name in self.columns]
 
 
-def print_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Write people among themselves, judges against them, places, and the people that stand out."""
+def print_comparisons(comparisons: Sequence[Comparison], against: Against = "consensus") -> None:
+    """Write people among themselves, judges against them, places, and the people that stand out.
+
+    Args:
+        comparisons: what is written.
+        against: what labels were held against.
+    """
     titles = Titles(comparisons)
     _print_people(comparisons)
-    _print_agreement(comparisons, titles)
-    _print_correlations(comparisons, titles)
+    _print_agreement(comparisons, titles, against)
+    _print_correlations(comparisons, titles, against)
     _print_boards(comparisons, titles)
     _print_orders(comparisons, titles)
-    _print_confusions(comparisons, titles)
+    _print_confusions(comparisons, titles, against)
     output.print()
     for one in comparisons:
         _print_notes(one)
@@ -71,7 +77,7 @@ def _alphas(own: RaterAgreement) -> list[str]:
     return [value(own.alpha), interval(own.alpha), value(own.alpha_ordinal)]
 
 
-def _print_agreement(comparisons: Sequence[Comparison], titles: Titles) -> None:
+def _print_agreement(comparisons: Sequence[Comparison], titles: Titles, against: Against) -> None:
     rows = []
     for one, report in _reports(comparisons):
         own, labels = report.against, report.against.labels
@@ -97,13 +103,13 @@ def _print_agreement(comparisons: Sequence[Comparison], titles: Titles) -> None:
             "agrees with\na vote",
             "95 %\ninterval",
             "without\nties",
-            "same as\nconsensus",
+            "same as\nconsensus" if against == "consensus" else "same, all\nvotes",
         ]
         headings += ["kappa", "95 %\ninterval", "linear", "quadratic", "alpha\nordinal"]
         print_table([*titles.columns, "judge"], headings, rows)
 
 
-def _print_correlations(comparisons: Sequence[Comparison], titles: Titles) -> None:
+def _print_correlations(comparisons: Sequence[Comparison], titles: Titles, against: Against) -> None:
     rows = []
     for one, report in _reports(comparisons):
         own = report.against
@@ -118,7 +124,8 @@ def _print_correlations(comparisons: Sequence[Comparison], titles: Titles) -> No
             cells += [_signed(bias), interval(bias), "-" if None in limits else f"{limits[0]:+.2f} .. {limits[1]:+.2f}"]
         rows.append([*titles.cells(one), own.judge, *cells])
     if rows:
-        output.print("\ncorrelation with the consensus, and judge less people")
+        whom = "the consensus" if against == "consensus" else "each vote"
+        output.print(f"\ncorrelation with {whom}, and judge less people")
         headings = [part for name in ("Pearson", "Spearman", "tau-b") for part in (name, "95 %\ninterval", "p")]
         headings += ["bias", "95 %\ninterval", "limits of\nagreement"]
         print_table([*titles.columns, "judge"], headings, rows)
@@ -153,13 +160,13 @@ def _print_orders(comparisons: Sequence[Comparison], titles: Titles) -> None:
         print_table([*titles.columns, "judge"], [*headings, "95 %\ninterval"], rows)
 
 
-def _print_confusions(comparisons: Sequence[Comparison], titles: Titles) -> None:
+def _print_confusions(comparisons: Sequence[Comparison], titles: Titles, against: Against) -> None:
     """Of each judge; of many groups they would fill pages, and are in the JSON."""
     for one, report in _reports(comparisons):
         labels = report.against.labels
         if labels is not None and labels.scale and not one.group:
             title = ", ".join([*titles.cells(one), report.against.judge])
-            say(f"\n{title}; rows: people's consensus, columns: the judge")
+            say(f"\n{title}; rows: people's {against}, columns: the judge")
             names = [OUTCOMES[label] if one.people.level == "verdicts" else str(label) for label in labels.scale]
             rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, labels.confusion, strict=True)]
             print_table([""], names, rows)
@@ -182,7 +189,11 @@ def _print_notes(one: Comparison) -> None:
         told = f"{gain.agreement:.1%} like people, its best member {gain.best} {gain.best_agreement:.1%}"
         bounds = "" if gain.gain.low is None else f" (difference {_signed(gain.gain)}, {interval(gain.gain)})"
         say(f"{label}panel: {told}{bounds}")
+    if ties := gain_from_ties(one):
+        say(f"{label}panel: {ties}")
     for name, report in one.judges.items():
+        if beyond := outside_scale(report):
+            say(f"{label}{name}: {beyond}")
         if report.against.queries < FEW_QUERIES:
             say(f"{label}{name}: {report.against.queries} queries in common, so intervals are rough")
 

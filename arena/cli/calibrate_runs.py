@@ -10,7 +10,7 @@ from typing import Any
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import Method
 from arena.calibration.estimates import Wish
-from arena.calibration.judge_people import Settings
+from arena.calibration.judge_people import Against, OrdersOfGames, Settings
 from arena.cli.agreement_shapes import flattened
 from arena.cli.calibrate_estimates import estimates_json, print_estimates
 from arena.cli.calibrate_methods import (
@@ -46,11 +46,14 @@ class Request:
     disagreements: int
     plot: Path | None
     form: str
+    against: Against
+    games: OrdersOfGames
 
     def settings(self, own: Settings) -> Settings:
         """As asked for; what is not is as ``own`` has it."""
         samples = own.samples if self.samples is None else self.samples
-        return Settings(self.consensus, samples, own.seed if self.seed is None else self.seed)
+        seed = own.seed if self.seed is None else self.seed
+        return Settings(self.consensus, samples, seed, self.against, self.games)
 
 
 def calibrate_tables(
@@ -69,7 +72,7 @@ def calibrate_tables(
     if request.form == "csv":
         print_csv([row for one in found.comparisons for row in comparison_rows(one)])
     else:
-        print_comparisons(found.comparisons)
+        print_comparisons(found.comparisons, settings.against)
         print_estimates(found.comparisons)
         print_disagreements(found.comparisons, texts_of(*texts))
     _say(found.notes, request)
@@ -113,7 +116,7 @@ def calibrate_store(source: str, tournament: str | None, request: Request, metho
         print_styles(found)
         if found.comparisons:
             output.print()
-            print_comparisons(found.comparisons)
+            print_comparisons(found.comparisons, settings.against)
             print_estimates(found.comparisons)
             print_disagreements(found.comparisons, found.texts)
     _say(notes, request)
@@ -127,7 +130,8 @@ def _comparisons_json(comparisons: Iterable[Comparison], how: Settings) -> dict[
             if report.estimates is not None:
                 shape["judges"][name]["estimates"] = rounded(estimates_json(report.estimates))
         shapes.append(shape)
-    settings = {"consensus": how.method, "samples": how.samples, "seed": how.seed}
+    settings: dict[str, Any] = {"consensus": how.method, "samples": how.samples, "seed": how.seed}
+    settings |= {"against": how.against, "games": how.games}
     return {"comparisons": shapes, "settings": settings}
 
 

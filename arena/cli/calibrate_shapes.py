@@ -109,6 +109,7 @@ def _judge_json(own: JudgeReport) -> Row:
     row = judge_row(own)
     if own.against.labels is not None:
         row["scale"], row["confusion"] = list(own.against.labels.scale), own.against.labels.confusion
+    row["outside_scale"] = [{"value": value, "n": count} for value, count in own.against.outside]
     row["disagreements"] = [asdict(one) for one in own.disagreements]
     if own.against.differences is not None:
         row["points"] = [asdict(point) for point in own.against.differences.points]

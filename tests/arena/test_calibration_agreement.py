@@ -20,6 +20,7 @@ from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import order_health, settled
 from arena.calibration.votes import agreement_within
+from arena.calibration.words import gain_from_ties, outside_scale
 from arena.ratings.games import GameVerdict
 from arena.ratings.judges import judge_agreement
 from judges.types import Verdict
@@ -227,3 +228,30 @@ def test_nuggets_and_disagreements_come_with_their_texts(cli: Any, tmp_path: Pat
     found = json.loads(cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--json").out)
     assert found["comparisons"][0]["level"] == "nuggets"
     assert found["comparisons"][0]["judges"]["judge"]["bias"] == 1
+
+
+def test_labels_beyond_those_of_people_are_named_and_counted() -> None:
+    judge = [Opinion(f"q{n}", ("d",), "judge", value) for n, value in enumerate((0, 1, 5, 10, 10, 3))]
+    said = [Opinion(f"q{n}", ("d",), "ann", value) for n, value in enumerate((0, 1, 2, 3, 3, 3))]
+    report = compare("labels", {"judge": judge}, said, QUICK).judges["judge"]
+    assert report.against.outside == ((5, 1), (10, 2))
+    text = "values 5 (1), 10 (2) lie outside the 0 to 3 of people: kappa counts each as a label of its own"
+    assert outside_scale(report) == text
+    assert not outside_scale(compare("labels", {"judge": judge[:2]}, said, QUICK).judges["judge"])
+
+
+def test_a_panels_gain_on_peoples_ties_is_told_from_the_rest() -> None:
+    # On two ties the judges differ, so the panel ties; on one win one judge errs, so the panel ties too, wrongly.
+    people, one, two = (0, 0, 1, 1, 1), (1, 1, 1, 1, 1), (-1, -1, 1, 1, -1)
+    by_name = {
+        name: [Opinion(f"q{n}", ("x", "y"), name, float(value)) for n, value in enumerate(own)]
+        for name, own in (("one", one), ("two", two), ("ann", people))
+    }
+    found = compare("verdicts", {name: by_name[name] for name in ("one", "two")}, by_name["ann"], QUICK)
+    assert found.gain is not None
+    assert found.gain.best == "one"
+    assert found.gain.gain.value == pytest.approx(0.2)
+    assert (found.gain.gold_ties, found.gain.gain_on_ties) == (2, pytest.approx(0.4))
+    assert gain_from_ties(found).startswith(
+        "of the difference +0.40 comes from the 2 games on which people tie, -0.20 from the others"
+    )

@@ -91,6 +91,64 @@ def test_mtbench_agreement_is_that_of_counting_pairs_of_votes(cli: Any, shared: 
     assert people["same_decided"] == pytest.approx(share(decided(within)), abs=0.003)
 
 
+def test_mtbench_setups_and_kappa_are_counted_over_single_votes(cli: Any, shared: Path) -> None:
+    folder = shared / "data/mtbench_human"
+    files = folder / "gpt4_verdicts.csv", "--people", folder / "human_votes.csv", "--item", "turn", "--against", "votes"
+    (found,) = told(cli, *files)["comparisons"]
+    judge = found["judges"]["gpt4_pair"]
+    gpt4 = {
+        key(row): row.text("winner").removesuffix(" (inconsistent)") for row in read_rows(folder / "gpt4_verdicts.csv")
+    }
+    votes = [(key(row), row.text("winner")) for row in read_rows(folder / "human_votes.csv")]
+    both = [(gpt4[thing], vote) for thing, vote in votes if thing in gpt4]
+    # Zheng et al. 2023: setup 1 counts ties, setup 2 leaves them out.
+    assert judge["vote_pairs"] == len(both)
+    assert judge["vote_agreement"] == pytest.approx(share(both), abs=1e-6)
+    assert judge["agreement"] == pytest.approx(share(both), abs=1e-6)
+    assert judge["decided_vote_pairs"] == len(decided(both))
+    assert judge["decided_vote_agreement"] == pytest.approx(share(decided(both)), abs=1e-6)
+    other = {"model_a": "model_b", "model_b": "model_a", "tie": "tie"}
+    turned = [(other[one], other[two]) for one, two in both]
+    assert judge["kappa"] == pytest.approx(kappa([*both, *turned]), abs=1e-6)
+    assert judge["kappa_low"] < judge["kappa"] < judge["kappa_high"]
+    (as_written,) = told(cli, *files, "--games", "ordered")["comparisons"]
+    assert as_written["judges"]["gpt4_pair"]["kappa"] == pytest.approx(kappa(both), abs=1e-6)
+
+
+def test_crowdrag_kappa_is_counted_over_ordered_pairs(cli: Any, shared: Path) -> None:
+    folder = shared / "data/crowdrag25"
+    human = "--people", folder / "human_gold.csv.gz", "--people-column", "verdict=gold"
+    names = "--column", "judge=mode", "--by", "dimension", "--skip-empty", "--games", "ordered"
+    found = {one["group"]: one for one in told(cli, folder / "llm_verdicts.csv.gz", *human, *names)["comparisons"]}
+    gold = {ordered(row): row.text("gold") for row in read_rows(folder / "human_gold.csv.gz")}
+    said: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for row in read_rows(folder / "llm_verdicts.csv.gz"):
+        if row.text("mode") == "combined" and row.text("verdict"):
+            said[ordered(row)][row.text("verdict")] += 1
+    for dimension, one in found.items():
+        # Some pairs were asked about several times: most replies decide, and where none leads it is a tie.
+        pairs = [
+            (most[0][0] if len(most := own.most_common(2)) == 1 or most[0][1] > most[1][1] else "n", gold[thing])
+            for thing, own in said.items()
+            if thing in gold and thing[-1] == dimension
+        ]
+        judge = one["judges"]["combined"]
+        assert judge["n"] == len(pairs)
+        assert judge["agreement"] == pytest.approx(share(pairs), abs=1e-6)
+        assert judge["kappa"] == pytest.approx(kappa(pairs), abs=1e-6)
+
+
+def ordered(row: Any) -> tuple[str, ...]:
+    return tuple(row.text(name) for name in ("qid", "agent_a", "agent_b", "dimension"))
+
+
+def kappa(pairs: list[tuple[str, str]]) -> float:
+    """Cohen's, by its definition."""
+    one, two = (Counter(side) for side in zip(*pairs, strict=True))
+    chance = sum(one[label] * two[label] for label in one) / len(pairs) ** 2
+    return (share(pairs) - chance) / (1 - chance)
+
+
 def key(row: Any) -> tuple[str, ...]:
     return tuple(row.text(name) for name in ("question_id", "turn", "model_a", "model_b"))
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
-from arena.calibration.words import Trust, findings
+from arena.calibration.words import Trust, findings, gain_from_ties
 from arena.opinions.tournament import TournamentCalibration
 from ui import data, text
 from ui.address import link
@@ -133,6 +133,8 @@ def _show_money(found: TournamentCalibration) -> None:
             own = one.gain
             told = f"All judges with one vote each say what people say of {own.agreement:.1%} of {own.n:,} games"
             text.plain(f"{told}; the best of them, {own.best}, of {own.best_agreement:.1%}.")
+            if ties := gain_from_ties(one):
+                text.plain(f"{ties[0].upper()}{ties[1:]}.")
     st.caption(
         "Take the cheapest judge whose agreement with people is no lower than that of a dearer one by more than the "
         "intervals allow, that fails seldom, and that does not change its mind with the order of the answers."
