@@ -30,6 +30,7 @@ class Account:
         model: as the server names it, until then as it was asked for.
         started: when the first call began: waiting for a turn is no doing of the model's.
         in_line_s: seconds spent waiting for turns.
+        replied_s, called_s: seconds of the calls that brought a reply, and of all.
         rejected: replies outside the contract, to each of which the judge was asked again.
         error: of the last attempt, if that brought no reply.
     """
@@ -39,6 +40,8 @@ class Account:
     model: str
     started: float | None = None
     in_line_s: float = 0.0
+    replied_s: float = 0.0
+    called_s: float = 0.0
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
     rejected: list[str] = field(default_factory=list)
@@ -50,6 +53,12 @@ class Account:
         self.calls += 1
         self.started = now if self.started is None else self.started
         return now
+
+    def end_call(self, began: float, *, replied: bool) -> None:
+        """Count the seconds of a call."""
+        seconds = time.perf_counter() - began
+        self.called_s += seconds
+        self.replied_s += seconds if replied else 0.0
 
     def take(self, completion: Completion) -> None:
         """Count what a reply has used."""
@@ -69,6 +78,8 @@ class Account:
             self._latency_s(),
             cost_usd(self.usage, self.price),
             tuple(self.rejected),
+            self.replied_s,
+            self.called_s,
         )
 
     def failure(self, cause: str, message: str, reply: str | None = None) -> JudgeFailure:

@@ -238,10 +238,12 @@ class Judge:
             async with asyncio.timeout(self.spec.reply_s):
                 completion = await self.provider.complete(prompt)
         except TimeoutError:
+            account.end_call(sent, replied=False)
             error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
             self._note(account, sent, error=error)
             raise error from None
         except ProviderError as error:
+            account.end_call(sent, replied=False)
             self._note(account, sent, error=error)
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
@@ -250,6 +252,7 @@ class Judge:
             raise
         else:
             used = _tokens(completion.usage)
+            account.end_call(sent, replied=True)
             self._took_in(completion, prompt, account)
             self._note(account, sent, completion)
             return completion

@@ -295,6 +295,8 @@ class Judgment:
         rejected: earlier replies to the same prompt that were outside the contract.
         latency_s: seconds from the first call's start to the last reply.
         cost_usd: price of all calls, ``None`` where the model's price is not known.
+        replied_s: seconds of the calls that brought a reply; of a stored judgment nobody knows them.
+        called_s: of all calls, without the waits between them.
     """
 
     judgment_id: str
@@ -307,6 +309,8 @@ class Judgment:
     latency_s: float = 0.0
     cost_usd: float | None = None
     rejected: tuple[str, ...] = ()
+    replied_s: float | None = field(default=None, compare=False)
+    called_s: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,14 @@ async def ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
         cause = "budget" if judge.budget_spent else "stopped"
         raise ProviderError(cause, f"{judge.name} is not asked any more{f': {judge.stopped}' if judge.stopped else ''}")
     meter.count(result.usage, result.calls, result.cost_usd)
-    meter.add_seconds(result.latency_s)
     if not isinstance(result, Judgment):
+        meter.add_seconds(result.latency_s)
         raise ProviderError(result.cause, f"{judge.name}: {result.message}")
+    if result.replied_s is None or result.called_s is None:
+        meter.add_seconds(result.latency_s)
+    else:
+        meter.latency_s += result.replied_s
+        meter.tried_s += result.called_s
     return result.outcome
 
 

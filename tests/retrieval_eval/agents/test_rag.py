@@ -124,6 +124,22 @@ async def test_a_generator_that_fails_is_a_failure_of_the_agent(reply: Reply, ca
     assert failure.message.startswith("strong: ")
 
 
+async def test_failed_attempts_of_a_model_are_counted_beside_the_latency_of_the_answer() -> None:
+    replies = [Reply(status=500, delay_s=0.3), Reply("An answer.")]
+    with LLMServer(replies) as server:
+        strong = judge(server.openai_url, max_attempts=2)
+        reply = await answered(only({"kind": "baseline", "generator": "strong", "ask": "answer"}, strong))
+        await strong.close()
+    assert reply.calls == 2
+    assert reply.latency_s
+    assert (reply.tried_s or 0) - reply.latency_s >= 0.3
+    with LLMServer([Reply("An answer.")]) as server:
+        strong = judge(server.openai_url)
+        reply = await answered(only({"kind": "baseline", "generator": "strong", "ask": "answer"}, strong))
+        await strong.close()
+    assert reply.tried_s == reply.latency_s
+
+
 async def test_a_judge_whose_money_is_spent_is_not_asked() -> None:
     with LLMServer() as server:
         generator = judge(server.openai_url, max_cost_usd=1e-9)

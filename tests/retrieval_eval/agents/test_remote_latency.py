@@ -28,8 +28,7 @@ async def test_a_failed_attempt_is_counted_beside_the_latency_of_the_answer() ->
     assert reply.latency_s is not None
     assert reply.tried_s is not None
     assert reply.calls == 2
-    assert 0 < reply.latency_s < 0.2
-    assert 0.4 < reply.tried_s < 0.4 + 0.2
+    assert 0 < reply.latency_s < 0.4 <= reply.tried_s - reply.latency_s
 
 
 async def test_what_a_server_asks_to_wait_is_in_no_seconds() -> None:
