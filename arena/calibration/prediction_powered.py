@@ -20,6 +20,7 @@ What is labelled must be a random sample of all things; see ``next_labels``.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ class Corrected:
         n: things that the judge has a value of.
         labelled: those that people labelled.
         queries: queries with labels.
+        all_queries: queries with things.
         people_variance, fixed_variance: of the corrected figure, the part that falls with further labels and the part
             that does not.
     """
@@ -55,6 +57,7 @@ class Corrected:
     n: int
     labelled: int
     queries: int
+    all_queries: int
     people_variance: float
     fixed_variance: float
 
@@ -122,6 +125,7 @@ def corrected_mean(
         n=n,
         labelled=m,
         queries=groups,
+        all_queries=units,
         people_variance=falling,
         fixed_variance=variance - falling,
     )
@@ -130,15 +134,29 @@ def corrected_mean(
 def labels_needed(own: Corrected, width: float, level: float = 0.95) -> LabelsNeeded:
     """How many labels an interval of this width needs, were further ones like those there are.
 
-    With k times the labels the part of the variance that labels bring is divided by k. Where people label everything
-    the judge is of no use: then the labels alone say what can be had.
+    With k times the labels the part of the variance that labels bring is divided by k, and they are on k times the
+    queries as far as there are so many, so that the quantile of Student's t falls. Where people label everything the
+    judge is of no use: then the labels alone say what can be had.
     """
     if own.people.low is None or own.people.high is None or own.corrected.low is None:
         return LabelsNeeded(width, None, None)
-    alone = own.labelled * ((own.people.high - own.people.low) / width) ** 2
-    target = (width / 2 / _quantile(level, max(own.queries - 2, 1))) ** 2 - own.fixed_variance
-    together = own.labelled * own.people_variance / target if target > 0 else math.inf
-    return LabelsNeeded(width, _count(min(together, alone), own.n), _count(alone, own.n))
+    alone = ((own.people.high - own.people.low) / 2 / _quantile(level, own.queries - 1)) ** 2
+
+    def enough(falling: float, fixed: float, spent: int) -> int | None:
+        def narrow(labels: int) -> bool:
+            queries = max(own.queries, min(own.all_queries, own.queries * labels / own.labelled))
+            variance = (falling * own.labelled / labels + fixed) * (own.queries - spent) / (own.queries - 1)
+            variance *= (queries - 1) / (queries - spent)
+            return 2 * _quantile(level, queries - spent) * math.sqrt(variance) <= width
+
+        labels = range(1, own.n + 1)
+        place = bisect.bisect_left(labels, True, key=narrow)
+        return labels[place] if place < own.n else None
+
+    people = enough(alone, 0.0, 1)
+    together = enough(own.people_variance, own.fixed_variance, 2 if own.weight else 1)
+    known = [number for number in (together, people) if number is not None]
+    return LabelsNeeded(width, min(known, default=None), people)
 
 
 def next_labels(queries: Sequence[Hashable], labelled: Sequence[bool], count: int, seed: int = 0) -> list[int]:
@@ -189,9 +207,5 @@ def _estimate(value: float, variance: float, freedom: int, level: float) -> Esti
     return Estimate(value, value - half, value + half)
 
 
-def _quantile(level: float, freedom: int) -> float:
+def _quantile(level: float, freedom: float) -> float:
     return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
-
-
-def _count(labels: float, n: int) -> int | None:
-    return math.ceil(labels) if labels <= n else None

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings
-from arena.calibration.prediction_powered import corrected_mean, labels_needed, next_labels
+from arena.calibration.prediction_powered import Corrected, corrected_mean, labels_needed, next_labels
 from benchmarks.correction import Study, means, ratings, simulated, win_rates
 from judges.errors import InputError
 
@@ -88,6 +88,21 @@ def test_as_many_labels_as_are_said_to_be_needed_give_about_that_width() -> None
     more = corrected_mean(judge.tolist(), labelled(needed.corrected), query.tolist())
     assert more.corrected.high - more.corrected.low == pytest.approx(wanted, rel=0.12)
     assert labels_needed(few, 1e-6).corrected is None
+
+
+def test_few_labelled_queries_do_not_make_the_labels_needed_too_many() -> None:
+    rng = np.random.default_rng(5)
+    people = rng.normal(size=300)
+    judge = (people + rng.normal(0, 3, 300)).tolist()
+
+    def labelled(count: int) -> Corrected:
+        chosen = set(rng.permutation(300)[:count].tolist())
+        return corrected_mean(judge, [value if at in chosen else None for at, value in enumerate(people)], range(300))
+
+    wanted = 1.0
+    said = [labels_needed(labelled(5), wanted).people or 300 for _ in range(100)]
+    intervals = [labelled(round(float(np.median(said)))).people for _ in range(100)]
+    assert np.median([own.high - own.low for own in intervals]) == pytest.approx(wanted, rel=0.12)
 
 
 def test_everything_unlabelled_has_the_same_chance_to_be_next_and_queries_take_turns() -> None:
