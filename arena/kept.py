@@ -95,6 +95,8 @@ def _read_board(store: Store, tournament: str, content: bytes) -> Leaderboard | 
     except ValidationError:
         return None
     parts = {name: getattr(found, name) for name in type(found).model_fields}
+    if parts["settings"].get("exam") or parts["settings"].get("nuggets"):
+        store.verify(tournament)  # these are made of what is stored, not of what is kept
     return Leaderboard(
         **parts,
         panel=panel_ratings(kept_games(store, tournament).verdicts()) if parts["by_judge"] else None,

@@ -117,6 +117,7 @@ def leaderboard(
     settings = store.settings(name)
     if name not in rated_tournaments(store):
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
+    store.verify(name)
     combining = combinations(settings)
     wanted = games or read_games(store, name, combining)
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]

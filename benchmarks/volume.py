@@ -24,7 +24,7 @@ from arena.config import RatingsSection
 from arena.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load
-from arena.store.rows import JudgmentRow, WantedRow, table
+from arena.store.rows import JudgmentRow, WantedRow, checksum, table
 from benchmarks.used import run, server_used
 from judges.types import Query, Task
 from tests.support.postgres import postgres_server
@@ -77,14 +77,17 @@ def _wants(queries: int, idents: NDArray[np.int64]) -> Iterator[tuple[object, ..
             start = number * OF_A_QUERY + place * len(games)
             for position, (a, b, order) in enumerate(games, start):
                 ident = f"{idents[position]:032x}"
-                yield 1, Task.PAIRWISE.value, judge, f"q{number}", a, b, order, 0, position, ident
+                key = (1, Task.PAIRWISE.value, judge, f"q{number}", a, b, order, 0)
+                yield *key, position, ident, checksum((*key, ident)) + position
 
 
 def _judgments(idents: NDArray[np.int64], outcomes: NDArray[np.int8]) -> Iterator[tuple[object, ...]]:
     """In the order of their ids, which is none of their wants."""
     for ident, outcome in enumerate(outcomes[np.argsort(idents)].tolist()):
         nothing = (None, None, None, 0, 0.0, None)
-        yield f"{ident:032x}", Task.PAIRWISE.value, "imported", "m", _OUTCOMES[outcome], None, "", "", "[]", *nothing
+        said = ("imported", "m", _OUTCOMES[outcome], None, "", "", "[]", *nothing)
+        row = (f"{ident:032x}", Task.PAIRWISE.value, *said)
+        yield *row, checksum(row)
 
 
 def main() -> None:

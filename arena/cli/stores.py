@@ -1,4 +1,4 @@
-"""``store``: what is done with a store as a whole."""
+"""``store``: what is done with a store as a whole: moved, and checked."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from typing import Annotated
 
 import typer
 
-group = typer.Typer(help="Stores: moving one from SQLite to PostgreSQL, or back.", no_args_is_help=True)
+group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.add_typer(group, name="store")
-
-
-@group.callback()
-def _several() -> None:
-    """Keep the command's name where a group has one command."""
 
 
 @group.command("copy")
@@ -45,3 +40,50 @@ def copy_store(
         f"{shown(location)} copied to {shown(target)}: {copied['judgment'].rows} judgments, {rows} rows in all, "
         "each the same there"
     )
+
+
+@group.command("check")
+def check_store(
+    source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
+    discard: Annotated[
+        bool, typer.Option("--discard", help="take damaged judgments out, so that the next run asks for them again")
+    ] = False,
+    add: Annotated[
+        bool, typer.Option("--add", help="give checksums to what an earlier version wrote: it counts as right then")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+) -> None:
+    """Say all that is wrong with a store: what is not what was written, and references to what is not there.
+
+    Exit status 1: something is wrong.
+    """
+    from contextlib import closing
+
+    from arena.cli.console import output, print_json, printable
+    from arena.cli.sources import location_and_name
+    from arena.store import Store, shown
+    from arena.store import check as checks
+
+    location, _ = location_and_name(source)
+    with closing(Store.open(location)) as store:
+        found = checks.check(store)
+    if discard and (found.problems or found.damaged):
+        with closing(Store.create(location)) as store:
+            checks.discard(store, found)
+    if add and not found.problems:
+        with closing(Store.create(location)) as store:
+            checks.add(store)
+            found = checks.check(store)
+    if as_json:
+        print_json({"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered})
+    else:
+        for problem in found.problems:
+            output.print(printable(problem))
+        wrong = f"{len(found.problems)} problems" if found.problems else "nothing is wrong"
+        output.print(f"{shown(location)}: {found.judgments} judgments, {wrong}")
+        if found.uncovered:
+            output.print(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
+        if discard and found.problems:
+            output.print("damaged judgments are taken out; run again with the configuration to ask for them")
+    if found.problems:
+        raise typer.Exit(1)

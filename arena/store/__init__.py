@@ -16,20 +16,21 @@ from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
-from arena.store import batches, figures, games, runners, runs, spending
+from arena.store import batches, check, figures, games, runners, runs, spending
 from arena.store import data as datasets
 from arena.store import judgments as kept
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.annotations import Annotation, AnnotationRow, Annotations
 from arena.store.chunks import chunks
-from arena.store.engine import missing, open_engine, shown, sqlite_path, wait_for_others, writing
+from arena.store.engine import missing, open_engine, read_earlier, shown, sqlite_path, wait_for_others, writing
 from arena.store.figures import Figures
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
     IDENTICAL,
     NOT_BEGUN,
+    Damage,
     JudgmentRow,
     LabelRow,
     Result,
@@ -65,6 +66,8 @@ __all__ = [
 ]
 
 
+_LAST_READ: Final = 3
+"""The one earlier version whose stores can be read as they are."""
 _LATER: Final = (LabelRow,)
 """Tables that stores of earlier versions may lack. Without one of the others a store would seem to have been asked
 nothing yet."""
@@ -153,6 +156,7 @@ class Store:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
             wishes.replace(connection, number, wanted, keep_judgments=same)
+            check.cover(connection, number, data=row is None or row.data_digest != digest)
         self._begun[name] = values["settings"], digest
 
     def announce(self, name: str) -> None:
@@ -313,6 +317,15 @@ class Store:
         with self._read() as connection:
             return datasets.queries_with_documents(connection, tournament_number(connection, name))
 
+    def verify(self, name: str) -> None:
+        """See that all that a tournament is made of is what was written.
+
+        Raises:
+            StoreError: something is damaged.
+        """
+        with self._read() as connection:
+            check.verify(connection, name)
+
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:
@@ -351,7 +364,9 @@ class Store:
                 return
             found = connection.execute(select(StateRow.schema_version)).scalar()
         older = isinstance(found, int) and 0 < found < SCHEMA_VERSION
-        if older and not to_write:
+        if found == _LAST_READ and not to_write:
+            read_earlier(self._engine)
+        elif older and not to_write:
             raise StoreError(
                 f"{self._name}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
             )
@@ -367,6 +382,8 @@ class Store:
         try:
             with told(self._name), self._engine.connect() as connection:
                 yield connection
+        except Damage as damage:
+            raise self._damaged(damage) from None
         except (ValueError, TypeError) as error:  # bytes that this project never wrote
             raise StoreError(f"{self._name}: {DAMAGED}") from error
 
@@ -374,11 +391,20 @@ class Store:
     def _write(self, *, alone: bool = False, judged: bool = True) -> Iterator[Connection]:
         """A transaction that writes; ``judged`` says whether it changes anything that a leaderboard is made of."""
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
-        with self._writing, told(self._name), writing(self._engine).begin() as connection:
-            wait_for_others(connection, alone=alone)
-            yield connection
-            if judged:
-                _changed(connection)
+        try:
+            with self._writing, told(self._name), writing(self._engine).begin() as connection:
+                wait_for_others(connection, alone=alone)
+                yield connection
+                if judged:
+                    _changed(connection)
+        except Damage as damage:
+            raise self._damaged(damage) from None
+
+    def _damaged(self, damage: Damage) -> StoreError:
+        return StoreError(
+            f"{self._name}: {damage} is not what was written: the file is damaged; 'ragarena store check' says all "
+            "that is, restore a copy or take it out with --discard"
+        )
 
 
 def _changed(connection: Connection) -> None:

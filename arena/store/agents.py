@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
-from arena.store import runners, spending
+from arena.store import checksums, runners, spending
 from arena.store.bulk import among, insert_rows, replacing
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import has_table, table
@@ -95,8 +95,10 @@ class AgentReplies:
     def replies(self, asked: Sequence[Asked]) -> dict[Asked, Reply]:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
+            found = dict(_rows(connection, asked, table(ReplyRow)))
+            checksums.require(connection, "agent_reply", {row.reply_id: row for row in found.values()})
             tried = _tried(connection, [each.reply_id for each in asked])
-            return {each: _reply(row, tried.get(row.reply_id)) for each, row in _rows(connection, asked, ReplyRow)}
+            return {each: _reply(row, tried.get(row.reply_id)) for each, row in found.items()}
 
     def outcomes(self, asked: Sequence[Asked]) -> dict[Asked, str]:
         """The same in a word each: ``ANSWERED``, or the cause of a failure."""
@@ -144,6 +146,9 @@ class AgentReplies:
         with self._store._write() as connection:
             insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
             insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+            asked_for = dict(replies)
+            written = {row.reply_id: row for _, row in _rows(connection, list(asked_for), table(ReplyRow))}
+            checksums.keep(connection, "agent_reply", written)
             if runner is not None:
                 spending.add(connection, runner, [(spending.AGENTS, reply) for _, reply in replies])
             runners.release(connection, sorted(rows))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Index, func
 from sqlmodel import Field, SQLModel, insert, select
 
+from arena.store import checksums
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table, tournament_number
 from judges.errors import InputError
@@ -118,6 +119,7 @@ class Annotations:
             if check is not None:
                 check([one for name in {row["annotator"] for row in rows} for one in self._now(connection, None, name)])
             last = _last(connection, number, rows)
+            before = connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar() or 0
             new = []
             for row in rows:
                 thing = tuple(row[name] for name in _THING)
@@ -126,6 +128,8 @@ class Annotations:
                     new.append(row)
             if new:
                 connection.execute(insert(table(AnnotationRow)), new)
+                added = select(table(AnnotationRow)).where(table(AnnotationRow).c.annotation_id > before)
+                checksums.keep(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
     def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
@@ -166,7 +170,9 @@ class Annotations:
         here = table(AnnotationRow)
         number = tournament_number(connection, self._tournament)
         chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
-        return [_annotation(row) for row in connection.execute(chosen)]
+        rows = connection.execute(chosen).all()
+        checksums.require(connection, "annotation", {str(row[0]): row for row in rows})
+        return [_annotation(row) for row in rows]
 
 
 def annotator_name(given: str) -> str:

@@ -72,6 +72,7 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
         return
     written = chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     kinds = [column.type.compile(connection.dialect).lower() for column in chosen.selected_columns]
+    kinds = ["float8" if kind == "float" else kind for kind in kinds]  # a name that the driver knows
     server: Any = connection.connection.driver_connection
     with server.cursor() as cursor:
         cursor.execute(f"SET LOCAL work_mem = '{_WORKING_MEMORY}'")

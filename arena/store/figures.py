@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, delete, insert, select
@@ -11,6 +12,9 @@ from arena.store.rows import StateRow, has_table, table, tournament_number
 
 if TYPE_CHECKING:
     from arena.store import Store
+
+
+_DIGEST_BYTES: Final = 16
 
 
 class FiguresRow(SQLModel, table=True):
@@ -44,7 +48,10 @@ class Figures:
             number = tournament_number(connection, self._tournament)
             mine = here.tournament_id == number, here.kind == kind, here.made_by == self._made_by
             found = connection.execute(select(here.content).where(*mine)).scalar()
-        return None if found is None else bytes(found)
+        if found is None:
+            return None
+        digest, content = bytes(found)[:_DIGEST_BYTES], bytes(found)[_DIGEST_BYTES:]
+        return content if digest == _digest(content) else None  # what is damaged is computed anew
 
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
         """Keep figures in place of earlier ones of these kinds.
@@ -65,8 +72,14 @@ class Figures:
             number = tournament_number(connection, self._tournament)
             connection.execute(delete(here).where(here.c.tournament_id == number, here.c.kind.in_(figures)))
             mine = {"tournament_id": number, "made_by": self._made_by}
-            connection.execute(insert(here), [{**mine, "kind": kind, "content": own} for kind, own in figures.items()])
+            connection.execute(
+                insert(here), [{**mine, "kind": kind, "content": _digest(own) + own} for kind, own in figures.items()]
+            )
         return True
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
 
 
 def forget(connection: Connection) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import Connection
+from sqlalchemy import BigInteger, Connection
 from sqlmodel import Field, SQLModel, select
 
 from judges.errors import InputError
+from judges.masking import masked
 from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -24,6 +26,10 @@ NOT_BEGUN: Final = ""
 """In place of a digest: the tournament has runs, and no data yet."""
 
 _UNKNOWN_USAGE = Usage()
+
+
+class Damage(Exception):  # noqa: N818 - the word for it
+    """Something stored is not what was written; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,8 @@ class WantedRow(SQLModel, table=True):
     sample: int = Field(primary_key=True)
     position: int
     judgment_id: str | None = Field(default=None, index=True)
+    checksum: int | None = Field(default=None, sa_type=BigInteger)
+    """``want_checksum`` and the position, added up; null in rows of earlier versions."""
 
 
 class JudgmentRow(SQLModel, table=True):
@@ -145,6 +153,17 @@ class JudgmentRow(SQLModel, table=True):
     calls: int
     latency_s: float
     cost_usd: float | None
+    checksum: int | None = Field(default=None, sa_type=BigInteger)
+    """``checksum`` of the other columns; null in rows of earlier versions."""
+
+
+class ChecksumRow(SQLModel, table=True):
+    """A ``checksum`` of what has no column for one: a tournament's settings or data, or what somebody said."""
+
+    __tablename__ = "checksum"
+    kind: str = Field(primary_key=True)
+    name: str = Field(primary_key=True)
+    checksum: int = Field(sa_type=BigInteger)
 
 
 class RunnerRow(SQLModel, table=True):
@@ -201,6 +220,17 @@ def encoded(value: Mapping[str, Any]) -> str:
     return json.dumps(dict(value), sort_keys=True, ensure_ascii=True)
 
 
+def checksum(values: Iterable[Any]) -> int:
+    """CRC-32 of the values of a row: bytes that change on a disk change it, but for one time in 2^32."""
+    return zlib.crc32("\x1f".join(map(str, values)).encode("utf-8", "surrogatepass"))
+
+
+def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
+    """The checksum of a want's row, to which its position is still to be added."""
+    key = (want.task.value, want.judge, want.query_id, want.item, want.other, want.order, want.sample)
+    return checksum((number, *key, judgment_id))
+
+
 def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
     """A want as a row that has no judgment yet."""
     return {
@@ -214,6 +244,7 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
         "order": want.order,
         "sample": want.sample,
         "judgment_id": None,
+        "checksum": want_checksum(number, want, None) + position,
     }
 
 
@@ -225,7 +256,7 @@ def wanted_of(row: Any) -> Wanted:
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
     """A result as a row; its texts may hold what a server could spell and no database can keep."""
     reason = result.reason if isinstance(result, Judgment) else result.message
-    return {
+    values = {
         "judgment_id": result.judgment_id,
         "task": task.value,
         "prompt": prompt,
@@ -234,14 +265,15 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
         "cause": None if isinstance(result, Judgment) else result.cause,
         "reason": storable(reason),
         "reply": None if result.reply is None else storable(result.reply),
-        "rejected": json.dumps([storable(text) for text in result.rejected]),
+        "rejected": json.dumps([masked(text) for text in result.rejected]),
         "input_tokens": result.usage.input_tokens,
         "cached_input_tokens": result.usage.cached_input_tokens,
         "output_tokens": result.usage.output_tokens,
         "calls": result.calls,
-        "latency_s": result.latency_s,
-        "cost_usd": result.cost_usd,
+        "latency_s": float(result.latency_s),
+        "cost_usd": None if result.cost_usd is None else float(result.cost_usd),
     }
+    return {**values, "checksum": checksum(values.values())}
 
 
 def _plain(outcome: Any) -> Any:
@@ -253,8 +285,15 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure of a row, its columns in the table's order."""
+    """The judgment or failure of a row, its columns in the table's order.
+
+    Raises:
+        Damage: the row is not what was written.
+    """
+    *columns, summed = columns
     judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd = columns
+    if summed is not None and summed != checksum(columns):
+        raise Damage(f"judgment {judgment_id}")
     usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
     used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
     if outcome is None:

@@ -12,12 +12,25 @@ from sqlmodel import delete, select, update
 
 from arena.store.bulk import arrays, by_column, insert_rows
 from arena.store.chunks import CHUNK, chunks
-from arena.store.rows import JudgmentRow, Result, Wanted, WantedRow, result_of, table, wanted_of, wanted_values
+from arena.store.rows import (
+    JudgmentRow,
+    Result,
+    Wanted,
+    WantedRow,
+    result_of,
+    table,
+    want_checksum,
+    wanted_of,
+    wanted_values,
+)
 from judges.types import Task
 
 _FETCHED: Final = 2_000
 """Rows that a server sends at once."""
 _KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
+_MOVED: Final = (
+    "DO UPDATE SET position = excluded.position, checksum = wanted.checksum - wanted.position + excluded.position"
+)
 
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
@@ -51,8 +64,9 @@ def each_outcome(
     if query_id is not None:
         statement = statement.where(here.c.query_id == query_id)
     size = len(columns)
-    for row in connection.execute(statement.execution_options(yield_per=_FETCHED)):
-        yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
+    with connection.execute(statement.execution_options(yield_per=_FETCHED)) as rows:
+        for row in rows:
+            yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:
@@ -70,10 +84,11 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     if keep_judgments:
         if _are(connection, number, wants):
             return
-        connection.execute(update(here).where(mine).values(position=-1 - here.c.position))
+        aside = {"position": -1 - here.c.position, "checksum": here.c.checksum - 1 - 2 * here.c.position}
+        connection.execute(update(here).where(mine).values(**aside))
     else:
         connection.execute(delete(here).where(mine))
-    _insert(connection, number, enumerate(wants), "DO UPDATE SET position = excluded.position")
+    _insert(connection, number, enumerate(wants), _MOVED)
     connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
     if connection.dialect.name != "sqlite":  # else a server takes the table for small, and reads all of it to assign
         connection.execute(text("ANALYZE wanted"))
@@ -90,7 +105,12 @@ def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> int:
     """Note which judgment answers each want, where that is not noted yet; returns for how many it was not."""
     rows = [
-        {**{key: getattr(want, key) for key in _KEYS}, "judgment_id": ident} for want, ident in dict(judgments).items()
+        {
+            **{key: getattr(want, key) for key in _KEYS},
+            "judgment_id": ident,
+            "checksum": want_checksum(number, want, ident),
+        }
+        for want, ident in dict(judgments).items()
     ]
     if connection.dialect.name == "sqlite":
         return connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows]).rowcount
@@ -99,17 +119,18 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
 
 def _assign_all() -> TextClause:
     """For PostgreSQL. All who assign at once lock wants in one order: else two could wait for each other for ever."""
-    names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id"))
+    names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
-    given = f"{arrays(WantedRow, (*_KEYS, 'judgment_id'))} AS given ({names})"
+    given = f"{arrays(WantedRow, (*_KEYS, 'judgment_id', 'checksum'))} AS given ({names})"
+    noted = "given.judgment_id, given.checksum + wanted.position AS checksum"
     locked = (
-        f"SELECT {keys}, given.judgment_id FROM wanted JOIN {given} ON {equal} "  # noqa: S608 - names of our own table
+        f"SELECT {keys}, {noted} FROM wanted JOIN {given} ON {equal} "  # noqa: S608 - names of our own table
         "WHERE wanted.tournament_id = :number AND wanted.judgment_id IS DISTINCT FROM given.judgment_id "
         f"ORDER BY {keys} FOR UPDATE OF wanted"
     )
     return text(
-        f"UPDATE wanted SET judgment_id = given.judgment_id FROM ({locked}) AS given "  # noqa: S608
+        f"UPDATE wanted SET judgment_id = given.judgment_id, checksum = given.checksum FROM ({locked}) AS given "  # noqa: S608
         f"WHERE wanted.tournament_id = :number AND {equal}"
     )
 
@@ -118,7 +139,8 @@ def _assign_each() -> TextClause:
     """For SQLite, which has one writer at a time and no journey to a server."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
     here = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
-    return text(f"UPDATE wanted SET judgment_id = :judgment_id WHERE {here}")  # noqa: S608
+    noted = "judgment_id = :judgment_id, checksum = :checksum + position"
+    return text(f"UPDATE wanted SET {noted} WHERE {here}")  # noqa: S608
 
 
 _ASSIGN_ALL: Final = _assign_all()

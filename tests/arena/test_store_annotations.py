@@ -163,7 +163,10 @@ def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_writt
     with closing(Store.create(str(path))) as store:
         store.begin("one", {}, DATA, [])
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript("DROP TABLE annotation; UPDATE state SET schema_version = 2;")
+        connection.executescript(
+            "DROP TABLE annotation; ALTER TABLE judgment DROP COLUMN checksum; ALTER TABLE wanted DROP COLUMN checksum;"
+            "UPDATE state SET schema_version = 2;"
+        )
     with pytest.raises(StoreError, match="written by an earlier version"):
         Store.open(str(path))
     with closing(Store.create(str(path))) as brought:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlmodel import SQLModel
+from sqlmodel import SQLModel, select
 
 from arena.store import Store, Wanted
+from arena.store.check import add, check
+from arena.store.rows import StateRow
 from judges.errors import StoreError
 from judges.types import Task
-from tests.support.stores import DATA
+from tests.support.stores import DATA, JUDGMENT, save
 
 WANT = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
 FIRST_VERSION = """
@@ -28,6 +31,9 @@ FIRST_VERSION = """
         FROM later;
     DROP TABLE later"""
 SECOND_VERSION = "DROP TABLE lease; DROP TABLE runner; DROP TABLE label; DROP TABLE annotation; DROP TABLE agent_reply"
+THIRD_VERSION = (
+    "ALTER TABLE judgment DROP COLUMN checksum; ALTER TABLE wanted DROP COLUMN checksum; DROP TABLE checksum"
+)
 
 
 def made_older(location: str, version: int) -> None:
@@ -35,7 +41,8 @@ def made_older(location: str, version: int) -> None:
     store = Store.create(location)
     store.begin("t", {}, DATA, [WANT])
     store.assign("t", [(WANT, "1")])
-    statements = SECOND_VERSION + (f"; {FIRST_VERSION}" if version == 1 else "")
+    steps = [THIRD_VERSION, *([SECOND_VERSION] if version < 3 else []), *([FIRST_VERSION] if version == 1 else [])]
+    statements = "; ".join(steps)
     with store._engine.begin() as connection:
         for statement in f"{statements}; UPDATE state SET schema_version = {version}".split(";"):
             connection.exec_driver_sql(statement)
@@ -57,6 +64,27 @@ def test_a_store_of_an_earlier_version_is_brought_up_to_date_by_whoever_writes(
     brought.begin("t", {}, DATA, twice)
     assert [want for want, _ in brought.wanted("t")] == twice
     brought.close()
+
+
+def test_a_store_of_the_version_before_is_read_as_it_is(store_location: str) -> None:
+    """Nothing is written to it, its judgments have no checksum, and a run finds them all."""
+    store = Store.create(store_location)
+    save(store, JUDGMENT)
+    store.close()
+    made_older(store_location, 3)
+    with closing(Store.open(store_location)) as older:
+        assert older.results([JUDGMENT.judgment_id]) == {JUDGMENT.judgment_id: JUDGMENT}
+        assert older.wanted("t") == [(WANT, "1")]
+        older.verify("t")
+        found = check(older)
+        assert (found.judgments, found.uncovered, found.problems) == (1, 2, ())
+        with older._read() as connection:
+            assert connection.execute(select(StateRow.schema_version)).scalar() == 3
+    with closing(Store.create(store_location)) as brought:
+        assert brought.results([JUDGMENT.judgment_id]) == {JUDGMENT.judgment_id: JUDGMENT}
+        add(brought)
+        assert check(brought).uncovered == 0
+        brought.verify("t")
 
 
 @pytest.mark.parametrize("version", [1, None], ids=["brought up to date", "new"])

@@ -13,7 +13,7 @@ from sqlmodel import SQLModel, insert, select
 
 from arena.store.rows import StateRow, has_table
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """The last revision in ``versions``."""
 
 

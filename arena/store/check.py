@@ -1,0 +1,259 @@
+"""Whether what a store holds is what was written: checksums, references, and what the database itself finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, Select, func, select, update
+from sqlmodel import delete
+
+from arena.store import checksums
+from arena.store.agents import ReplyRow
+from arena.store.annotations import AnnotationRow
+from arena.store.bulk import among, stream
+from arena.store.chunks import CHUNK, chunks
+from arena.store.data import dataset
+from arena.store.rows import (
+    NOT_BEGUN,
+    AnswerRow,
+    Damage,
+    DocumentRow,
+    JudgmentRow,
+    QueryRow,
+    RetrievedRow,
+    TournamentRow,
+    WantedRow,
+    checksum,
+    has_table,
+    table,
+    tournament_number,
+    wanted_of,
+)
+
+if TYPE_CHECKING:
+    from arena.store import Store
+
+_FETCHED: Final = 5_000
+"""Rows that are in memory at once."""
+_DAMAGED: Final = "damaged"
+"""In place of the digest of a tournament's data: whoever begins it writes all of it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look at all of a store has shown.
+
+    Attributes:
+        judgments: how many it holds.
+        uncovered: how many judgments and wants have no checksum, being of an earlier version.
+        problems: what is wrong, a line each.
+        damaged: ids of the judgments that are not what was written.
+        tournaments: numbers of those whose settings, data or wants are not what was written.
+    """
+
+    judgments: int
+    uncovered: int
+    problems: tuple[str, ...]
+    damaged: tuple[str, ...]
+    tournaments: tuple[int, ...]
+
+
+def cover(connection: Connection, number: int, *, data: bool) -> None:
+    """Remember the checksums of a tournament that has just been written; of its data too, if they were."""
+    checksums.keep(connection, "settings", {str(number): _settings(connection, number)})
+    if data or not checksums.kept(connection, "data", [str(number)]):
+        checksums.keep(connection, "data", {str(number): _data(connection, number)})
+
+
+def verify(connection: Connection, name: str) -> None:
+    """See that all that a tournament is made of is what was written.
+
+    Raises:
+        Damage: something is not.
+    """
+    for problem in _found_by_database(connection):
+        raise Damage(f"the database ({problem})")
+    number = tournament_number(connection, name)
+    for problem in _wrong_in_tournament(connection, number, name):
+        raise Damage(problem)
+    damaged = list(_damaged_judgments(connection))
+    here = table(WantedRow).c
+    for chunk in chunks(damaged, CHUNK):
+        mine = here.tournament_id == number, among(connection, here.judgment_id, chunk)
+        if (ident := connection.execute(select(here.judgment_id).where(*mine).limit(1)).scalar()) is not None:
+            raise Damage(f"judgment {ident}{f' (of {len(damaged)})' if len(damaged) > 1 else ''}")
+
+
+def check(store: Store) -> Checked:
+    """Look at all of a store.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    with store._read() as connection:
+        problems = [f"the database finds: {each}" for each in _found_by_database(connection)]
+        tournaments = []
+        for row in connection.execute(select(table(TournamentRow))).all():
+            wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
+            problems += wrong
+            tournaments += [row.tournament_id] if wrong else []
+        lost = checksums.kept(connection, "settings").keys() - map(str, _numbers(connection))
+        problems += [f"tournament number {number} is gone" for number in sorted(lost)]
+        damaged = tuple(_damaged_judgments(connection))
+        problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
+        problems += _wrong_elsewhere(connection)
+        problems += _dangling(connection)
+        judged, wants = table(JudgmentRow).c, table(WantedRow).c
+        uncovered = [select(func.count()).where(here.checksum.is_(None)) for here in (judged, wants)]
+        return Checked(
+            int(connection.execute(select(func.count(judged.judgment_id))).scalar_one()),
+            sum(int(connection.execute(each).scalar_one()) for each in uncovered),
+            tuple(problems),
+            damaged,
+            tuple(tournaments),
+        )
+
+
+def discard(store: Store, found: Checked) -> None:
+    """Take damaged judgments out, so that a run asks for them again, and let it write damaged tournaments anew.
+
+    Indexes are built anew as well. Nothing else changes.
+    """
+    with store._write(alone=True) as connection:
+        for chunk in chunks(found.damaged, CHUNK):
+            connection.execute(delete(JudgmentRow).where(among(connection, table(JudgmentRow).c.judgment_id, chunk)))
+        here = table(TournamentRow)
+        for number in found.tournaments:
+            connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("REINDEX")
+
+
+def add(store: Store) -> None:
+    """Give a checksum to all that has none: what is there now counts as what was written."""
+    with store._write(alone=True, judged=False) as connection:
+        for kind, key in ((JudgmentRow, ("judgment_id",)), (WantedRow, _WANT)):
+            here = table(kind)
+            chosen = select(here).where(here.c.checksum.is_(None))
+            while rows := connection.execute(chosen.limit(_FETCHED)).all():
+                for row in rows:
+                    same = [here.c[name] == getattr(row, name) for name in key]
+                    connection.execute(update(here).where(*same).values(checksum=_summed(kind, tuple(row))))
+        for number in _numbers(connection):
+            cover(connection, number, data=False)
+        for other, others in _others(connection).items():
+            missing = others.keys() - checksums.kept(connection, other).keys()
+            checksums.keep(connection, other, {name: others[name] for name in missing})
+
+
+_WANT: Final = tuple(column.name for column in table(WantedRow).primary_key)
+
+
+def _summed(kind: type[Any], row: tuple[Any, ...]) -> int:
+    """The checksum that a row is to have; columns in the table's order."""
+    if kind is JudgmentRow:
+        return checksum(row[:-1])
+    number, *key, position, ident, _ = row
+    return checksum((number, *key, ident)) + int(position)
+
+
+def _numbers(connection: Connection) -> list[int]:
+    here = table(TournamentRow).c
+    return list(connection.execute(select(here.tournament_id).where(here.data_digest != NOT_BEGUN)).scalars())
+
+
+def _settings(connection: Connection, number: int) -> tuple[Any, ...]:
+    here = table(TournamentRow)
+    return tuple(connection.execute(select(here).where(here.c.tournament_id == number)).one())
+
+
+def _data(connection: Connection, number: int) -> tuple[str]:
+    return (dataset(connection, number).digest(),)
+
+
+def _found_by_database(connection: Connection) -> list[str]:
+    """What SQLite says of its own pages and indexes; a server looks after its own."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
+
+
+def _wrong_in_tournament(connection: Connection, number: int, name: str) -> Iterator[str]:
+    mine = str(number)
+    covered = checksums.kept(connection, "settings")
+    if mine in covered:
+        for _ in checksums.wrong(connection, "settings", {mine: _settings(connection, number)}):
+            yield f"the settings of tournament {name!r}"
+    elif covered.keys() - map(str, _numbers(connection)):
+        yield f"the number of tournament {name!r}"
+    for _ in checksums.wrong(connection, "data", {mine: _data(connection, number)}):
+        yield f"the data of tournament {name!r}"
+    here = table(WantedRow)
+    for rows in _stream(connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None))):
+        for row in rows:
+            if row[-1] != _summed(WantedRow, row):
+                yield f"what tournament {name!r} wants ({', '.join(map(str, row[1:8]))})"
+
+
+def _damaged_judgments(connection: Connection) -> Iterator[str]:
+    here = table(JudgmentRow)
+    for rows in _stream(connection, select(here).where(here.c.checksum.is_not(None))):
+        yield from (row[0] for row in rows if row[-1] != checksum(row[:-1]))
+
+
+def _stream(connection: Connection, chosen: Select[Any]) -> Iterator[list[tuple[Any, ...]]]:
+    return stream(connection, chosen, _FETCHED)
+
+
+def _wanted_for(connection: Connection, ident: str) -> str:
+    """What a judgment is of, as far as that is known."""
+    here, named = table(WantedRow), table(TournamentRow).c
+    of = select(here, named.name).join(table(TournamentRow), named.tournament_id == here.c.tournament_id)
+    found = connection.execute(of.where(here.c.judgment_id == ident).limit(1)).first()
+    if found is None:
+        return "no tournament wants it"
+    want = wanted_of(found)
+    things = " and ".join(filter(None, (want.item, want.other)))
+    return f"{want.task} of {things} on query {want.query_id!r} by {want.judge!r} in {found.name!r}"
+
+
+def _others(connection: Connection) -> dict[checksums.Kind, dict[str, tuple[Any, ...]]]:
+    """What people say and agents reply, by name."""
+    found: dict[checksums.Kind, dict[str, tuple[Any, ...]]] = {}
+    kinds: tuple[tuple[checksums.Kind, Any], ...] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
+    for kind, row in kinds:
+        rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
+        found[kind] = {str(each[0]): tuple(each) for each in rows}
+    return found
+
+
+def _wrong_elsewhere(connection: Connection) -> Iterator[str]:
+    for kind, rows in _others(connection).items():
+        there = checksums.kept(connection, kind)
+        for name, summed in there.items():
+            if name not in rows:
+                yield f"{kind.replace('_', ' ')} {name} is gone"
+            elif summed != checksum(rows[name]):
+                yield f"{kind.replace('_', ' ')} {name}"
+
+
+def _dangling(connection: Connection) -> Iterator[str]:
+    """References to what is not there."""
+    asked, tournaments = table(QueryRow), table(TournamentRow)
+    for here in (table(WantedRow), table(AnswerRow), table(RetrievedRow)):
+        same = asked.c.tournament_id == here.c.tournament_id, asked.c.query_id == here.c.query_id
+        yield from _lost(connection, here, ~select(asked.c.query_id).where(*same).exists(), "a query")
+    retrieved, documents = table(RetrievedRow), table(DocumentRow)
+    same = documents.c.tournament_id == retrieved.c.tournament_id, documents.c.doc_id == retrieved.c.doc_id
+    yield from _lost(connection, retrieved, ~select(documents.c.doc_id).where(*same).exists(), "a document")
+    for here in (table(WantedRow), asked):
+        there = select(tournaments.c.name).where(tournaments.c.tournament_id == here.c.tournament_id).exists()
+        yield from _lost(connection, here, ~there, "a tournament")
+
+
+def _lost(connection: Connection, here: Any, condition: Any, what: str) -> Iterator[str]:
+    number = connection.execute(select(func.count()).select_from(here).where(condition)).scalar_one()
+    if number:
+        yield f"{number} rows of {here.name!r} name {what} that is not there"

@@ -1,0 +1,117 @@
+"""Flip bytes of a store, one at a time, and see whether a leaderboard changes without a word.
+
+    python -m benchmarks.flipped_bytes --flips 300
+
+Each flip is made in a copy of the demo's store, outside its free pages. The leaderboard is then the same, an error
+of one line, or another one: ``silent``, of which there must be none. ``--kept`` leaves the kept leaderboard there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import random
+import sqlite3
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+
+from arena.cli.leaderboard_output import print_leaderboard
+from arena.kept import kept_leaderboard
+from arena.store import Store
+from arena.which import only_tournament
+from benchmarks.used import run
+from judges.errors import RagarenaError
+
+
+def shown(path: Path) -> str:
+    """The leaderboard of a store as JSON."""
+    with closing(Store.open(str(path))) as store, redirect_stdout(io.StringIO()) as out:
+        print_leaderboard(kept_leaderboard(store, only_tournament(store)), "json")
+    return out.getvalue()
+
+
+def without_figures(path: Path) -> None:
+    """Take the kept leaderboard away, and all free pages with it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("DELETE FROM figures")
+        connection.commit()
+        connection.execute("VACUUM")
+
+
+def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
+    """What becomes of the leaderboard: place in the file, and ``same``, ``said``, ``silent`` or ``crashed``."""
+    content, right = path.read_bytes(), shown_copy(path, path.read_bytes())
+    rng = random.Random(seed)
+    free = _free_pages(path)
+    size = int.from_bytes(content[16:18], "big")
+    while flips:
+        place = rng.randrange(len(content))
+        if place // size + 1 in free:
+            continue
+        flips -= 1
+        flipped = bytearray(content)
+        flipped[place] ^= rng.randrange(1, 256)
+        try:
+            yield place, "same" if shown_copy(path, bytes(flipped)) == right else "silent"
+        except RagarenaError:
+            yield place, "said"
+        except Exception as error:  # to be counted, and none is right
+            yield place, f"crashed: {type(error).__name__}: {error}"
+
+
+def shown_copy(path: Path, content: bytes) -> str:
+    """The leaderboard of a file of this content."""
+    copy = path.with_name("flipped.db")
+    for beside in ("", "-wal", "-shm"):
+        Path(f"{copy}{beside}").unlink(missing_ok=True)
+    copy.write_bytes(content)
+    return shown(copy)
+
+
+def _free_pages(path: Path) -> set[int]:
+    """Numbers of the pages that hold nothing: the trunks of the list of free pages, and their leaves."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[16:18], "big")
+    found: set[int] = set()
+    trunk = int.from_bytes(content[32:36], "big")
+    while trunk:
+        page = content[(trunk - 1) * size : trunk * size]
+        words = [int.from_bytes(page[at : at + 4], "big") for at in range(0, size, 4)]
+        found |= {trunk, *words[2 : 2 + words[1]]}
+        trunk = words[0]
+    return found
+
+
+def main() -> None:
+    """Print each silent change and crash, and how often what happened."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flips", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kept", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = demo_store(Path(folder), kept=given.kept)
+        counted = Counter[str]()
+        for place, outcome in outcomes(path, given.flips, given.seed):
+            counted[outcome.partition(":")[0]] += 1
+            if outcome not in {"same", "said"}:
+                print(f"byte {place}: {outcome}")
+    print(", ".join(f"{number} {outcome}" for outcome, number in sorted(counted.items())))
+
+
+def demo_store(folder: Path, *, kept: bool = False) -> Path:
+    """The demo, run."""
+    run("demo", "--dir", str(folder / "demo"))
+    (path,) = (folder / "demo").glob("*.db")
+    shown(path)
+    if not kept:
+        without_figures(path)
+    return path
+
+
+if __name__ == "__main__":
+    main()

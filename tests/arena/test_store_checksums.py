@@ -1,0 +1,151 @@
+"""What is stored is what was written: whatever changes on the way is named, and is no label, want or setting."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arena.store import AgentReplies, Annotations, Asked, Store
+from arena.store.check import check, discard
+from benchmarks.flipped_bytes import outcomes, shown, without_figures
+from judges.errors import StoreError
+from judges.types import Task
+from tests.arena.test_agents_store import FAILURE, REPLY
+from tests.arena.test_store_annotations import SAID
+from tests.conftest import CLI
+from tests.support.sample_store import write_store
+from tests.support.stores import DATA, JUDGMENT, LABEL, save
+
+AGENTS = ("a", "b", "c")
+FURTHER = replace(LABEL, item="d2")
+
+
+@pytest.fixture
+def store(store_location: str) -> Iterator[Store]:
+    with closing(Store.create(store_location)) as made:
+        made.begin("t", {"a": 1}, DATA, [LABEL, FURTHER])
+        save(made, JUDGMENT, replace(JUDGMENT, judgment_id="2"))
+        made.assign("t", [(LABEL, JUDGMENT.judgment_id), (FURTHER, "2")])
+        yield made
+
+
+DAMAGE = {
+    "judgment 2": "UPDATE judgment SET outcome = '1' WHERE judgment_id = '2'",
+    "judgment .*": "UPDATE judgment SET model = 'another' WHERE judgment_id = '2'",
+    "what tournament 't' wants .*": "UPDATE wanted SET judge = 'another' WHERE judgment_id = '2'",
+    "what tournament 't' .*": "UPDATE wanted SET judgment_id = '3' WHERE judgment_id = '2'",
+    "what tournament .*": "UPDATE wanted SET position = 7 WHERE judgment_id = '2'",
+    "the settings of tournament 't'": "UPDATE tournament SET settings = '{\"a\": 2}'",
+    "the settings of tournament 'u'": "UPDATE tournament SET name = 'u'",
+    "the data of tournament 't'": "UPDATE query SET text = 'another'",
+    "the data .*": "DELETE FROM answer",
+}
+
+
+@pytest.mark.parametrize("named", DAMAGE)
+def test_what_was_changed_is_refused_and_named(store: Store, named: str) -> None:
+    store.verify("t")
+    assert check(store).problems == ()
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql(DAMAGE[named])
+    (name,) = store.tournaments()
+    with pytest.raises(StoreError, match=f"{named} is not what was written: .*'ragarena store check'"):
+        store.verify(name)
+    assert check(store).problems
+
+
+def test_checksums_hold_through_all_that_is_done_to_wants(store: Store) -> None:
+    store.extend("t", [FURTHER, replace(LABEL, item="d3")])
+    store.assign("t", [(FURTHER, JUDGMENT.judgment_id)])
+    store.verify("t")
+    store.begin("t", {"a": 1}, DATA, [FURTHER, replace(LABEL, item="d4"), LABEL])  # keeps what was judged
+    store.verify("t")
+    assert dict(store.wanted("t"))[FURTHER] == JUDGMENT.judgment_id
+    store.begin("t", {"a": 2}, DATA, [LABEL])
+    store.verify("t")
+    assert check(store).uncovered == 0
+
+
+def test_a_damaged_judgment_is_no_label_and_is_asked_for_again_once_it_is_discarded(store: Store) -> None:
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE judgment SET outcome = '0' WHERE judgment_id = '2'")
+    for read in (lambda: store.results(["2"]), lambda: store.outcomes("t", Task.RELEVANCE)):
+        with pytest.raises(StoreError, match="judgment 2 is not what was written"):
+            read()
+    found = check(store)
+    assert found.damaged == ("2",)
+    assert "relevance of d2 on query" in found.problems[0]
+    discard(store, found)
+    store.verify("t")
+    assert [result for _, result in store.outcomes("t", Task.RELEVANCE)] == [JUDGMENT, None]
+
+
+def test_damaged_data_are_written_anew_by_the_next_run(store: Store) -> None:
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE query SET text = 'another'")
+    discard(store, check(store))
+    with pytest.raises(StoreError, match="tournament 't' is not what was written"):
+        store.verify("t")
+    store.begin("t", {"a": 1}, DATA, [LABEL])
+    store.verify("t")
+    assert store.dataset("t") == DATA
+
+
+def test_what_people_say_and_agents_reply_is_checked_when_it_is_read(store: Store) -> None:
+    said, asked = Annotations(store, "t"), Asked("agent", "why?")
+    said.add([SAID, replace(SAID, item="y")])
+    AgentReplies(store).save([(asked, FAILURE)])
+    AgentReplies(store).save([(asked, REPLY)])
+    assert (len(said.latest()), AgentReplies(store).replies([asked])) == (2, {asked: REPLY})
+    assert check(store).problems == ()
+    with store._engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE annotation SET value = '1' WHERE item = 'y'")
+        connection.exec_driver_sql("UPDATE agent_reply SET answer = 'no'")
+    with pytest.raises(StoreError, match="annotation 2 is not what was written"):
+        said.latest()
+    with pytest.raises(StoreError, match=r"agent reply .* is not what was written"):
+        AgentReplies(store).replies([asked])
+    assert check(store).problems == ("annotation 2", f"agent reply {asked.reply_id}")
+
+
+def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
+    path = tmp_path / "s.db"
+    write_store(path, agents=AGENTS, queries=6)
+    assert cli("store", "check", path).status == 0
+    with closing(sqlite3.connect(path)) as connection, connection:
+        games = (
+            "SELECT judgment_id FROM judgment WHERE task = 'pairwise' AND cause IS NULL ORDER BY judgment_id LIMIT 2"
+        )
+        connection.execute(f"UPDATE judgment SET outcome = '\"TIE \"' WHERE judgment_id IN ({games})")
+        connection.execute("DELETE FROM query WHERE position = 5")
+        connection.execute("DELETE FROM figures")
+    shown_board = cli("leaderboard", path)
+    assert shown_board.status == 2
+    assert "is not what was written" in shown_board.err
+    found = cli("store", "check", path, "--json")
+    problems = json.loads(found.out)["problems"]
+    assert found.status == 1
+    assert sum(problem.startswith("judgment ") and "pairwise of" in problem for problem in problems) == 2
+    assert any("the data of tournament" in problem for problem in problems)
+    assert any("name a query that is not there" in problem for problem in problems)
+    assert cli("store", "check", path, "--discard").status == 1
+    assert not any(
+        "judgment " in problem for problem in json.loads(cli("store", "check", path, "--json").out)["problems"]
+    )
+
+
+def test_no_flipped_byte_changes_a_leaderboard_without_a_word(tmp_path: Path) -> None:
+    """See ``benchmarks/flipped_bytes.py``, which flips hundreds."""
+    path = tmp_path / "s.db"
+    write_store(path, agents=AGENTS, queries=4, criteria=False)
+    shown(path)
+    without_figures(path)
+    counted = Counter(outcome for _, outcome in outcomes(path, 10, seed=1))
+    assert counted.keys() == {"same", "said"}
