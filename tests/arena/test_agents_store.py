@@ -85,7 +85,8 @@ def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Pa
     path = tmp_path / "s.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript(
-            "DROP TABLE agent_reply; ALTER TABLE judgment DROP COLUMN checksum; ALTER TABLE wanted DROP COLUMN checksum;"
+            "DROP TABLE agent_reply; ALTER TABLE judgment DROP COLUMN checksum;"
+            "ALTER TABLE wanted DROP COLUMN checksum;"
             "UPDATE state SET schema_version = 2;"
         )
     with pytest.raises(StoreError, match="'ragarena run' brings it up to date"):
