@@ -138,8 +138,8 @@ def leaderboard(
     if ratings is not None and verdicts is not None and (names := section.bradley_terry.covariates):
         try:
             controlled = controlled_for(names, verdicts, data, ratings.settings).board()
-        except ValueError as error:  # of the verdicts so far; the whole tournament was looked at before it began
-            ratings = replace(ratings, notes=(*ratings.notes, f"No controlled ratings yet: {error}."))
+        except ValueError as error:  # of the verdicts so far: plan looked at all games to come
+            ratings = replace(ratings, notes=(*ratings.notes, f"No controlled ratings: {error}."))
     stages = {task: coverage(found) for task, found in outcomes.items()}
     if len(wanted.table):
         stages[Task.PAIRWISE] = wanted.table.coverage()

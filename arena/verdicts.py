@@ -294,7 +294,7 @@ def _preference(row: Row, layout: _Layout, verdict: str, said: str) -> float | N
     total = of_a + (of_tie or 0.0) + (of_b or 0.0)
     if total > 1 + _ROUNDING or (of_b is not None and total < 1 - _ROUNDING):
         raise row.error(f"probabilities of one verdict must sum to 1, and these to {total:.6g}", row.text("p_a"))
-    return min(1.0, of_a + (of_tie or 0.0) / 2)
+    return (of_a + (of_tie or 0.0) / 2) / (total if of_b is not None else max(1.0, total))
 
 
 def _share(row: Row, column: str) -> float | None:

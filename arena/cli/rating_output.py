@@ -49,14 +49,19 @@ def print_rating_table(agents: Sequence[AgentRating], exam: Mapping[str, float] 
             row.group,
             "-" if row.elo is None else f"{row.elo:.1f}",
             "-" if row.elo_order_sd is None else f"{row.elo_order_sd:.1f}",
-            f"{row.games:g}",
-            f"{row.wins:g}/{row.ties:g}/{row.losses:g}",
+            _number(row.games),
+            "/".join(map(_number, (row.wins, row.ties, row.losses))),
         ]
         if exam:
             cells.append(f"{exam[row.agent]:.3f}" if row.agent in exam else "-")
         rows.append([_rank(row), row.agent, *cells])
     flags = [row.flags for row in agents]
     print_table(["rank", "agent"], headings, rows, flags=flags if any(flags) else ())
+
+
+def _number(count: float) -> str:
+    """A number of games, fractions of them to one digit."""
+    return f"{count:g}" if float(count).is_integer() else f"{count:.1f}"
 
 
 def _rank(row: AgentRating) -> str:

@@ -106,7 +106,8 @@ def _table(ratings: Ratings) -> Table:
     for row in ratings.agents:
         cells = [row.agent, str(row.rank), _ranks(row), number(row.bt, 1)]
         cells += [between(row.bt_low, row.bt_high, 1), row.group, number(row.elo, 1), number(row.elo_order_sd, 1)]
-        cells += [f"{count:,g}" for count in (row.games, row.wins, row.ties, row.losses)]
+        counts = (row.games, row.wins, row.ties, row.losses)
+        cells += [f"{count:,g}" if float(count).is_integer() else f"{count:,.1f}" for count in counts]
         rows.append([*cells, *(["; ".join(FLAGS.get(flag, flag) for flag in row.flags)] if flagged else [])])
     games = "every verdict is one." if ratings.settings.position else "both orders of a pair on a query count as one."
     notes = [

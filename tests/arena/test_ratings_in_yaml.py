@@ -11,6 +11,7 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
+from arena.config import RatingsSection
 from arena.games.read import read_games
 from arena.kept import kept_leaderboard
 from arena.leaderboard import leaderboard, rating_settings
@@ -21,6 +22,7 @@ from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI
 from tests.support.pages import page, shown
+from tests.support.sample_store import SETTINGS, write_store
 from tests.support.tournaments import write_data
 from ui.data import LOCATION_VARIABLE
 
@@ -178,6 +180,21 @@ def test_an_anchor_that_plays_no_game_is_refused_with_those_that_do(cli: CLI, tm
     assert (ended.status, ended.err) == (
         2, f"error: {config}: ratings.bradley_terry.anchor: 'z' has no game; choose one of x, y\n"
     )  # fmt: skip
+
+
+def test_verdicts_that_cannot_tell_a_quality_have_no_controlled_ratings_and_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"bradley_terry": {"covariates": ["log_length"]}, "bootstrap": {"samples": 20}}
+    monkeypatch.setitem(SETTINGS, "ratings", RatingsSection.model_validate(asked).model_dump(mode="json"))
+    with closing(Store.open(str(write_store(tmp_path / "s.db")))) as store:
+        board = leaderboard(store, "sample")
+    assert board.controlled is None
+    assert board.ratings is not None
+    assert (
+        "No controlled ratings: covariate 'log_length' is the same for both answers of every game, so it has no effect."
+        in board.ratings.notes
+    )
 
 
 def test_a_judge_that_has_not_seen_the_anchor_is_rated_around_the_mean() -> None:

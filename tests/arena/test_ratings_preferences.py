@@ -165,7 +165,9 @@ def test_probabilities_of_a_table_stand_beside_a_verdict_or_in_its_place(tmp_pat
     beside.write_text("qid,agent_a,agent_b,verdict,order,p_a,p_tie\n1,x,y,A,ab,0.6,0.2\n2,x,y,B,ba,,\n")
     alone = tmp_path / "alone.csv"
     alone.write_text("qid,agent_a,agent_b,p_a\n1,x,y,0.7\n2,y,x,1\n")
-    for table in (beside, alone):
+    rounded = tmp_path / "rounded.csv"
+    rounded.write_text("qid,agent_a,agent_b,p_a,p_b,p_tie\n1,x,y,0.495,0.099,0.396\n2,y,x,1,0,0\n")
+    for table in (beside, alone, rounded):
         ratings = rate_table(table, quick(preferences="soft"), TableOptions()).ratings
         assert won(ratings) == pytest.approx({"x": 35, "y": 65})
     assert "1 of 2 verdicts have no probability" in " ".join(

@@ -72,10 +72,10 @@ def leaderboard_frame(rows: Sequence[AgentRating]) -> pd.DataFrame:
             "Group": [row.group for row in rows],
             "Elo": [_shown(row.elo) for row in rows],
             "Order noise": [_shown(row.elo_order_sd) for row in rows],
-            "Games": [row.games for row in rows],
-            "Won": [row.wins for row in rows],
-            "Tied": [row.ties for row in rows],
-            "Lost": [row.losses for row in rows],
+            "Games": [round(row.games, 1) for row in rows],
+            "Won": [round(row.wins, 1) for row in rows],
+            "Tied": [round(row.ties, 1) for row in rows],
+            "Lost": [round(row.losses, 1) for row in rows],
             "Read with care": ["; ".join(FLAGS.get(flag, flag) for flag in row.flags) for row in rows],
         }
     )
