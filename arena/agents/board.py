@@ -61,6 +61,6 @@ def _retry_words(own: AgentCosts) -> str:
         return ""
     many = "answer" if own.retried == 1 else "answers"
     return (
-        f"{own.agent}: {own.retried} {many} of {own.answered} came after failed attempts, which latency leaves out; "
-        f"with them the median is {seconds(own.tried_s.value)}."
+        f"{own.agent}: {own.retried} {many} of {own.answered} came after failed attempts. Latency leaves these out; "
+        f"with them the median is {seconds(own.tried_s.value)}, and by that it is compared."
     )

@@ -36,7 +36,8 @@ class AgentCosts:
         latency_s: median seconds an answer took, as its user sees them: from the request to the end of the answer.
         latency_p95_s: their 95th percentile.
         retried: answers before which attempts failed.
-        tried_s: median seconds of all attempts at an answer together, without the waits between them.
+        tried_s: median seconds of all attempts at an answer together, without the waits between them; where nobody
+            counted these, the answer's latency.
         cost_usd: mean dollars an answer cost.
         input_tokens, output_tokens: mean tokens an answer took.
     """
@@ -85,8 +86,8 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
     own = list(answers)
     latencies = _values(own, LATENCY)
     median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
-    tried = _values(own, TRIED)
-    both = ((_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own)
+    both = [(_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own]
+    tried = [latency if all_s is None else all_s for latency, all_s in both if latency is not None]
     return AgentCosts(
         agent,
         queries,

@@ -20,7 +20,7 @@ class Front:
     """The Pareto front of rating and one price.
 
     Attributes:
-        price: ``latency_s``, the median, or ``cost_usd``, the mean of an answer.
+        price: ``latency_s``, the median with failed attempts, or ``cost_usd``, the mean of an answer.
         points: of every agent that has both: its Bradley-Terry rating and its price.
         agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
     """
@@ -75,7 +75,8 @@ def _decimals(value: float, fewest: int) -> int:
 
 
 def _price(own: AgentCosts, price: str) -> float | None:
-    return (own.latency_s if price == LATENCY else own.cost_usd).value
+    """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
+    return (own.tried_s if price == LATENCY else own.cost_usd).value
 
 
 def _shown(price: str, value: float) -> str:

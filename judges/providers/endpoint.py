@@ -122,7 +122,7 @@ class Endpoint:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
         try:
             # A redirect is not followed: the key is for the server that was named.
-            async with self._opened().post(self._target.url, data=content, allow_redirects=False) as response:
+            async with self.opened().post(self._target.url, data=content, allow_redirects=False) as response:
                 received = await _read(response)
         except self._lost_errors as error:
             return self._lost(error)
@@ -150,7 +150,7 @@ class Endpoint:
             raise self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
         return HttpAnswer(said, allowance)
 
-    def _opened(self) -> ClientSession:
+    def opened(self) -> ClientSession:
         """The connections, all kept open; opened within the event loop that uses them."""
         import aiohttp
         import httpx2

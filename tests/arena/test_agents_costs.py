@@ -44,7 +44,7 @@ def test_answers_after_failed_attempts_are_counted() -> None:
         ("q2", "x", {"latency_s": "0.5"}),
     )
     (own,) = agent_costs(data, {})
-    assert (own.retried, own.tried_s.value, own.tried_s.known) == (1, 1.5, 2)
+    assert (own.retried, own.tried_s.value, own.tried_s.known) == (1, 0.5, 3)
 
 
 def test_an_agent_that_answered_nothing_is_there_with_its_causes() -> None:

@@ -19,7 +19,7 @@ def rated(agent: str, bt: float, group: str = "A") -> AgentRating:
 def took(agent: str, latency_s: float | None, cost_usd: float | None) -> AgentCosts:
     latency = UNKNOWN if latency_s is None else Figure(latency_s, 5)
     cost = UNKNOWN if cost_usd is None else Figure(cost_usd, 5)
-    return AgentCosts(agent, 5, 5, latency, latency_s, cost, UNKNOWN, UNKNOWN)
+    return AgentCosts(agent, 5, 5, latency, latency_s, cost, UNKNOWN, UNKNOWN, tried_s=latency)
 
 
 points = st.dictionaries(

@@ -60,10 +60,11 @@ def test_failed_attempts_are_said_beside_the_latency(cli: Any, tmp_path: Path) -
     with LLMServer(script) as server:
         config = write_config(tmp_path, two_agents(server, max_attempts=2), QUERIES[:3])
         ended = cli("run", config)
-    said = "x: 2 answers of 3 came after failed attempts, which latency leaves out; with them the median is 0.4"
+    said = "x: 2 answers of 3 came after failed attempts. Latency leaves these out; with them the median is 0.4"
     assert said in ended.out
     own = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)["costs"]["agents"]
     assert (own["x"]["retried"], own["y"]["retried"]) == (2, 0)
+    assert "of these y is the fastest" in ended.out
     assert own["x"]["latency_s"]["median"] < 0.3 < own["x"]["tried_s"]["median"]
 
 
