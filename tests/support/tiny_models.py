@@ -53,8 +53,8 @@ def save_tiny_model(
     return folder
 
 
-def save_random_chat_model(folder: Path, *, width: int, layers: int, context: int) -> Path:
-    """Save an untaught causal model of a size that takes time."""
+def save_random_chat_model(folder: Path, *, width: int, layers: int, context: int, half: bool = False) -> Path:
+    """Save an untaught causal model of a size that takes time; ``half`` in bfloat16."""
     import torch
     import transformers
 
@@ -65,7 +65,8 @@ def save_random_chat_model(folder: Path, *, width: int, layers: int, context: in
     config = transformers.LlamaConfig(
         **shape, **special, num_attention_heads=width // 64, max_position_embeddings=context
     )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    model = transformers.LlamaForCausalLM(config)
+    (model.to(torch.bfloat16) if half else model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
