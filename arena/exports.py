@@ -20,6 +20,7 @@ from arena.store.grouped import verdict_rows
 from arena.verdicts import VERDICT_CELLS, verdict_cells
 from judges.errors import DataError
 from judges.pointwise import details_of, label_of
+from judges.providers.likeliest import label_probabilities
 from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
 from retrieval_eval.trec_files import is_qrels
@@ -117,20 +118,26 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Relevance labels with their reasons; ``arena.qrels`` writes them as qrels.
 
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names. Where there are
-    several judges each one's labels are rows of their own, and a column says whose.
+    several judges each one's labels are rows of their own, and a column says whose. Where a judge gives probabilities,
+    those of label 2 are in the column p_2.
 
     Raises:
         DataError: the file cannot be written.
     """
     if is_qrels(out):
         raise DataError(out, "not a table; 'ragarena qrels export' writes qrels")
+    settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
-    whose = ("judge",) if len({want.judge for want, _ in wanted}) > 1 else ()
+    judges = {want.judge for want, _ in wanted}
+    whose = ("judge",) if len(judges) > 1 else ()
+    sure = {judge for judge in judges if gives_probabilities(settings, judge)}
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
     for want, result in wanted:
         if isinstance(result, Judgment):
             details = details_of(result.outcome)
+            if want.judge in sure:
+                details |= {f"p_{label}": str(share) for label, share in label_probabilities(result.reason).items()}
             names |= dict.fromkeys(details)
             label = {"label": str(label_of(result.outcome)), "reason": result.reason}
             rows.append(

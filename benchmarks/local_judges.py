@@ -1,8 +1,8 @@
 """A local judge beside plain ``generate``, and what makes it fast, in one run: ``python -m benchmarks.local_judges``.
 
 The model is random and made on the spot, as large as ``--parameters`` says, on an accelerator if there is one. It
-writes every reply to its full length: ``--written`` tokens. Prompts are games: instructions that all share, a query with
-documents that its games share, and two answers of their own.
+writes every reply to its full length: ``--written`` tokens. Prompts are games: instructions that all share, a query
+with documents that its games share, and two answers of their own.
 
 First the whole provider, as a run asks it, with labels written and scored, beside what transformers' own ``generate``
 does with the same prompts in batches of the same size as they come. Then scoring and writing alone, with and without

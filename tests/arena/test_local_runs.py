@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import signal
 import time
 from pathlib import Path
@@ -61,3 +62,11 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
         in again.err
     )
     assert "judge 'judge': timeout_s is not heeded" in cli("plan", config_file).out
+
+    assert cli("export", config_file, tmp_path / "labels.csv", "--what", "labels").status == 0
+    with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    shares = [{name: float(row[name]) for name in row if name.startswith("p_")} for row in rows]
+    assert len(shares) == LABELS
+    assert all(sum(each.values()) == pytest.approx(1, abs=1e-5) for each in shares)
+    assert [f"p_{row['label']}" for row in rows] == [max(each, key=each.__getitem__) for each in shares]
