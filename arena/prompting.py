@@ -18,7 +18,7 @@ from arena.nuggets.stages import NuggetStages
 from arena.runtime.releases import Release, Releasing
 from arena.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
-from judges.criteria import Criterion, criteria_prompt
+from judges.criteria import criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
 from judges.pointwise import label_of, relevance_prompt
@@ -286,13 +286,12 @@ class Prompting:
         documents = self._documents(want.query_id, None, section.documents)
         if documents is None:
             return None
-        named = section.names if isinstance(section.names, dict) else dict.fromkeys(section.names, "")
         return criteria_prompt(
             template,
             self.data.queries[want.query_id],
             self.data.answers[want.query_id, want.item],
             documents,
-            criteria=[Criterion(name, description) for name, description in named.items()],
+            criteria=section.listed(),
             scale=section.scale,
             options=section.documents.options(),
         )

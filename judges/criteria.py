@@ -14,10 +14,16 @@ from judges.types import AnnotatedDocument, Answer, Inputs, Prompt, Query, Reply
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One thing an answer is graded on; ``description`` goes into the prompt."""
+    """One thing an answer is graded on.
+
+    Attributes:
+        description: goes into the prompt.
+        levels: what each grade stands for, from the lowest on; goes into the prompt as well.
+    """
 
     name: str
     description: str = ""
+    levels: tuple[tuple[int, str], ...] = ()
 
 
 DEFAULT_CRITERIA = (
@@ -27,6 +33,33 @@ DEFAULT_CRITERIA = (
     Criterion("precision", "the answer is about exactly the product, thing or case that was asked about"),
 )
 """The four criteria of the RAGElo paper (section 5.1), each 0 to 2."""
+
+_LEVELS = {
+    "relevance": (
+        "it speaks of something else than what was asked",
+        "it speaks to a part of what was asked, or mixes that with other matters",
+        "it speaks to all that was asked",
+    ),
+    "accuracy": (
+        "what matters in it is wrong, or the documents contradict it",
+        "some of its claims hold and others do not",
+        "every claim in it holds",
+    ),
+    "completeness": (
+        "it leaves the question open",
+        "it settles some of the question and leaves the rest open",
+        "it settles the whole question; nothing that is needed is missing",
+    ),
+    "precision": (
+        "it is about another product, thing or case",
+        "it is about one of the same kind or family, but not the very one",
+        "it is about the very one that was asked about",
+    ),
+}
+ANCHORED_CRITERIA = tuple(
+    Criterion(each.name, each.description, tuple(enumerate(_LEVELS[each.name]))) for each in DEFAULT_CRITERIA
+)
+"""The same with an anchor for each grade, as in the paper's appendix A.2, in our own words."""
 
 
 def criteria_prompt(

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from arena.config.judging import CriteriaSection
 from arena.dataset import Dataset
 from arena.opinions.people import texts_now
 from arena.store import Annotation
 from arena.store.annotations import Kind, texts_digest
 from arena.voting.things import State, asker, drawn
+from judges.criteria import Criterion
 
 _Heard: TypeAlias = Mapping[tuple[str, str], Mapping[str, int] | None]
 """Grades by query and agent, ``None`` where they were skipped."""
@@ -55,8 +57,16 @@ def rubric_of(settings: Mapping[str, Any]) -> Rubric | None:
     section = settings.get("criteria")
     if not section:
         return None
-    names = section["names"]
-    return Rubric(names if isinstance(names, Mapping) else dict.fromkeys(names, ""), *section["scale"])
+    criteria = CriteriaSection.model_validate({"judge": "", **section}).listed()
+    return Rubric({each.name: _described(each) for each in criteria}, *section["scale"])
+
+
+def _described(criterion: Criterion) -> str:
+    """What a person reads of a criterion: the same as the judge."""
+    levels = "; ".join(f"{grade}: {meaning}" for grade, meaning in criterion.levels)
+    return (
+        f"{criterion.description} ({levels})" if levels and criterion.description else levels or criterion.description
+    )
 
 
 def papers(graded: Iterable[tuple[str, str]], data: Dataset, said: Iterable[Annotation], annotator: str) -> list[Paper]:

@@ -8,6 +8,8 @@ import pytest
 
 from arena.config import Config, load_config
 from arena.demo import copy_demo
+from arena.voting.grades import Rubric, rubric_of
+from judges.criteria import ANCHORED_CRITERIA, Criterion
 from judges.errors import ConfigError
 
 MINIMAL = """
@@ -55,6 +57,20 @@ def refused(path: Path) -> str:
 def test_every_stage_is_optional_but_data(tmp_path: Path) -> None:
     config = load_config(put(tmp_path, MINIMAL))
     assert (config.retrieval, config.pairwise, config.criteria, config.judges_in_use()) == (None, None, None, [])
+
+
+def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
+    criteria = "criteria: {judge: second, scale: [0, 1], names: {tone: {levels: {1: friendly, 0: rude}}, depth: deep}}"
+    own = load_config(
+        put(tmp_path, FULL.replace(FULL[FULL.index("criteria:") : FULL.index("ratings:")], f"{criteria}\n"))
+    )
+    assert own.criteria is not None
+    assert own.criteria.listed() == [Criterion("tone", "", ((0, "rude"), (1, "friendly"))), Criterion("depth", "deep")]
+    kept = own.criteria.model_dump(mode="json")
+    assert rubric_of({"criteria": kept}) == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
+    packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
+    assert packaged.criteria is not None
+    assert tuple(packaged.criteria.listed()) == ANCHORED_CRITERIA
 
 
 def test_paths_start_at_the_files_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +162,12 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ("[1, 5]", "[5, 1]", "criteria: 'scale' goes from a lower to a higher whole number"),
         ("[1, 5]", "[1, 2, 3]", "criteria.scale: "),
         ("[tone, depth]", "[]", "criteria: 'names' is empty"),
+        ("[tone, depth]", "anchored", "criteria: names.relevance: 'levels' needs a line for each grade from 1 to 5"),
+        (
+            "[tone, depth]",
+            "{tone: {levels: {1: x, 2: y}}}",
+            "criteria: names.tone: 'levels' needs a line for each grade",
+        ),
         ("[tone, depth]", "[tone, tone]", "criteria: 'tone' is named twice"),
         ("[tone, depth]", "[tone, '']", "criteria: a name is empty"),
         (

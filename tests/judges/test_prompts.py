@@ -207,6 +207,19 @@ def test_criteria_ask_for_each_criterion_on_the_scale() -> None:
     assert '"tone", one of 1, 2, 3, 4, 5; "depth", one of 1, 2, 3, 4, 5' in prompt.system
 
 
+def test_a_criterion_may_say_what_each_grade_means() -> None:
+    template = load_prompt("criteria", Task.CRITERIA)
+    anchored = [Criterion("tone", "it is polite", ((0, "it is rude"), (1, "it is friendly"))), Criterion("depth")]
+    system = criteria_prompt(template, QUERY, GOOD, criteria=anchored, scale=(0, 1)).system
+    assert "- tone: it is polite\n  0: it is rude\n  1: it is friendly\n- depth\n\nGrade each" in system
+
+
+def test_grades_of_criteria_without_levels_stay_valid() -> None:
+    """Their ids are those of stores written before there were levels."""
+    prompt = criteria_prompt(load_prompt("criteria", Task.CRITERIA), QUERY, GOOD)
+    assert judgment_id(prompt, {"model": "m"}) == "4db3d4b4ab08e5178458ed990aa45d17"
+
+
 def test_a_criterion_cannot_be_called_like_the_explanation() -> None:
     with pytest.raises(PromptError, match="'explanation'"):
         criteria_prompt(load_prompt("criteria", Task.CRITERIA), QUERY, GOOD, criteria=[Criterion("explanation")])
