@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.conclusion import conclude
+from arena.conclusion import conclude_board
 from arena.config import RatingsSection
 from arena.coverage import Shortfall, shortfall
 from arena.leaderboard import leaderboard
@@ -159,11 +159,11 @@ def test_the_page_says_what_the_command_line_says(tmp_path: Path) -> None:
         board = leaderboard(store)
         anyway = leaderboard(store, below_coverage=True)
     assert board.shortfall is not None
-    found = conclude(board)
+    found = conclude_board(board)
     assert (found.kind, found.headline) == ("empty", "Not enough verdicts to rate")
     assert board.shortfall.message[1:] in found.sentence
     assert "--below-coverage" in found.sentence
-    assert conclude(anyway).kind != "empty"
+    assert conclude_board(anyway).kind != "empty"
 
 
 FILE = """

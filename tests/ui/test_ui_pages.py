@@ -110,7 +110,7 @@ def test_every_trust_check_of_the_report_is_shown_with_what_to_do(here: Path) ->
 
 
 def test_a_complete_tournament_has_no_warning(here: Path) -> None:
-    write_store(here)
+    write_store(here, queries=20)
     run = opened()
     assert not run.warning
     assert run.header[0].value.endswith("Clear leader")
