@@ -1,5 +1,7 @@
 """Several runner processes on one PostgreSQL store, some of them killed: ``python -m benchmarks.runners``.
 
+With ``--restarts N`` the server breaks off all connections that often, is away for three seconds, and starts again.
+
 Eight processes judge 100,000 games against a loopback server that keeps a log; three get SIGKILL on the way. By that
 log everything is judged, and nothing twice but for calls that a killed process had in flight or whose reply was on its
 way into the store: of each at most as many as it makes at once.
@@ -24,9 +26,10 @@ from pathlib import Path
 
 from arena.store import Store, missing
 from benchmarks.loopback import server
-from tests.support.postgres import postgres_server
+from tests.support.postgres import PostgresServer, postgres_server
 
 AGENTS = [f"agent-{number}" for number in range(10)]
+AWAY_S = 3
 OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
 RUN = """
 import sys
@@ -40,10 +43,12 @@ assert run(load_config(Path(sys.argv[1])), Silent()).complete
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many processes judge how many queries, how many of them are killed, and how fast the server lets them."""
+    """How many processes judge how many queries, how many of them are killed, how often the store's server restarts,
+    and how fast the judge lets them."""
 
     runners: int
     kills: int
+    restarts: int
     queries: int
     concurrency: int
     delay_ms: float
@@ -102,8 +107,9 @@ def judged(location: str) -> int:
     return found
 
 
-def share(folder: Path, location: str, plan: Plan) -> Shared:
-    """Run them all, kill some at equal distances on the way, and read the server's log at the end."""
+def share(folder: Path, postgres: PostgresServer, plan: Plan) -> Shared:
+    """Run them all, kill some and restart the store's server on the way, and read the judge's log at the end."""
+    location = postgres.database()
     wanted = plan.queries * OF_A_QUERY
     with server(plan.delay_ms) as base_url:
         config = write_tournament(folder, base_url, location, plan)
@@ -117,6 +123,10 @@ def share(folder: Path, location: str, plan: Plan) -> Shared:
                 victim = running.pop(0)
                 victim.send_signal(signal.SIGKILL)
                 victim.wait()
+            for number in range(plan.restarts):
+                _wait_for(location, (number + 1) * wanted // (plan.restarts + 1), running)
+                with postgres.away():
+                    time.sleep(AWAY_S)
             if sum(process.wait() != 0 for process in running):
                 raise RuntimeError("a runner did not end well")
         finally:
@@ -150,18 +160,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runners", type=int, default=8)
     parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--restarts", type=int, default=0)
     parser.add_argument("--judgments", type=int, default=100_000)
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--delay-ms", type=float, default=20)
     given = parser.parse_args()
     queries = -(-given.judgments // OF_A_QUERY)
     with tempfile.TemporaryDirectory() as folder, postgres_server() as postgres:
-        plan = Plan(given.runners, given.kills, queries, given.concurrency, given.delay_ms)
-        did = share(Path(folder), postgres.database(), plan)
+        plan = Plan(given.runners, given.kills, given.restarts, queries, given.concurrency, given.delay_ms)
+        did = share(Path(folder), postgres, plan)
     met = "met" if did.twice <= did.most_lost else "missed"
     print(
-        f"{given.runners} runners, {given.kills} killed: {did.wanted} judgments, {did.asked} requests, {did.twice} of "
-        f"them repeated, of at most {did.most_lost} in flight or on their way into the store at the kills ({met})"
+        f"{given.runners} runners, {given.kills} killed, {given.restarts} restarts: {did.wanted} judgments, "
+        f"{did.asked} requests, {did.twice} of them repeated, of at most {did.most_lost} in flight or on their way "
+        f"into the store at the kills ({met})"
     )
     print(
         f"{did.seconds:.0f} s, {did.wanted / did.seconds:.0f} a second, {did.cpu_s:.0f} s of the runners' CPU: "

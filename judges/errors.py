@@ -46,6 +46,10 @@ class StoreError(RagarenaError):
     """The store cannot be read or written; names the store and what to do."""
 
 
+class StoreGoneError(StoreError):
+    """The store's server went away during a run, and did not come back in time."""
+
+
 class ReplyError(RagarenaError):
     """A reply outside its contract. The message is what the judge is told when it is asked again."""
 

@@ -31,9 +31,9 @@ from arena.cli import (
     tournament,
     votes,
 )
-from arena.cli.console import errors, printable
+from arena.cli.console import INCOMPLETE, errors, printable
 from arena.cli.streams import guard_streams, output_problem
-from judges.errors import InputError, RagarenaError, StoreError
+from judges.errors import InputError, RagarenaError, StoreError, StoreGoneError
 
 app = typer.Typer(
     name="ragarena",
@@ -89,6 +89,8 @@ def _status() -> int:
     """Run a command; returns its exit status."""
     try:
         app()
+    except StoreGoneError as error:
+        return _failed(INCOMPLETE, error)
     except (InputError, StoreError) as error:
         return _failed(2, error)
     except RagarenaError as error:

@@ -112,7 +112,7 @@ async def _write_while(store: Store, runner: Runner, writer: Writer[Any], work: 
     except BaseException as problem:
         lost = writer.rescue()
         if lost and (error := _store_error(problem)) is not None:
-            raise StoreError(f"{error}; replies that came and could not be kept: {lost}") from problem
+            raise type(error)(f"{error}; replies that came and could not be kept: {lost}") from problem
         raise
 
 

@@ -26,6 +26,7 @@ from arena.store.chunks import chunks
 from arena.store.engine import missing, open_engine, read_earlier, shown, sqlite_path, wait_for_others, writing
 from arena.store.figures import Figures
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
+from arena.store.patience import judged_for, outlasting, patient
 from arena.store.problems import DAMAGED, told
 from arena.store.rows import (
     IDENTICAL,
@@ -77,11 +78,15 @@ _NEEDED: Final = [
 
 
 class Store:
-    """Open with ``Store.create`` to run a tournament, with ``Store.open`` to read one."""
+    """Open with ``Store.create`` to run a tournament, with ``Store.open`` to read one.
+
+    Attributes:
+        location: as it may be printed.
+    """
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
-        self._name = name
+        self.location = name
         self._writing = threading.Lock()
         self._begun: dict[str, tuple[str, str]] = {}
         self._watch = runners.Watch()
@@ -98,6 +103,10 @@ class Store:
         Raises:
             StoreError: it cannot be opened, or was written by another version.
         """
+        return outlasting(shown(location), lambda _: cls._created(location, to_fill=to_fill))
+
+    @classmethod
+    def _created(cls, location: str, *, to_fill: bool) -> Store:
         if not missing(location):
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
         store = cls(open_engine(location, write_ahead=not to_fill), shown(location))
@@ -118,9 +127,9 @@ class Store:
             InputError: there is none.
             StoreError: it cannot be read, or was written by another version.
         """
-        if missing(location):
+        if outlasting(shown(location), lambda _: missing(location)):
             raise InputError(f"{shown(location)}: no store there; 'ragarena run' makes one")
-        return cls._opened(location)
+        return outlasting(shown(location), lambda _: cls._opened(location))
 
     @classmethod
     def _opened(cls, location: str, *, to_write: bool = False) -> Store:
@@ -136,12 +145,14 @@ class Store:
         """Give up all connections."""
         self._engine.dispose()
 
+    @patient
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
         """Put a tournament's settings, data and wants in place of its earlier ones, in one transaction.
 
         No judgment is touched. Where neither settings nor data changed, wants keep theirs, so that whoever reads
         meanwhile sees no gap; else they find them again through ``assign``.
         """
+        judged_for(self.location)
         digest = data.digest()
         with self._write(alone=True) as connection:
             row = connection.execute(select(table(TournamentRow)).where(TournamentRow.name == name)).first()
@@ -159,17 +170,21 @@ class Store:
             check.cover(connection, number, data=row is None or row.data_digest != digest)
         self._begun[name] = values["settings"], digest
 
+    @patient
     def announce(self, name: str) -> None:
         """Let runs of a tournament be kept that has not begun: its agents are asked before its data are whole."""
+        judged_for(self.location)
         with self._write(alone=True, judged=False) as connection:
             if connection.execute(select(TournamentRow.name).where(TournamentRow.name == name)).first() is None:
                 connection.execute(insert(TournamentRow), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
 
+    @patient
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
         with self._write(alone=True) as connection:
             wishes.extend(connection, self._begun_id(connection, name), wanted)
 
+    @patient
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Note which judgment answers each want."""
         if judgments:
@@ -177,6 +192,7 @@ class Store:
                 if wishes.assign(connection, self._begun_id(connection, name), judgments):
                     _changed(connection)
 
+    @patient
     def claim(
         self,
         name: str,
@@ -216,18 +232,22 @@ class Store:
                 _changed(connection)
             return known, elsewhere
 
+    @patient
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
+        judged_for(self.location)
         with self._write(judged=False) as connection:
             runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)
 
+    @patient
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""
         if judgment_ids:
             with self._write(judged=False) as connection:
                 runners.release(connection, sorted(judgment_ids))
 
+    @patient
     def leave(self, runner: Runner) -> None:
         """A runner ends, and claims nothing any more."""
         with self._write(judged=False) as connection:
@@ -242,25 +262,34 @@ class Store:
             results: any number.
             runner: who asked for them and has paid, if anybody.
         """
-        if results:
+        saved = sorted(result.judgment_id for _, _, result in results)
+
+        def save(again: bool) -> None:
             with self._write() as connection:
                 kept.save(connection, results)
                 if runner is not None:
-                    spending.add(connection, runner, [(task.value, result) for task, _, result in results])
-                saved = sorted(result.judgment_id for _, _, result in results)
+                    paid = runners.taken(connection, runner, saved) if again else set(saved)
+                    spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
+                    spending.add(connection, runner, spent)
                 batches.settle(connection, saved)
                 runners.release(connection, saved)
 
+        if results:
+            outlasting(self.location, save)
+
+    @patient
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""
         with self._read() as connection:
             return kept.results(connection, judgment_ids)
 
+    @patient
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
         with self._read() as connection:
             return wishes.wanted(connection, tournament_number(connection, name), task)
 
+    @patient
     def outcomes(self, name: str, task: Task, query_id: str | None = None) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
         with self._read() as connection:
@@ -271,12 +300,14 @@ class Store:
         with self._read() as connection:
             yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
+    @patient
     def game_rows(self, name: str) -> list[Any] | None:
         """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""
         with self._read() as connection:
             number = tournament_number(connection, name)
             return None if games.sampled(connection, number) else games.rows(connection, number)
 
+    @patient
     def tournaments(self) -> list[str]:
         """Names of the tournaments that have begun, oldest first."""
         with self._read() as connection:
@@ -284,6 +315,7 @@ class Store:
             begun = select(here.name).where(here.data_digest != NOT_BEGUN).order_by(here.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
+    @patient
     def settings(self, name: str) -> dict[str, Any]:
         """The settings a tournament was last begun with."""
         with self._read() as connection:
@@ -293,30 +325,35 @@ class Store:
             loaded: dict[str, Any] | None = None if stored is None else json.loads(stored)
         if loaded is None:
             raise InputError(
-                f"{self._name}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"
+                f"{self.location}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"
             )
         return loaded
 
+    @patient
     def dataset(self, name: str, query_id: str | None = None) -> Dataset:
         """The data a tournament was last begun with; of one query with the documents retrieved for it, if given."""
         with self._read() as connection:
             return datasets.dataset(connection, tournament_number(connection, name), query_id)
 
+    @patient
     def queries(self, name: str) -> dict[str, Query]:
         """The queries alone, in their order."""
         with self._read() as connection:
             return datasets.queries(connection, tournament_number(connection, name))
 
+    @patient
     def is_labelled(self, name: str) -> bool:
         """Whether a tournament's data hold any person's label."""
         with self._read() as connection:
             return datasets.is_labelled(connection, tournament_number(connection, name))
 
+    @patient
     def queries_with_documents(self, name: str) -> list[str]:
         """Ids of the queries for which anything was retrieved, in their order."""
         with self._read() as connection:
             return datasets.queries_with_documents(connection, tournament_number(connection, name))
 
+    @patient
     def verify(self, name: str) -> None:
         """See that all that a tournament is made of is what was written.
 
@@ -326,12 +363,14 @@ class Store:
         with self._read() as connection:
             check.verify(connection, name)
 
+    @patient
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
         with self._read() as connection:
             said = int(connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar() or 0)
             return said + int(connection.execute(select(StateRow.changes)).scalar_one())
 
+    @patient
     def judged(self, name: str) -> tuple[int, str]:
         """What changes with everything but what people say: a number that grows, and the digest of the data."""
         with self._read() as connection:
@@ -351,7 +390,7 @@ class Store:
             raise InputError(f"no tournament named {name!r} in this store")
         if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
-                f"{self._name}: another run has begun {name!r} with other settings or data; "
+                f"{self.location}: another run has begun {name!r} with other settings or data; "
                 "what was judged is kept; give one of the two another 'name'"
             )
         return int(row.tournament_id)
@@ -368,31 +407,31 @@ class Store:
             read_earlier(self._engine)
         elif older and not to_write:
             raise StoreError(
-                f"{self._name}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
+                f"{self.location}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
             )
         if found != SCHEMA_VERSION and not older:
             raise StoreError(
-                f"{self._name}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
+                f"{self.location}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
             )
         if lost := [name for name in _NEEDED if name not in there]:
-            raise StoreError(f"{self._name}: {DAMAGED} (the table {lost[0]!r} is gone)")
+            raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
         try:
-            with told(self._name), self._engine.connect() as connection:
+            with told(self.location), self._engine.connect() as connection:
                 yield connection
         except Damage as damage:
             raise self._damaged(damage) from None
         except (ValueError, TypeError) as error:  # bytes that this project never wrote
-            raise StoreError(f"{self._name}: {DAMAGED}") from error
+            raise StoreError(f"{self.location}: {DAMAGED}") from error
 
     @contextmanager
     def _write(self, *, alone: bool = False, judged: bool = True) -> Iterator[Connection]:
         """A transaction that writes; ``judged`` says whether it changes anything that a leaderboard is made of."""
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
         try:
-            with self._writing, told(self._name), writing(self._engine).begin() as connection:
+            with self._writing, told(self.location), writing(self._engine).begin() as connection:
                 wait_for_others(connection, alone=alone)
                 yield connection
                 if judged:
@@ -402,7 +441,7 @@ class Store:
 
     def _damaged(self, damage: Damage) -> StoreError:
         return StoreError(
-            f"{self._name}: {damage} is not what was written: the file is damaged; 'ragarena store check' says all "
+            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragarena store check' says all "
             "that is, restore a copy or take it out with --discard"
         )
 

@@ -14,6 +14,7 @@ from sqlmodel import Field, SQLModel, select
 from arena.store import checksums, runners, spending
 from arena.store.bulk import among, insert_rows, replacing
 from arena.store.chunks import CHUNK, chunks
+from arena.store.patience import outlasting, patient
 from arena.store.rows import has_table, table
 from arena.store.runners import Runner
 from judges.providers.texts import storable
@@ -87,11 +88,17 @@ class Asked:
 
 
 class AgentReplies:
-    """The replies in a store; tournaments share them."""
+    """The replies in a store; tournaments share them.
+
+    Attributes:
+        location: the store's.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.location = store.location
 
+    @patient
     def replies(self, asked: Sequence[Asked]) -> dict[Asked, Reply]:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
@@ -100,11 +107,13 @@ class AgentReplies:
             tried = _tried(connection, [each.reply_id for each in asked])
             return {each: _reply(row, tried.get(row.reply_id)) for each, row in found.items()}
 
+    @patient
     def outcomes(self, asked: Sequence[Asked]) -> dict[Asked, str]:
         """The same in a word each: ``ANSWERED``, or the cause of a failure."""
         with self._store._read() as connection:
             return _outcomes(connection, asked)
 
+    @patient
     def claim(
         self, asked: Sequence[Asked], runner: Runner, to_be_asked: Callable[[str | None], bool]
     ) -> tuple[list[Asked], list[Asked]]:
@@ -143,15 +152,21 @@ class AgentReplies:
             if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
                 tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
-        with self._store._write() as connection:
-            insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
-            insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
-            asked_for = dict(replies)
-            written = {row.reply_id: row for _, row in _rows(connection, list(asked_for), table(ReplyRow))}
-            checksums.keep(connection, "agent_reply", written)
-            if runner is not None:
-                spending.add(connection, runner, [(spending.AGENTS, reply) for _, reply in replies])
-            runners.release(connection, sorted(rows))
+
+        def save(again: bool) -> None:
+            with self._store._write() as connection:
+                insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
+                insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+                asked_for = dict(replies)
+                written = {row.reply_id: row for _, row in _rows(connection, list(asked_for), table(ReplyRow))}
+                checksums.keep(connection, "agent_reply", written)
+                if runner is not None:
+                    paid = runners.taken(connection, runner, sorted(rows)) if again else rows
+                    spent = [(spending.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
+                    spending.add(connection, runner, spent)
+                runners.release(connection, sorted(rows))
+
+        outlasting(self.location, save)
 
 
 def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str]:

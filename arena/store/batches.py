@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, func
-from sqlmodel import Field, SQLModel, delete, insert, select, update
+from sqlmodel import Field, SQLModel, delete, select, update
 
 from arena.store.bulk import among, insert_rows
 from arena.store.chunks import CHUNK, chunks
+from arena.store.patience import patient
 from arena.store.rows import has_table, table
 from judges.batches.base import Batch
 
@@ -65,11 +66,17 @@ class StoredBook:
     provider: str
     model: str
 
+    @property
+    def location(self) -> str:
+        """The store's, as it may be printed."""
+        return self.store.location
+
+    @patient
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
         """Remember a batch with those of its requests that are in no other one; returns the batch of each."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store._write(judged=False) as connection:
-            connection.execute(insert(BatchRow), row)
+            insert_rows(connection, BatchRow, [row], "DO NOTHING")
             rows = [
                 {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
                 for custom_id, ident in sorted(lines.items())
@@ -81,18 +88,21 @@ class StoredBook:
             _forget_empty(connection)
         return {custom_id: found[marker] for custom_id, marker in placed.items()}
 
+    @patient
     def custom_ids(self, marker: str) -> set[str]:
         """The requests of a batch."""
         here = table(BatchLineRow).c
         with self.store._read() as connection:
             return set(connection.execute(select(here.custom_id).where(here.marker == marker)).scalars())
 
+    @patient
     def submitted(self, marker: str, remote_id: str) -> None:
         """The server has taken a batch."""
         here = table(BatchRow)
         with self.store._write(judged=False) as connection:
             connection.execute(update(here).where(here.c.marker == marker).values(remote_id=remote_id))
 
+    @patient
     def free(self, custom_ids: Sequence[str]) -> None:
         """These requests may go into another batch."""
         with self.store._write(judged=False) as connection:

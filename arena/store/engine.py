@@ -15,10 +15,10 @@ from sqlmodel import create_engine
 from arena.store.problems import told
 from judges.errors import InputError
 
-_PATIENCE_S = 30.0
-"""How long a locked store is waited for."""
+PATIENCE_S = 30.0
+"""How long a store is waited for that another program keeps locked, or whose server is away."""
 _PAUSE_S = 0.05
-_TRIES = int(_PATIENCE_S / _PAUSE_S)
+_TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
 """The advisory lock by which PostgreSQL's writers keep out of each other's way: "ragarena" in ASCII."""
 
@@ -110,7 +110,13 @@ def _postgres(location: str) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="REPEATABLE READ",
-        connect_args={"connect_timeout": int(_PATIENCE_S)},
+        connect_args={
+            "connect_timeout": int(PATIENCE_S),
+            "tcp_user_timeout": int(PATIENCE_S * 1000),  # a machine that is gone says nothing
+            "keepalives_idle": int(PATIENCE_S / 3),
+            "keepalives_interval": int(PATIENCE_S / 3),
+            "keepalives_count": 2,
+        },
     )
 
 
@@ -120,7 +126,7 @@ def _sqlite(location: str, path: Path, *, write_ahead: bool) -> Engine:
     # A path is not pasted into a URL as it is, where a question mark begins its options.
     at_rest = f"sqlite:///{path.resolve().as_uri()}?immutable=1&uri=true"
     url = at_rest if _at_rest(path) else URL.create("sqlite", database=str(path))
-    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S, "isolation_level": None})
+    engine = create_engine(url, connect_args={"timeout": PATIENCE_S, "isolation_level": None})
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine

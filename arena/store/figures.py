@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, delete, insert, select
 
+from arena.store.patience import patient
 from arena.store.rows import StateRow, has_table, table, tournament_number
 
 if TYPE_CHECKING:
@@ -34,11 +35,16 @@ class Figures:
         store: where they are kept.
         tournament: its name.
         made_by: what has to be the same for figures to be still good, such as a version of the program.
+
+    Attributes:
+        location: the store's.
     """
 
     def __init__(self, store: Store, tournament: str, made_by: str) -> None:
         self._store, self._tournament, self._made_by = store, tournament, made_by
+        self.location = store.location
 
+    @patient
     def get(self, kind: str) -> bytes | None:
         """The figures, if they are kept and hold for the store as it is."""
         here = table(FiguresRow).c
@@ -53,6 +59,7 @@ class Figures:
         digest, content = bytes(found)[:_DIGEST_BYTES], bytes(found)[_DIGEST_BYTES:]
         return content if digest == _digest(content) else None  # what is damaged is computed anew
 
+    @patient
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
         """Keep figures in place of earlier ones of these kinds.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from sqlalchemy.exc import DatabaseError, IntegrityError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 
 from judges.errors import StoreError
 
@@ -28,9 +28,15 @@ _PROBLEMS: Final = {
     "No space left": "the server's disk is full; make room and run again, what was kept before is whole",
     "server closed the connection": "the database server went away; run again, what was kept before is whole",
     "terminating connection": "the database server went away; run again, what was kept before is whole",
+    "the database system is": "the database server starts or stops; run again in a moment",
+    "Is the server running": "no database server answers there; start it, or mend the address",
     "Connection refused": "no database server answers there; start it, or mend the address",
 }
 """What SQLite and PostgreSQL say, and what that means."""
+
+
+class ServerLostError(StoreError):
+    """There is no connection to the server of a store, or none any more."""
 
 
 @contextmanager
@@ -39,6 +45,7 @@ def told(name: str) -> Iterator[None]:
 
     Raises:
         StoreError: in place of an error of the database.
+        ServerLostError: where its server is away, so that the same may work later.
     """
     try:
         yield
@@ -47,4 +54,11 @@ def told(name: str) -> Iterator[None]:
     except DatabaseError as error:
         problem = " ".join(str(error.orig).split())
         words = next((words for sign, words in _PROBLEMS.items() if sign in problem), problem)
-        raise StoreError(f"{name}: {words}") from error
+        raise (ServerLostError if _lost(error) else StoreError)(f"{name}: {words}") from error
+
+
+def _lost(error: DatabaseError) -> bool:
+    """Whether an error is of the connection: it broke, or none was made, of which a server gives no class of error."""
+    state = getattr(error.orig, "sqlstate", "")
+    refused = error.statement is None and isinstance(error, OperationalError) and state is None
+    return error.connection_invalidated or refused or str(state).startswith(("08", "57P"))

@@ -85,12 +85,17 @@ def held(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) ->
     return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id != runner.runner_id)
 
 
+def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
+    """Those of these judgments that the runner has taken, and has neither saved nor given back."""
+    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id == runner.runner_id)
+
+
 def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Take these judgments for the runner, but for those that somebody else holds; returns what it then has."""
     rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
     if insert_rows(connection, LeaseRow, rows, "DO NOTHING") == len(rows):
         return set(judgment_ids)
-    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id == runner.runner_id)
+    return taken(connection, runner, judgment_ids)
 
 
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sqlalchemy import ColumnElement, Connection
 from sqlmodel import Field, SQLModel, insert, select, update
 
+from arena.store.patience import patient
 from arena.store.rows import TournamentRow, encoded, has_table, table, tournament_number
 from arena.store.runners import Runner, alive, now
 from arena.store.spending import ByStage, spent_by, told
@@ -70,15 +71,27 @@ class Run:
 
 
 class Runs:
-    """The runs of one tournament in an open store."""
+    """The runs of one tournament in an open store.
+
+    Attributes:
+        location: the store's.
+    """
 
     def __init__(self, store: Store, tournament: str) -> None:
         self._store, self._tournament = store, tournament
+        self.location = store.location
 
     def begin(self, runner: Runner, subject: Mapping[str, Any] | None = None) -> str:
         """A run begins; returns its id. What it is of may be known later (``describe``)."""
         run_id = uuid.uuid4().hex
+        self._begin(run_id, runner, subject or {})
+        return run_id
+
+    @patient
+    def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
         with self._store._write(judged=False) as connection:
+            if connection.execute(select(RunRow.number).where(RunRow.run_id == run_id)).first() is not None:
+                return  # an earlier attempt, whose end was not heard of
             time = now(connection)
             row = {
                 "run_id": run_id,
@@ -88,28 +101,31 @@ class Runs:
                 "pid": runner.pid,
                 "begun": time,
                 "beat": time,
-                "subject": encoded(subject or {}),
+                "subject": encoded(subject),
                 "stages": "{}",
                 "standings": "[]",
             }
             connection.execute(insert(RunRow), row)
-        return run_id
 
+    @patient
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
         """Keep what a run is of; it is there."""
         with self._store._write(judged=False) as connection:
             self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
+    @patient
     def tell(self, run_id: str, stages: Mapping[str, Any]) -> None:
         """Keep what is known of a run's stages while it goes on."""
         with self._store._write(judged=False) as connection:
             self._change(connection, run_id, stages=encoded(stages))
 
+    @patient
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
         """A run ends, and says what became of its wants."""
         with self._store._write(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
+    @patient
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
         """Keep the leaderboard that a run has led to."""
         with self._store._write(judged=False) as connection:
@@ -123,6 +139,7 @@ class Runs:
         """The runs that go on now, the latest first."""
         return [run for run in self._found(table(RunRow).c.ended.is_(None)) if run.state == "running"]
 
+    @patient
     def others(self, runner: Runner) -> bool:
         """Whether the tournament has another run that is at work; of several that began together all but one see it."""
         runs = table(RunRow).c
@@ -132,6 +149,7 @@ class Runs:
             found = connection.execute(chosen.where(runs.runner_id != runner.runner_id)).all()
         return any(alive(host, pid, time - beat, runner) for host, pid, beat in found)
 
+    @patient
     def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[Run]:
         runs, tournaments = table(RunRow), table(TournamentRow)
         with self._store._read() as connection:

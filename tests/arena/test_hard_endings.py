@@ -143,7 +143,7 @@ def test_a_full_disk_ends_a_run_with_a_whole_store(config: Path, server: LLMServ
 
 def impatient(seconds: float) -> str:
     """Python that makes a process wait less for a lock than its half minute."""
-    return f"import arena.store.engine as engine; engine._PATIENCE_S = {seconds}"
+    return f"import arena.store.engine as engine; engine.PATIENCE_S = {seconds}"
 
 
 def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path, server: LLMServer) -> None:

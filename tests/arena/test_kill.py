@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ import pytest
 
 from arena.config import load_config
 from arena.store import Store
+from arena.store.runs import Runs
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, Task
+from tests.support.children import command, ended, start
+from tests.support.postgres import PostgresServer
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,10 +123,10 @@ def written(
     return config
 
 
-def wait_for(url: str, asked: int, child: subprocess.Popen[str]) -> None:
+def wait_for(url: str, asked: int, child: subprocess.Popen[str] | None = None) -> None:
     deadline = time.monotonic() + 120
     while log(url)["count"] < asked:
-        assert child.poll() is None, child.communicate()
+        assert child is None or child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
 
@@ -244,6 +248,42 @@ def test_two_runs_on_one_store_share_the_work(tmp_path: Path, started: Any, stor
     assert told["count"] == ALL
     assert len({call["sha256"] for call in told["calls"]}) == ALL
     assert len(judged(config)) == ALL
+
+
+def test_two_runs_outlast_a_restart_of_their_server(tmp_path: Path, started: Any, postgres: PostgresServer) -> None:
+    with slow_server(100) as url:
+        config = written(tmp_path, url, store=postgres.database())
+        children = [started(config), started(config)]
+        wait_for(url, ALL // 3, children[0])
+        with closing(Store.open(load_config(config).store)) as store:
+            while len(Runs(store, "small").at_work()) < len(children):
+                assert children[1].poll() is None, children[1].communicate()
+        with postgres.away():
+            time.sleep(0.5)
+        for child in children:
+            assert child.communicate(timeout=300) == ("complete\n", "")
+        told = log(url)
+    assert told["count"] == ALL, "what was in flight is kept when the server is back"
+    assert len({call["sha256"] for call in told["calls"]}) == ALL
+    assert len(judged(config)) == ALL
+
+
+def test_a_server_that_stays_away_ends_a_run_with_one_line_and_status_3(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    impatient = "from arena.store import engine; engine.PATIENCE_S = 0.6"
+    with slow_server(50) as url:
+        config = written(tmp_path, url, store=postgres.database())
+        child = start(command("run", config, before=impatient), tmp_path, {"OPENAI_API_KEY": "none"})
+        wait_for(url, ALL // 3, child)
+        with postgres.away():
+            done = ended(child)
+        assert (done.status, done.out) == (3, "")
+        (line,) = done.err.splitlines()
+        assert re.search(r"went away and was not back .* run again to go on; .* not be kept: [1-9]\d*$", line), line
+        lost, asked = int(line.rpartition(" ")[2]), log(url)["count"]
+        assert run(load_config(config)).complete
+        assert log(url)["count"] <= ALL + lost + CONCURRENCY < ALL + asked
 
 
 def test_a_run_takes_over_what_a_killed_one_was_about_to_ask(tmp_path: Path, started: Any, store_location: str) -> None:

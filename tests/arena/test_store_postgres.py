@@ -5,17 +5,22 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from arena.store import Runner, Store, Wanted
+from arena.store.runs import Runs
 from judges.errors import InputError, StoreError
 from judges.types import Judgment, Task
 from tests.conftest import CLI
 from tests.support.postgres import PostgresServer
-from tests.support.stores import DATA, JUDGMENT, save
+from tests.support.stores import DATA, GAME, JUDGMENT, save
 
 
 def test_an_empty_database_is_no_store_until_a_run_makes_one(postgres: PostgresServer) -> None:
@@ -154,3 +159,43 @@ def test_what_was_saved_between_the_look_and_the_lease_is_not_asked_again(postgr
     assert second.claim("t", [(want, "1")], there, to_be_asked) == ({"1": judged}, set())
     first.close()
     second.close()
+
+
+def test_who_judges_waits_for_a_server_that_restarts_and_who_reads_is_told_at_once(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = postgres.database()
+    store, runner = Store.create(location), Runner()
+    store.begin("t", {}, DATA, [GAME])
+    Runs(store, "t").begin(runner)
+    store.beat(runner)
+    store.claim("t", [(GAME, "id-1")], runner, lambda _: True)
+    with postgres.away():
+        saving = Thread(target=store.save, args=([(Task.PAIRWISE, "p@1", JUDGMENT)], runner))
+        saving.start()
+        saving.join(0.4)
+        assert saving.is_alive(), "it waits for the server"
+    saving.join(20)
+    assert store.results(["id-1"]) == {"id-1": JUDGMENT}
+
+    commit, cut = PGDialect_psycopg.do_commit, [True]
+
+    def commit_and_be_cut(self: PGDialect_psycopg, connection: Any) -> None:
+        commit(self, connection)
+        if cut:
+            cut.clear()
+            connection.dbapi_connection.close()
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    store.claim("t", [(GAME, "id-2")], runner, lambda _: True)
+    monkeypatch.setattr(PGDialect_psycopg, "do_commit", commit_and_be_cut)
+    store.save([(Task.PAIRWISE, "p@1", replace(JUDGMENT, judgment_id="id-2"))], runner)
+    assert not cut, "the reply to a commit was lost, and the whole was done again"
+    (run,) = Runs(store, "t").all()
+    assert run.spent["pairwise"].judged == 2, "nobody pays twice"
+    store.close()
+
+    other = postgres.database()
+    Store.create(other).close()
+    with postgres.away(), pytest.raises(StoreError, match="no database server answers there"):
+        Store.open(other)

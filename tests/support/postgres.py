@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from sqlalchemy import URL, make_url
@@ -16,8 +17,9 @@ from sqlalchemy import URL, make_url
 class PostgresServer:
     """A server that listens on a socket in a folder; it lasts as long as the ``with`` that made it."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.uri: str = server.get_uri()
 
     def database(self) -> str:
         """The address of a new, empty database."""
@@ -25,6 +27,18 @@ class PostgresServer:
         with psycopg.connect(self.uri, autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{name}"')
         return _address(make_url(self.uri).set(database=name))
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The server breaks off everything, is away as long as the ``with`` lasts, and starts again."""
+        import pgserver
+
+        user = self._server.system_user
+        pgserver.pg_ctl(["-m", "immediate", "-w", "stop"], pgdata=self._server.pgdata, user=user)
+        try:
+            yield
+        finally:
+            self._server.ensure_postgres_running()
 
 
 @contextmanager
@@ -39,7 +53,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             try:
                 server.psql("ALTER SYSTEM SET fsync = off; ")
                 server.psql("SELECT pg_reload_conf();")
-                yield PostgresServer(server.get_uri())
+                yield PostgresServer(server)
             finally:
                 server.cleanup()
 

@@ -20,6 +20,7 @@ from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.exams import exam_config, graded, write_exam
 from tests.support.pages import shown, unfolded
+from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
 
@@ -292,3 +293,16 @@ def test_an_exam_shows_the_cover_of_every_agent_and_its_coverage(here: Path, tmp
 
 def test_every_task_of_a_judge_has_words_on_the_page() -> None:
     assert set(STAGES) == set(Task)
+
+
+def test_a_page_says_in_one_line_that_its_server_is_away_and_shows_the_store_again(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = postgres.database()
+    Store.create(location).close()
+    monkeypatch.setenv(LOCATION_VARIABLE, location)
+    with postgres.away():
+        run = opened()
+        assert [error.value for error in run.error] == ["The store cannot be shown."]
+        assert "no database server answers there" in shown(run)
+    assert "no tournament yet" in shown(run.run())

@@ -15,7 +15,7 @@ from arena.store.progress import Progress
 from arena.store.runs import Run
 from arena.store.spending import AGENTS
 from arena.wording import STAGES, listed
-from judges.errors import CAUSES
+from judges.errors import CAUSES, StoreError
 from ui import data, editing, runs, text
 from ui.editing import Session
 from ui.states import no_tournament, nothing, problem
@@ -83,7 +83,7 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
     """The run at work, drawn anew every few seconds, or how the last one ended."""
     run = found[0] if found else None
     if (session is not None and runs.begins(session)) or (run is not None and run.state == "running"):
-        st.fragment(_show_running, run_every=_EVERY_S)(session, name)
+        st.fragment(_keep_showing, run_every=_EVERY_S)(session, name)
         return
     if session is not None and runs.never_began(session, run):
         st.error("The last run ended before it began to judge; the log below says why.")
@@ -94,6 +94,14 @@ def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
         nothing("No run of this tournament has been recorded yet.")
     if session is not None:
         _show_log(session)
+
+
+def _keep_showing(session: Session | None, name: str) -> None:
+    """Show it where the store can be read; where it cannot just now, the next time may tell."""
+    try:
+        _show_running(session, name)
+    except StoreError as error:
+        problem("The store cannot be read just now.", error)
 
 
 def _show_running(session: Session | None, name: str) -> None:
