@@ -64,7 +64,10 @@ def stopping_on_signals(stop: Stop) -> Iterator[None]:
 
     def first() -> None:
         stop.request()
-        restore(signal.SIGINT, signal.SIGTERM)
+        if signal.SIGINT in handled:
+            restore(signal.SIGINT, signal.SIGTERM)
+        else:  # the second came before this loop had time for the first
+            signal.raise_signal(signal.SIGINT)
 
     def restore(*numbers: signal.Signals) -> None:
         # To what asyncio had set: it cancels the work, where Python's own would break into whatever runs at the moment,
