@@ -33,6 +33,7 @@ from arena.stages import StageRunner
 from arena.store import IDENTICAL, Store, Wanted
 from judges.errors import InputError
 from judges.judge import Stop
+from judges.spec import JudgeSpec
 from judges.types import CallTrace, Judgment, Task, Verdict
 from retrieval_eval.measures import default_measures
 
@@ -172,22 +173,8 @@ def _settled_memory() -> Iterator[None]:
 
 def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Declared] = ()) -> dict[str, Any]:
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
-    deciding = {
-        "provider",
-        "model",
-        "temperature",
-        "seed",
-        "max_tokens",
-        "structured_output",
-        "system_role",
-        "extra_body",
-        "samples",
-        "combine",
-    }
     settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "nuggets", "ratings"})
-    settings["judges"] = {
-        name: config.judges[name].model_dump(mode="json", include=deciding) for name in config.judges_in_use()
-    }
+    settings["judges"] = {name: _deciding(config.judges[name]) for name in config.judges_in_use()}
     judges = {name: own for name in config.judges_in_use() if (own := config.judges[name].family) is not None}
     if judges or config.families:
         settings["families"] = {"judges": judges, "agents": config.families}
@@ -210,3 +197,11 @@ def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Decla
         if config.retrieval.measures is None:
             settings["retrieval"]["measures"] = default_measures(reply.highest_label())
     return settings
+
+
+def _deciding(judge: JudgeSpec) -> dict[str, Any]:
+    """What of a judge's declaration decides its replies; what came later is left out where it is not declared."""
+    names = {"provider", "model", "temperature", "seed", "max_tokens", "samples", "combine"}
+    names |= {"structured_output", "system_role", "extra_body"}
+    later = {"chat_template_kwargs"} if judge.chat_template_kwargs else set()
+    return judge.model_dump(mode="json", include=names | later)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+_QUIET_S = 0.002
+"""A batch begins when it is full, or nobody has joined it for so long: a pass through a model takes longer."""
+
 Model = TypeVar("Model")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -44,9 +47,8 @@ class Batcher(Generic[Model, Item, Result]):
         return await future
 
     async def _work_off(self) -> None:
-        await asyncio.sleep(0)  # whoever is about to ask now joins the first batch
         loop = asyncio.get_running_loop()
-        while batch := self._next_batch():
+        while batch := await self._next_batch():
             items, futures = [item for item, _ in batch], [future for _, future in batch]
             problem: Exception = RuntimeError("the model gave no result")
             try:
@@ -68,7 +70,12 @@ class Batcher(Generic[Model, Item, Result]):
             if all(futures[place].done() for place in left):  # whoever asked for the rest has given up
                 return
 
-    def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
+    async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
+        """What waits; whoever has just been answered, and is about to ask again, joins it."""
+        before = -1
+        while before < len(self._waiting) < self._size:
+            before = len(self._waiting)
+            await asyncio.sleep(_QUIET_S)
         batch: list[tuple[Item, asyncio.Future[Result]]] = []
         while self._waiting and len(batch) < self._size:
             item, future = self._waiting.popleft()

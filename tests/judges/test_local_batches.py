@@ -25,6 +25,26 @@ async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_b
     await batcher.close()
 
 
+async def test_whoever_has_just_been_answered_joins_the_next_batch() -> None:
+    sizes: list[int] = []
+
+    def work(_: None, items: Sequence[int]) -> Iterator[tuple[int, int | Exception]]:
+        sizes.append(len(items))
+        yield from enumerate(items)
+
+    batcher: Batcher[None, int, int] = Batcher(lambda: None, work, 8)
+
+    async def ask_on(turns: int) -> None:
+        for _ in range(3):
+            await batcher.submit(turns)
+            for _ in range(turns):  # some are kept and replaced later than others
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*map(ask_on, range(8)))
+    assert sizes == [8, 8, 8]
+    await batcher.close()
+
+
 async def test_each_result_is_there_the_moment_it_is_made() -> None:
     go_on = Event()
 

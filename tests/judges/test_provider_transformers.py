@@ -187,6 +187,8 @@ def test_identity_tells_models_apart_by_their_weights(chat_model: Path, random_m
     one, same = open_provider(declared(chat_model)), open_provider(declared(renamed))
     other = open_provider(declared(Path(shutil.copytree(random_model, tmp_path / "chat"))))
     assert one.identity == same.identity != other.identity
+    known = {"provider", "model", "weights", "temperature", "seed", "max_tokens"}
+    assert one.identity.keys() == known, "what is not declared changes no judgment's id"
     assert str(tmp_path) not in str(same.identity)
 
 
