@@ -162,12 +162,19 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
 
 def _by_place(ratings: Ratings) -> Conclusion | None:
     """Where the place shown may have made the ratings."""
-    health = ratings.judge_health
-    if health is not None and health.both_orders and 2 * health.contradictions >= health.both_orders:
+    health, tally = ratings.judge_health, ratings.tally
+    known = health or tally
+    if known is not None and known.both_orders and 2 * known.contradictions >= known.both_orders:
         return _unclear(
             "The orders contradict each other",
-            f"In {health.contradictions:,} of the {counted(health.both_orders, 'game')} judged in both orders, each "
+            f"In {known.contradictions:,} of the {counted(known.both_orders, 'game')} judged in both orders, each "
             "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
+        )
+    if health is None and tally is not None and tally.single_order:
+        return _unclear(
+            "Place or strength?",
+            f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
+            "strength decided them is not computed here, so none can be said to lead.",
         )
     one_order = _one_order(ratings)
     if not (one_order or any("position" in row.flags for row in ratings.agents)):

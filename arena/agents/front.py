@@ -88,7 +88,7 @@ def _front_words(front: Front, rated: int) -> str:
     if len(front.points) < rated:
         word += f", of {len(front.points)} of the {rated} agents, whose {word} is known"
     if len(front.agents) == 1:
-        return f"Rating against {word}: {front.agents[0]} is both the best rated and the {superlative}."
+        return f"Rating against {word}: none is rated higher than {front.agents[0]}, the {superlative}."
     rest = "answers no faster" if front.price == LATENCY else "costs no less"
     others = (
         f"; every other agent is rated no higher and {rest} than one of them"

@@ -13,12 +13,13 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-import scipy
 
 POINTS = 400 / math.log(10)
 STILL, ENDLESS = 10.0, 200.0
 """Ratings that a hundred times the prior moves by fewer points than the first have a maximum, by more than the second
 surely none."""
+
+STEPS = 80
 
 Key = tuple[str, str]
 Counts = dict[Key, list[float]]
@@ -231,33 +232,34 @@ def fit(counts: Counts, *, place: bool = False) -> Fit:
 
 
 def _fitted(counts: Counts, prior: float, *, place: bool) -> tuple[dict[str, float], float]:
+    """Newton's method with steps of three log-odds at most."""
     agents = sorted({name for pair in counts for name in pair})
     number = {agent: at for at, agent in enumerate(agents)}
-    one, other = (np.array([number[pair[side]] for pair in counts]) for side in (0, 1))
     won, lost, tied = np.array(list(counts.values())).T
-    size, with_ties = len(agents), bool(tied.any())
-
-    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
-        gap = x[one] - x[other] + (x[size] if place else 0.0)
-        terms = [gap / 2, -gap / 2, np.full(gap.size, x[-1] if with_ties else -np.inf)]
-        top = np.logaddexp(terms[0], terms[1])
-        top = np.logaddexp(top, terms[2]) if with_ties else top
-        p = [np.exp(term - top) for term in terms]
-        played = won + lost + tied
-        value = -(won @ terms[0] + lost @ terms[1] + (tied @ terms[2] if with_ties else 0.0) - played @ top)
-        pull = (won - lost) / 2 - played * (p[0] - p[1]) / 2
-        slope = np.zeros(x.size)
-        np.subtract.at(slope, one, pull)
-        np.add.at(slope, other, pull)
-        if place:
-            slope[size] = -pull.sum()
+    played, size, with_ties = won + lost + tied, len(agents), bool(tied.any())
+    design = np.zeros((len(counts), size + place + with_ties))
+    for line, (one, other) in enumerate(counts):
+        design[line, number[one]], design[line, number[other]] = 1.0, -1.0
+    if place:
+        design[:, size] = 1.0
+    x = np.zeros(design.shape[1])
+    for _ in range(STEPS):
+        gap = design @ x - (x[-1] * design[:, -1] if with_ties else 0.0)
+        weights = np.array([gap / 2, -gap / 2, np.full(gap.size, x[-1] if with_ties else -np.inf)])
+        weights = np.exp(weights - weights.max(axis=0))
+        win, loss, tie = weights / weights.sum(axis=0)
+        slope = design.T @ ((won - lost) / 2 - played * (win - loss) / 2) - 2 * prior * x
+        curve = (design.T * (played * ((win + loss) / 4 - (win - loss) ** 2 / 4))) @ design
         if with_ties:
-            slope[-1] = -(tied.sum() - (played * p[2]).sum())
-        return float(value + prior * x @ x), slope + 2 * prior * x
-
-    start = np.zeros(size + place + with_ties)
-    found = scipy.optimize.minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-7})
-    x = POINTS * found.x
+            slope[-1] = (tied - played * tie).sum() - 2 * prior * x[-1]
+            across = -design.T @ (played * tie * (win - loss) / 2)
+            curve[-1, :], curve[:, -1] = across, across
+            curve[-1, -1] = (played * tie * (1 - tie)).sum()
+        step = np.linalg.solve(curve + 2 * prior * np.eye(x.size), slope)
+        x = x + step * min(1.0, 3 / max(1e-300, float(np.abs(step).max())))
+        if np.abs(step).max() < 1e-9:
+            break
+    x = POINTS * x
     strengths = x[:size] - x[:size].mean()
     ratings = {agent: 1000 + float(strengths[at]) for agent, at in number.items()}
     return ratings, float(x[size]) if place else 0.0

@@ -69,7 +69,7 @@ def test_words_say_who_is_on_the_front_and_who_is_cheaper_where_quality_ties() -
 def test_an_agent_that_is_best_and_fastest_stands_alone() -> None:
     rows = [rated("a", 1100, "A"), rated("b", 900, "B")]
     (said,) = in_words(rows, fronts(rows, [took("a", 0.004, None), took("b", 2.0, None)]))
-    assert said == "Rating against latency: a is both the best rated and the fastest."
+    assert said == "Rating against latency: none is rated higher than a, the fastest."
 
 
 def test_small_figures_keep_two_digits_that_count() -> None:
@@ -85,7 +85,7 @@ def test_words_do_not_call_an_agent_the_best_where_a_better_one_has_no_figure() 
     rows = [rated("files", 1200, "A"), rated("a", 1100, "A"), rated("b", 900, "A")]
     first, second = in_words(rows, fronts(rows, [took("files", None, None), took("a", 0.5, None), took("b", 2, None)]))
     assert first == (
-        "Rating against latency, of 2 of the 3 agents, whose latency is known: a is both the best rated and "
+        "Rating against latency, of 2 of the 3 agents, whose latency is known: none is rated higher than a, "
         "the fastest."
     )
     assert second == (

@@ -16,9 +16,9 @@ from arena.calibration.opinions import Opinion
 from arena.conclusion import Conclusion, conclude, conclude_board, expectation
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
-from arena.ratings.games import GameVerdict
+from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
-from arena.ratings.rate import RatingSettings, rate
+from arena.ratings.rate import RatingSettings, rate, rate_games
 from judges.types import Answer, Query, Verdict
 
 
@@ -216,3 +216,13 @@ def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -
 def test_the_leader_is_the_highest_rated_whatever_orders_the_table() -> None:
     ratings = rate(league({"best": 1.2, "last": -1.2}, 40), RatingSettings(bootstrap=100, tournaments=5))
     assert conclude(replace(ratings, agents=ratings.agents[::-1])).top == ("best",)
+
+
+def test_ratings_without_their_judges_health_lead_only_where_orders_are_reconciled() -> None:
+    """As ``leaderboard --quick`` rates: from games alone, with how verdicts became games."""
+    won = [own for q in range(40) for own in both(q, "x", "y", A)]
+    settings = RatingSettings(bootstrap=0, intervals="sandwich", tournaments=0, fragility="none")
+    assert conclude(rate_games(reconcile(won), settings)).top == ("x",)
+    assert conclude(rate_games(reconcile(won[::2]), settings)).headline == "Place or strength?"
+    swayed = [own for q in range(40) for own in both(q, "x", "y", A, A)]
+    assert conclude(rate_games(reconcile(swayed), settings)).headline == "The orders contradict each other"
