@@ -108,7 +108,8 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
             f"{first.agent} won {won:,.4g}, {second.agent} won {lost:,.4g}, {met.ties:,.4g} tied."
         )
     pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first.agent, second.agent}), None)
-    if not conclusion.ordered or pair is None or first.flags or second.flags:
+    # Where a prior holds some of the ratings, it moves the others a little too.
+    if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
     if met is not None and not _agrees(met, pair, ratings):
         return

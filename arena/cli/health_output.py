@@ -70,32 +70,31 @@ def _print_doubts(ratings: Ratings, conclusion: Conclusion) -> None:
 
 def _print_order(ratings: Ratings) -> None:
     """What would change the order of the ratings."""
-    for found in ratings.fragility:
+    for found in ratings.flips:
         if found.change == "leader" and found.count:
             number = counted(found.units, *_UNITS[found.unit])
             output.print(
                 printable(f"fragility: without {found.count} of {number} {found.behind} would be rated highest")
             )
-    if pairs := _neighbour_flips(ratings.fragility):
+    if pairs := _neighbour_flips(ratings.flips, [row.agent for row in ratings.by_rank[:2]]):
         output.print(printable("neighbours would change places without: " + ", ".join(pairs)))
     for pair in ratings.neighbours[:1]:
         if more := more_needed(pair, _UNITS[ratings.unit][1]):
             output.print(printable(f"to tell {pair.better} from {pair.worse}: about {more} like these"))
 
 
-def _neighbour_flips(fragility: Sequence[Fragility]) -> list[str]:
+def _neighbour_flips(flips: Sequence[Fragility], first: Sequence[str]) -> list[str]:
     """For each two neighbours below the lead the fewest games and queries, as ``a over b 3 games or 2 queries``.
 
     Neighbours that are rated equal have no places to change, and of those that many games hold apart nothing is said.
     """
     told: dict[tuple[str, str], list[str]] = {}
-    for found in fragility:
-        if found.change == "neighbours":
+    for found in flips:
+        if found.change == "neighbours" and {found.ahead, found.behind} != {*first}:
             said = told.setdefault((found.ahead, found.behind), [])
             if found.count:
                 said.append(counted(found.count, *_UNITS[found.unit]))
-    below = list(told.items())[1:]
-    return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in below if numbers]
+    return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in told.items() if numbers]
 
 
 def _coefficient(found: Coefficient) -> str:

@@ -78,6 +78,12 @@ class Ratings:
         return tuple(sorted(self.agents, key=lambda row: (row.rank, row.agent)))
 
     @property
+    def flips(self) -> tuple[Fragility, ...]:
+        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged."""
+        held = {row.agent for row in self.agents if set(row.flags) - {"single_game"}}
+        return tuple(one for one in self.fragility if one.count is None or held.isdisjoint((one.ahead, one.behind)))
+
+    @property
     def contradicted(self) -> tuple[str, ...]:
         """Agents that one rating each cannot describe, from the highest rated down, see ``direct.contradicted``."""
         above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)

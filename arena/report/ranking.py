@@ -159,7 +159,7 @@ def _pair(pair: PairDifference, ratings: Ratings) -> Iterator[str]:
 
 def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:
     """The queries without which another agent would be rated highest."""
-    found = next((one for one in ratings.fragility if one.change == "leader" and one.unit == "query"), None)
+    found = next((one for one in ratings.flips if one.change == "leader" and one.unit == "query"), None)
     if found is None or not found.count:
         return
     names = found.queries[:_MOST_QUERIES]

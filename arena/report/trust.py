@@ -117,7 +117,7 @@ def _queries(ratings: Ratings) -> Check:
 
 
 def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
-    changes = [found for found in ratings.fragility if found.change == "leader"]
+    changes = [found for found in ratings.flips if found.change == "leader"]
     own = next((found for found in changes if found.unit == "query"), next(iter(changes), None))
     if own is None:
         return

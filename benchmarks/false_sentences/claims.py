@@ -16,6 +16,9 @@ from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.worlds import World
 
 FEWEST = 10
+PRIOR = 50.0
+"""Points by which the prior of flagged agents may move others apart that games hold equal."""
+
 NUMBER = r"-?[\d,]+(?:\.\d+)?"
 NAMES = r"[v-z](?:(?:, | and )[v-z])*"
 NOUN = r"(?P<unit>query|queries|games?)"
@@ -299,7 +302,7 @@ def _neighbours(seen: Seen, said: Mapping[str, str]) -> bool | str:
             return f"cannot read {part!r}"
         ahead, behind, numbers = match.groups()
         ratings = seen.count.fit.ratings
-        if ratings[ahead] <= ratings[behind] + 0.01:
+        if ratings[ahead] <= ratings[behind] + (0.01 if seen.count.fit.exists else -PRIOR):
             return f"{ahead} is not above {behind}"
         for number in numbers.split(" or "):
             k, unit = number.split()

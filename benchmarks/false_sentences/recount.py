@@ -15,9 +15,8 @@ from itertools import combinations
 import numpy as np
 
 POINTS = 400 / math.log(10)
-STILL, ENDLESS = 10.0, 200.0
-"""Ratings that a hundred times the prior moves by fewer points than the first have a maximum, by more than the second
-surely none."""
+STILL = 10.0
+"""Ratings that a hundred times the prior moves by more points than this have no maximum."""
 
 STEPS = 80
 
@@ -50,12 +49,11 @@ class Game:
 
 @dataclass(frozen=True)
 class Fit:
-    """Ratings in points by agent, and whether the likelihood has a maximum, or surely has none."""
+    """Ratings in points by agent, and whether the likelihood has a maximum."""
 
     ratings: Mapping[str, float]
     exists: bool
     first: float = 0.0
-    endless: bool = False
 
     def highest(self, slack: float = 0.01) -> set[str]:
         top = max(self.ratings.values())
@@ -188,8 +186,9 @@ class Recount:
             rest = _fitted(counts, 1e-7, place=False)[0] if counts else {}
             if behind not in rest:
                 return -math.inf
-            rivals = [rating for agent, rating in rest.items() if agent != behind]
-            return rest[behind] - (max(rivals, default=-math.inf) if highest else rest.get(leads, -math.inf))
+            above = rest[behind] - rest.get(leads, -math.inf)
+            rivals = [rating for agent, rating in rest.items() if agent != behind] if highest else []
+            return min(above, rest[behind] - max(rivals, default=-math.inf) + 0.01)
 
         effect: dict[tuple[Game, ...], float] = {}
         for at, own in enumerate(units):
@@ -228,7 +227,7 @@ def fit(counts: Counts, *, place: bool = False) -> Fit:
     checked, other = _fitted(counts, 1e-5, place=place)
     moved = max(abs(first - other), *(abs(ratings[agent] - checked[agent]) for agent in ratings))
     decided = any(won or lost for won, lost, _ in counts.values())
-    return Fit(ratings, moved < STILL and decided, first, moved > ENDLESS)
+    return Fit(ratings, moved < STILL and decided, first)
 
 
 def _fitted(counts: Counts, prior: float, *, place: bool) -> tuple[dict[str, float], float]:
