@@ -32,7 +32,7 @@ def print_result(found: Result, most: int) -> None:
         print(f"{kind:<28}{said:>9,}{len(found.false.get(kind, [])):>8,}")
     print(f"{'all':<28}{sum(found.said.values()):>9,}{sum(map(len, found.false.values())):>8,}")
     print(f"\nleaders named falsely: {found.wrong_leaders} of {found.tables} tables; at most {found.allowed} by chance")
-    print(f"leaders named: {found.leaders}; tables with a best agent and 10 queries or more: {found.could_lead}")
+    print(f"leaders named: {found.leaders}; tables with a best agent and queries enough: {found.could_lead}")
     for kind, false in sorted(found.false.items()):
         for where, line, wrong in false[:most]:
             print(f"{kind} [{where}]: {wrong}: {line}")

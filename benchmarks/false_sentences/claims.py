@@ -8,6 +8,7 @@ what is wrong. Names of agents are single letters, so that a pattern can tell th
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ from dataclasses import dataclass, field
 from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.worlds import World
 
-FEWEST = 10
 PRIOR = 50.0
 """Points by which the prior of flagged agents may move others apart that games hold equal."""
 
@@ -35,6 +35,11 @@ class Seen:
     ranks: dict[str, float] = field(default_factory=dict)
     flagged: set[str] = field(default_factory=set)
     leader: str = ""
+
+    @property
+    def fewest(self) -> int:
+        """Queries below which no leader is named: ten, and ten more each time there are twice three agents."""
+        return math.ceil(10 * (1 + math.log2(max(len(self.count.agents), 3) / 3)))
 
     @property
     def queries(self) -> int:
@@ -134,7 +139,7 @@ def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 def _may_lead(seen: Seen) -> bool | str:
     count = seen.count
-    if seen.queries < FEWEST:
+    if seen.queries < seen.fewest:
         return "on too few queries"
     both = count.in_both_orders
     if both and 2 * sum(a + b == 1 and a != b for a, b in both) >= len(both):
@@ -177,9 +182,12 @@ def _none(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return _basis(seen, said["basis"])
 
 
-@claim("too few", rf"Only (?P<n>\d+) {NOUN}: with fewer than 10, intervals miss too often to name a leader\.")
+@claim(
+    "too few", rf"Only (?P<n>\d+) {NOUN}: with fewer than (?P<least>\d+), intervals miss too often to name a leader\."
+)
 def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return int(said["n"]) == seen.queries < FEWEST and (said["unit"][0] == "q") == seen.count.named
+    right = int(said["n"]) == seen.queries < seen.fewest == int(said["least"])
+    return right and (said["unit"][0] == "q") == seen.count.named
 
 
 @claim(

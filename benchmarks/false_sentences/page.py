@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 
 from arena.report.blocks import Checks, Figures, Matrix, Remarks, Report, Table, Whiskers
 from benchmarks.false_sentences.claims import (
-    FEWEST,
     NAMES,
     NOUN,
     NUMBER,
@@ -77,7 +76,7 @@ always(
 @claim("whisker", r"whisker: (?P<a>[v-z]) (?P<what>leads|tied for first)")
 def _whisker(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return (
-        seen.queries >= FEWEST
+        seen.queries >= seen.fewest
         and (said["what"] == "leads") == bool(seen.leader)
         and (not seen.leader or seen.leader == said["a"])
     )
@@ -272,12 +271,13 @@ def _several(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "check: queries",
-    rf"check (?P<status>\w+): Enough queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar is 10|There are no intervals: nothing shows how much a rating varies)\.",
+    rf"check (?P<status>\w+): Enough queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar for \d+ agents is (?P<bar>\d+)|There are no intervals: nothing shows how much a rating varies)\.",
 )
 def _queries(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if said["n"] is None:
         return seen.queries < 2 and said["status"] == "failed"
-    return int(said["n"]) == seen.queries and said["status"] == ("passed" if seen.queries >= FEWEST else "failed")
+    status = "passed" if seen.queries >= seen.fewest else "failed"
+    return int(said["n"]) == seen.queries and int(said["bar"]) == seen.fewest and said["status"] == status
 
 
 @claim(

@@ -28,7 +28,7 @@ from arena.ratings.rate import RatingSettings
 from arena.report.build import build_report
 from arena.report.facts import Facts
 from benchmarks.false_sentences import page
-from benchmarks.false_sentences.claims import FEWEST, Finding, Seen, read
+from benchmarks.false_sentences.claims import Finding, Seen, read
 from benchmarks.false_sentences.recount import Recount, Row
 from benchmarks.false_sentences.worlds import draw
 from judges.types import Task, Verdict
@@ -72,7 +72,7 @@ def search(numbers: Iterable[int], seed: int, samples: int = 200) -> Result:
             _note(found, f"{number} {world.kind}", list(_findings(seen, Path(folder) / "table.csv", samples)))
             found.tables += 1
             found.leaders += bool(seen.leader)
-            enough = seen.queries >= FEWEST
+            enough = seen.queries >= seen.fewest
             found.could_lead += enough and world.best is not None
             found.null += enough and world.best is None
             found.wrong_leaders += bool(seen.leader) and seen.leader != world.best

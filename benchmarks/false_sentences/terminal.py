@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -120,9 +121,33 @@ def _single(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return once == names(said["who"])
 
 
-@claim("note: few", r"(?:note: )?Only (?P<n>\d+) (?P<unit>query|queries|games?): intervals are rough\.")
+@claim(
+    "note: few",
+    r"(?:note: )?Too few (?P<unit>queries|games) \((?P<n>\d+)\): intervals miss too often, so no agent is told from another; (?P<agents>\d+) agents need at least (?P<least>\d+)\.",
+)
 def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return int(said["n"]) == seen.queries and (said["unit"][0] == "q") == seen.count.named
+    told = tuple(int(said[name]) for name in ("n", "agents", "least"))
+    right = told == (seen.queries, len(seen.count.agents), seen.fewest) and seen.queries < seen.fewest
+    return right and (said["unit"][0] == "q") == seen.count.named
+
+
+_PRESENT = r"[v-z] has games on \d+ of \d+ queries"
+
+
+@claim(
+    "note: absent",
+    rf"(?:note: )?(?P<who>{_PRESENT}(?:, {_PRESENT})*|Each agent has games on \d+ of \d+ queries|Agents have games on \d+ to \d+ of \d+ queries): ratings compare agents that met on different queries, which may be easier for one than for another\.",
+)
+def _absent(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    games, agents = seen.count.games, seen.count.agents
+    present = {agent: len({game.query for game in games if agent in (game.one, game.other)}) for agent in agents}
+    number = len({game.query for game in games})
+    few = {agent for agent, times in present.items() if times < 0.9 * number}
+    if said["who"].startswith(("Each", "Agents")):
+        ends = sorted({min(present.values()), max(present.values())})
+        return few == set(agents) and [int(own) for own in re.findall(r"\d+", said["who"])] == [*ends, number]
+    told = {agent: (int(a), int(b)) for agent, a, b in re.findall(r"([v-z]) has games on (\d+) of (\d+)", said["who"])}
+    return told == {agent: (present[agent], number) for agent in few}
 
 
 @claim(
