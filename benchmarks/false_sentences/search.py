@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.calibration.methods import MethodComparison
-from arena.cli.console import output
+from arena.cli.console import WIDE, output
 from arena.cli.rating_output import print_rated
 from arena.config import RatingsSection
 from arena.coverage import Coverage
@@ -90,15 +88,17 @@ def _findings(seen: Seen, file: Path, samples: int) -> Iterator[Finding]:
     _write(file, seen)
     settings = RatingSettings(bootstrap=samples, tournaments=1)
     rated = rate_table(file, settings, TableOptions(by_judge=len(seen.count.judges) > 1))
-    with _printed() as printed:
+    width, output.width = output.width, WIDE
+    with output.capture() as printed:
         print_rated(rated, "table")
+    output.width = width
     of_judge = {
         judge: Seen(seen.world, Recount([r for r in seen.count.rows if r.judge == judge]))
         for judge in seen.count.judges
     }
     by_whom: defaultdict[str, list[str]] = defaultdict(list)
     judge = ""
-    for line in printed.getvalue().splitlines():
+    for line in printed.get().splitlines():
         if line.startswith("judge ") and line.endswith(":"):
             judge = line[len("judge ") : -1]
         by_whom["" if line.startswith("rows: ") else judge].append(line)
@@ -152,14 +152,3 @@ def _write(file: Path, seen: Seen) -> None:
             order = ("ba" if turned else "ab") if row.placed else ""
             query = [row.query] if seen.count.named else []
             table.writerow([*query, a, b, _verdict(row, a).value, row.judge, order])
-
-
-@contextmanager
-def _printed() -> Iterator[io.StringIO]:
-    """What is printed to standard output inside, on lines that are as long as they need be."""
-    before, width, text = output.file, output.width, io.StringIO()
-    output.file, output.width = text, 10_000
-    try:
-        yield text
-    finally:
-        output.file, output.width = before, width
