@@ -22,7 +22,7 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _UNSEEN = frozenset(
     {"head", "script", "style", "noscript", "template", "svg", "math", "iframe", "nav", "footer", "select", "button"}
 )
-_NOT_READ = {"math": "MathML formula", "svg": "drawing with text"}
+_NOT_READ = {"math": "MathML formula", "svg": "SVG text"}
 _LEFT_OUT = {"noscript": "<noscript> element", "template": "<template> element"}
 _GROUPS = frozenset({"ul", "ol", "dl", "table", "pre"})
 """Whatever is in one of these stays together, a line for each of its own blocks."""

@@ -59,7 +59,7 @@ class _Html:
             from retrieval_eval.documents.html import unseen_text
 
             return unseen_text(self._unseen)
-        unread = amounts({"block of HTML": self._unread})
+        unread = amounts({"HTML block": self._unread})
         return (f"{unread} not read; install 'ragarena[documents]'",) * bool(unread), ()
 
 

@@ -80,9 +80,9 @@ FILES: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
     ),
     "formulas and drawings": (
         "a.html",
-        b"<p>one<math><mi>x</mi></math><svg><title>t</title></svg><svg><text>y</text></svg>",
+        b"<p>one<math><mi>x</mi></math><svg><title>t</title></svg><svg><text>y</text></svg><svg><text>z</text></svg>",
         ["one"],
-        [("partly read", "1 MathML formula, 1 drawing with text not read")],
+        [("partly read", "1 MathML formula, 2 SVG texts not read")],
     ),
     "what only some browsers show": (
         "a.html",
