@@ -55,13 +55,20 @@ class OpenAIBatches:
 
         async def create() -> str:
             file = await self._sdk.files.create(file=(f"{_MARK}-{marker}.jsonl", content), purpose="batch")
-            batch = await self._sdk.batches.create(
-                input_file_id=file.id,
-                endpoint="/v1/chat/completions",
-                completion_window="24h",
-                metadata={_MARK: marker},
-            )
+            try:
+                batch = await self._sdk.batches.create(
+                    input_file_id=file.id,
+                    endpoint="/v1/chat/completions",
+                    completion_window="24h",
+                    metadata={_MARK: marker},
+                )
+            except openai.APIStatusError as error:
+                if error.status_code < 500:  # else there may be a batch of it
+                    await self._sdk.files.delete(file.id)
+                raise
             return batch.id
+
+        import openai
 
         return await self._session.call(create)
 

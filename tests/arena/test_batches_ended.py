@@ -132,3 +132,15 @@ def test_files_are_deleted_once_what_they_hold_is_in_the_store(tmp_path: Path, s
     assert server.batches.files == {}
     assert any("output-batch_1" in files for files in held_back)
     assert all("output-batch_2" in files for files in held_back[-1:])
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
+    tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_SEARCH_S", 60)
+    server.batches.busy = 2
+    assert run(labels_only(tmp_path, server, vendor=vendor)).complete
+    assert [len(made.requests) for made in server.batches.made.values()] == [8]
+    assert server.batches.uploaded == (3 if vendor == "openai" else 0)
+    assert server.batches.files == {}

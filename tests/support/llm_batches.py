@@ -53,6 +53,7 @@ class Batches:
         refuses: the error of a batch of OpenAI that validation refuses, by its number, or ``None``.
         answer_lost: how many batches are still to be made whose answer does not reach the client.
         deaf: how many are still to be lost before the server makes anything of them.
+        busy: how many hand-ins are still answered with 429.
         lag: how many lists are still given without the newest batch.
         done: how many requests of a batch have been answered when it is cancelled.
         garbled: how many looks at a batch are still answered with something that is none.
@@ -68,6 +69,7 @@ class Batches:
     refuses: Callable[[int], Mapping[str, str] | None] = lambda batch: None
     answer_lost: int = 0
     deaf: int = 0
+    busy: int = 0
     lag: int = 0
     done: int = 0
     garbled: int = 0
@@ -134,6 +136,9 @@ class Batches:
         if self.deaf:
             self.deaf -= 1
             return 0, b""
+        if self.busy:
+            self.busy -= 1
+            return 429, b'{"error": {"message": "slower", "type": "rate_limit_error"}}'
         if vendor == "openai":
             lines = map(json.loads, self.files[body["input_file_id"]].splitlines())
             requests = [(line["custom_id"], line["body"]) for line in lines]
