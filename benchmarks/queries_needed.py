@@ -19,7 +19,7 @@ from arena.ratings.rate import RatingSettings, rate_games
 from arena.ratings.results import PairDifference
 from benchmarks.few_queries import World, simulated
 
-SETTINGS = RatingSettings(tournaments=0, fragility="none", bootstrap=400)
+SETTINGS = RatingSettings(tournaments=0, fragility="none")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import (
     JointDifferences,
     PairedTests,
-    fewest_queries,
     joint_differences,
     paired_tests,
     queries_needed,
@@ -90,13 +89,17 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     """A line for every pair of agents, none where there is no comparison."""
     if compared is None:
         return ()
-    tests, joint, enough = compared.tests, compared.joint, fewest_queries(len(agents))
+    tests, joint = compared.tests, compared.joint
     found = []
     for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
         better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
         gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
         unknown = not compared.arbitrary.isdisjoint((agents[i], agents[j])) and not joint.different[i, j]
-        needed, fewest, most = (None, None, None) if unknown else queries_needed(gap, se, half, joint.units, enough)
+        needed, fewest, most = (
+            (None, None, None)
+            if unknown
+            else queries_needed(gap, se, half, joint.units, agents=len(agents), level=joint.level)
+        )
         pair = PairDifference(
             better=agents[better],
             worse=agents[worse],

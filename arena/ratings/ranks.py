@@ -137,7 +137,7 @@ def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[
 
 
 def queries_needed(
-    difference: float, se: float, half: float, units: int, fewest: int = FEWEST_QUERIES
+    difference: float, se: float, half: float, units: int, *, agents: int = 2, level: float = 0.95
 ) -> tuple[int | None, int | None, int | None]:
     """How many more queries would separate two agents in four cases out of five.
 
@@ -150,7 +150,8 @@ def queries_needed(
         se: its standard error downwards.
         half: how far its interval reaches below it.
         units: number of queries (or games) behind it.
-        fewest: the number of queries below which no two agents are told apart.
+        agents: number of agents, of whose differences all intervals hold at once.
+        level: with which they do.
 
     Returns:
         The number if the new queries differ as those there are; and its ends if they differ as much more, or less, as
@@ -160,9 +161,11 @@ def queries_needed(
     gap = abs(difference)
     if gap > max(half, _RESOLUTION):
         return 0, 0, 0
-    tail = float(scipy.special.stdtr(units - 1, half / se)) if se > _NO_SPREAD else 1.0
-    if gap <= _RESOLUTION or tail >= 1.0:
+    if gap <= _RESOLUTION or se <= _NO_SPREAD:
         return None, None, None
+    # Resamples of few queries come in few kinds, so that their quantile can be larger than many queries will need.
+    of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
+    tail = min(of_all_pairs, float(scipy.special.stdtr(units - 1, half / se)))
     reach = float(scipy.special.stdtrit(units - 1, (1 + _POWER) / 2)) * se
 
     def more(of_new: float) -> int | None:
@@ -173,7 +176,7 @@ def queries_needed(
             noise = quantile / math.sqrt(total) + float(scipy.special.ndtri(_POWER)) * math.sqrt(new) / total
             return mean > noise * se * math.sqrt(units)
 
-        least = max(1, fewest - units)
+        least = max(1, fewest_queries(agents) - units)
         if of_new <= 0 or not suffice(_MOST_QUERIES):
             return None
         return least + bisect.bisect_left(range(least, _MOST_QUERIES), True, key=suffice)
