@@ -13,6 +13,7 @@ from arena.config import RatingsSection
 from arena.dataset import save_dataset
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.leaderboard import game_verdicts, grades
+from arena.queries.labels import query_labels
 from arena.ratings.qualities import QUALITIES
 from arena.samples import each_outcome, outcomes
 from arena.store import Store
@@ -145,6 +146,24 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
             )
     write_rows(out, ("qid", "did", *whose, "label", *names, "reason"), rows)
     return len(rows)
+
+
+def export_query_labels(store: Store, tournament: str, out: Path) -> int:
+    """What each query's documents are worth: the mean label, means of its parts, and how many documents have one."""
+    found = query_labels(store, tournament)
+    names = dict.fromkeys(name for own in found.values() for name in own.parts)
+    rows = (
+        {
+            "qid": query_id,
+            "mean_label": "" if own.label.mean is None else str(own.label.mean),
+            **{name: str(own.parts[name]) for name in names if name in own.parts},
+            "judged": str(own.label.judged),
+            "of": str(own.label.of),
+        }
+        for query_id, own in found.items()
+    )
+    write_rows(out, ("qid", "mean_label", *names, "judged", "of"), rows)
+    return len(found)
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:

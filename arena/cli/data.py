@@ -18,6 +18,7 @@ class What(StrEnum):
 
     VERDICTS = "verdicts"
     LABELS = "labels"
+    QUERY_LABELS = "query-labels"
     CRITERIA = "criteria"
     DATA = "data"
 
@@ -66,7 +67,8 @@ def export(
 ) -> None:
     """Write what a tournament holds as tables.
 
-    Verdicts, relevance labels or criteria grades as one file, or the queries, documents and answers as a folder.
+    Verdicts, relevance labels, the mean label of each query, or criteria grades as one file; or the queries, documents
+    and answers as a folder.
     """
     from arena import exports
     from arena.cli.console import output
@@ -79,6 +81,7 @@ def export(
     write = {
         What.VERDICTS: verdicts,
         What.LABELS: exports.export_labels,
+        What.QUERY_LABELS: exports.export_query_labels,
         What.CRITERIA: exports.export_criteria,
         What.DATA: exports.export_data,
     }[what]

@@ -22,22 +22,27 @@ def queries(
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
     agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="each agent by a column of the queries")] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="what each query's documents are worth, worst first")
+    ] = False,
     most: Annotated[int, typer.Option(min=1, help="lines of the table")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, of all queries")] = False,
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
-    from arena.cli.query_output import print_agent, print_board, print_groups, print_queries_json
+    from arena.cli.query_output import print_agent, print_board, print_groups, print_labels, print_queries_json
     from arena.cli.sources import open_tournament
     from arena.queries.board import query_board
 
-    if agent is not None and by is not None:
-        raise InputError("--agent and --by are two tables: give one of them")
+    if (agent is not None) + (by is not None) + labels > 1:
+        raise InputError("--agent, --by and --labels are tables of their own: give one of them")
     store, name = open_tournament(source, tournament)
     board = query_board(store, name)
     store.close()
-    _check(board, agent, by)
+    _check(board, agent, by, labels=labels)
     if as_json:
         print_queries_json(board)
+    elif labels:
+        print_labels(board, most)
     elif agent is not None:
         print_agent(board, agent, most)
     elif by is not None:
@@ -46,8 +51,11 @@ def queries(
         print_board(board, most)
 
 
-def _check(board: QueryBoard, agent: str | None, by: str | None) -> None:
+def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:
     from judges.sections import nearest
+
+    if labels and not board.labels:
+        raise InputError("--labels: the configuration has no section 'retrieval', so that no document has a label")
 
     for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.columns)):
         if given is not None and given not in known:

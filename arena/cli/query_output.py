@@ -9,6 +9,7 @@ from arena.cli.console import output, print_json, rounded
 from arena.cli.figures import counted
 from arena.cli.tables import print_table
 from arena.queries.board import AgentOnQuery, QueryBoard
+from arena.queries.labels import QueryLabels
 from arena.queries.separation import Record
 
 _LONGEST = 60
@@ -69,13 +70,32 @@ def print_groups(board: QueryBoard, column: str) -> None:
     print_table([column, "agent"], ["queries", "games", "share of\npoints", "95 %"], rows)
 
 
+def print_labels(board: QueryBoard, most: int) -> None:
+    """What each query's documents are worth, the worst first."""
+    parts = list(dict.fromkeys(name for own in board.labels.values() for name in own.parts))
+    worst = sorted(board.labels.items(), key=lambda entry: (entry[1].label.mean is None, entry[1].label.mean or 0.0))
+    rows = [
+        [
+            query_id,
+            _short(board, query_id),
+            _three(own.label.mean),
+            *(_three(own.parts.get(name)) for name in parts),
+            f"{own.label.judged} of {own.label.of}",
+        ]
+        for query_id, own in worst
+    ]
+    print_table(["qid", "query"], ["mean\nlabel", *parts, "documents\njudged"], rows[:most])
+    _say_rest(len(rows), most)
+    output.print("means over the documents that have a label; one whose judgment failed is in none of them")
+
+
 def print_queries_json(board: QueryBoard) -> None:
     """Everything."""
     found = {
         "queries": [
             asdict(one)
             | dict(zip(("verdicts", "wanted"), board.verdicts.get(one.query_id, (0, 0)), strict=True))
-            | {"separation": one.separation}
+            | {"separation": one.separation, "labels": _labels(board.labels.get(one.query_id))}
             for one in board.by_separation
         ],
         "agents": {agent: [_plain(one) for one in board.failures(agent)] for agent in board.standings.agents},
@@ -104,6 +124,13 @@ def _plain(own: AgentOnQuery) -> dict[str, Any]:
         "elsewhere": own.elsewhere,
         "scores": dict(own.scores),
     }
+
+
+def _labels(own: QueryLabels | None) -> dict[str, Any] | None:
+    """The same names as of an agent's labels on a leaderboard."""
+    if own is None:
+        return None
+    return asdict(own.label) | {"coverage": own.label.coverage, "parts": dict(own.parts)}
 
 
 def _record(own: Record) -> dict[str, Any]:
@@ -135,6 +162,10 @@ def _interval(own: Record) -> str:
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _percent(share: float | None) -> str:

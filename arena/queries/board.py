@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from arena import samples
@@ -12,6 +12,7 @@ from arena.kept import kept_games
 from arena.leaderboard import grades, win_and_tie
 from arena.nuggets.results import nugget_results
 from arena.queries.groups import groupings
+from arena.queries.labels import QueryLabels, query_labels
 from arena.queries.separation import QueryFigures, Record, Standings, standings
 from arena.store import Store
 from judges.types import Judgment, Query, Task
@@ -63,6 +64,7 @@ class QueryBoard:
         standings: games of every agent on every query.
         answered: queries and agents with an answer.
         scores: by kind, what answers were given, by query and agent.
+        labels: of the queries' documents, by query.
     """
 
     queries: Mapping[str, Query]
@@ -70,6 +72,7 @@ class QueryBoard:
     standings: Standings
     answered: frozenset[tuple[str, str]]
     scores: Mapping[str, Mapping[tuple[str, str], float]]
+    labels: Mapping[str, QueryLabels] = field(default_factory=dict)
 
     @property
     def by_separation(self) -> list[QueryFigures]:
@@ -138,6 +141,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
         found,
         frozenset(data.answers),
         {name: own for name, own in scores.items() if own},
+        query_labels(store, tournament),
     )
 
 

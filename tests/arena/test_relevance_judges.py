@@ -22,6 +22,7 @@ from judges.errors import InputError
 from judges.pointwise import details_of, label_of
 from judges.types import JudgeFailure, Judgment, Task
 from retrieval_eval.relevance import label_distribution, mean_label
+from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.prompts import RELEVANCE_PROMPTS, WORD_PROMPTS
 from tests.support.tournaments import configured, results, run, write_data
@@ -294,6 +295,33 @@ def test_a_prompt_of_one_s_own_keeps_its_fields_and_texts(tmp_path: Path) -> Non
     export_qrels(store, config.name, tmp_path / "labels.qrels")
     assert (tmp_path / "labels.qrels").read_text().startswith("q1 0 q1-all 3\n")
     store.close()
+
+
+def test_commands_give_the_query_s_score_and_its_parts(sample: Callable[..., Config], tmp_path: Path, cli: CLI) -> None:
+    """The four scores of the sample response, and one passage that fails in a second run."""
+    fields = {"recency": [0, 1, 1, 0, 1, 1, 0, 1, 1], "match": [2, 2, 2, 1, 1, 1, 1, 3, 2]}
+    fields |= {"trustworthy": [1, 1, 1, 1, 1, 1, 1, 0, 1], "overall": OVERALL}
+    each = (dict(zip(fields, values, strict=True)) for values in zip(*fields.values(), strict=True))
+    replies = {text: json.dumps({"steps": "So."} | own) for (*_, text), own in zip(PASSAGES, each, strict=True)}
+    with LLMServer(by_passage(replies)) as server:
+        run(config := sample(server.openai_url))
+        replies[PASSAGES[0][-1]] = "I would say 2 out of 3."
+        run(again := sample(server.openai_url, store=str(tmp_path / "again.db")))
+    shown = cli("queries", config.store, "--labels").out
+    assert re.search(r"mean label +match +recency +trustworthy +documents judged", shown)
+    assert re.search(r"^q .* 1\.444 +1\.667 +0\.667 +0\.889 +9 of 9$", shown, re.MULTILINE)
+    (found,) = json.loads(cli("queries", config.store, "--json").out)["queries"]
+    assert found["labels"] == {
+        "mean": 1.444444,
+        "judged": 9,
+        "of": 9,
+        "coverage": 1.0,
+        "parts": {"match": 1.666667, "recency": 0.666667, "trustworthy": 0.888889},
+    }
+    assert cli("export", again.store, tmp_path / "out.csv", "--what", "query-labels").status == 0
+    with (tmp_path / "out.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["mean_label"], row["judged"], row["of"]) == ("1.5", "8", "9")
 
 
 def test_an_exported_table_of_labels_can_be_replayed(sample: Callable[..., Config], tmp_path: Path) -> None:
