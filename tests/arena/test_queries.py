@@ -140,5 +140,8 @@ def test_the_command_prints_the_board_an_agent_and_everything(store: Path, cli: 
     wrong = cli("queries", store, "--agent", "dens")
     assert (wrong.status, wrong.err) == (2, "error: --agent dens: there is none; did you mean 'dense'?\n")
     both = cli("queries", store, "--agent", "dense", "--by", "kind")
-    assert (both.status, both.err) == (2, "error: --agent and --by are two tables: give one of them\n")
+    assert (both.status, both.err) == (
+        2,
+        "error: --agent, --by and --labels are tables of their own: give one of them\n",
+    )
     assert "no column of the queries puts them into groups" in cli("queries", store, "--by", "kind").err
