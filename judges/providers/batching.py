@@ -20,7 +20,7 @@ class Batcher(Generic[Model, Item, Result]):
     """Collects what is waiting while the model works, and hands over each result the moment it is there.
 
     Args:
-        load: makes the model, when the first item is there.
+        load: makes the model, when the first item is there; if it raises an exception, every item gets that.
         work: takes the model and a batch; yields the place of an item in the batch and its result or an exception, in
             any order. Both run in one thread of their own.
         size: largest batch.
@@ -34,6 +34,7 @@ class Batcher(Generic[Model, Item, Result]):
     ) -> None:
         self._load, self._work, self._size = load, work, size
         self._model: Model | None = None
+        self._unloadable: Exception | None = None
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._running: asyncio.Task[None] | None = None
@@ -61,8 +62,14 @@ class Batcher(Generic[Model, Item, Result]):
     def _worked_off(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
     ) -> None:
+        if self._unloadable is not None:
+            raise self._unloadable
         if self._model is None:
-            self._model = self._load()
+            try:
+                self._model = self._load()
+            except Exception as error:
+                self._unloadable = error
+                raise
         left = set(range(len(items)))
         for place, result in self._work(self._model, items):
             loop.call_soon_threadsafe(_settle, futures[place], result)

@@ -50,7 +50,7 @@ def local_source(spec: JudgeSpec) -> LocalSource:
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise MissingExtraError("local", f"provider {spec.provider!r}")
     if spec.device_map is not None and find_spec("accelerate") is None:
-        raise MissingExtraError("local", "'device_map'")
+        raise MissingExtraError("local", "'device_map' (by accelerate)")
     if spec.path is not None and not (spec.path / "config.json").is_file():
         problem = "holds no config.json" if spec.path.is_dir() else "is not a folder"
         raise InputError(f"{spec.path}: {problem}; a model folder is what save_pretrained writes")

@@ -81,6 +81,21 @@ async def test_whoever_gives_up_is_left_out_and_an_error_reaches_everyone_else()
     await batcher.close()
 
 
+async def test_a_model_that_cannot_be_loaded_is_not_tried_for_everyone_who_asks() -> None:
+    tried: list[str] = []
+
+    def load() -> None:
+        tried.append("loaded")
+        raise RuntimeError("no such model")
+
+    batcher: Batcher[None, int, int] = Batcher(load, lambda _, items: enumerate(items), 4)
+    for item in (1, 2):
+        with pytest.raises(RuntimeError, match="no such model"):
+            await batcher.submit(item)
+    assert tried == ["loaded"]
+    await batcher.close()
+
+
 async def test_work_that_nobody_waits_for_any_more_is_not_begun() -> None:
     begun: list[int] = []
     under_way = asyncio.Event()

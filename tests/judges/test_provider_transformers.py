@@ -244,7 +244,7 @@ async def test_what_the_chat_template_is_told_decides_the_prompt_and_the_judgmen
 def test_a_map_of_devices_needs_accelerate(random_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = local_source.find_spec
     monkeypatch.setattr(local_source, "find_spec", lambda name: None if name == "accelerate" else real(name))
-    with pytest.raises(MissingExtraError, match=r"'device_map' needs the 'local' extra: install 'ragarena\[local\]'"):
+    with pytest.raises(MissingExtraError, match=r"'device_map' \(by accelerate\) needs the 'local' extra"):
         open_provider(declared(random_model, device_map="auto"))
 
 
