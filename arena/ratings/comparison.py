@@ -13,13 +13,7 @@ from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.clustered import student
 from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Floats, Games
-from arena.ratings.ranks import (
-    JointDifferences,
-    PairedTests,
-    joint_differences,
-    paired_tests,
-    queries_needed,
-)
+from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
 from arena.ratings.results import Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
 

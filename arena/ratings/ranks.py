@@ -167,14 +167,14 @@ def queries_needed(
     of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
     tail = min(of_all_pairs, float(scipy.special.stdtr(units - 1, half / se)))
     reach = float(scipy.special.stdtrit(units - 1, (1 + _POWER) / 2)) * se
+    luck, sd = float(scipy.special.ndtri(_POWER)), se * math.sqrt(units)
 
     def more(of_new: float) -> int | None:
         def suffice(new: int) -> bool:
             total = units + new
             mean = (units * gap + new * of_new) / total
             quantile = float(scipy.special.stdtrit(total - 1, tail))
-            noise = quantile / math.sqrt(total) + float(scipy.special.ndtri(_POWER)) * math.sqrt(new) / total
-            return mean > noise * se * math.sqrt(units)
+            return mean > sd * (quantile / math.sqrt(total) + luck * math.sqrt(new) / total)
 
         least = max(1, fewest_queries(agents) - units)
         if of_new <= 0 or not suffice(_MOST_QUERIES):
