@@ -13,8 +13,10 @@ import html
 import re
 import string
 import unicodedata
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import AnyStr, Final
 
 _MASK: Final = "***"
@@ -31,9 +33,11 @@ _ROUNDS: Final = 6
 """How often escapes may be escaped again."""
 
 _ESCAPE = re.compile(
-    r"\\+u00([0-9a-f]{2})|\\+x([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})|(&(?:amp;)*(?:#x?[0-9a-f]{1,6}|[a-z]{2,12});?)|\\+([/nrtbf])",
+    r"(?<!\\)\\++(?:u00([0-9a-f]{2})|x([0-9a-f]{2})|([/nrtbf]))|%(?:25)*([0-9a-f]{2})"
+    r"|(&(?:amp;)*(?:#x?[0-9a-f]{1,6}|[a-z]{2,12});?)",
     re.IGNORECASE,
 )
+"""A row of backslashes counts from its first one on, since looking at each would take the square of its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,9 @@ def _folded(text: str) -> bytes:
     return plain.encode("ascii", "ignore").translate(_SMALL, _SIGNS)
 
 
+_letter = lru_cache(_folded)
+
+
 def _plainer(text: str) -> str:
     """The text with its escapes decoded once; most texts have none but those of line ends and quotes."""
     if "\\" in text:
@@ -139,20 +146,25 @@ def _is_in(text: str) -> bool:
 
 def _without(text: str) -> str:
     """The text with every key in it replaced, also where one is only seen once escapes are decoded."""
-    seen, places = text, [(at, at + 1) for at in range(len(text))]
+    seen = text
+    starts, ends = array("q", range(len(text))), array("q", range(1, len(text) + 1))
     hits: list[tuple[int, int]] = []
     for _ in range(_ROUNDS):
-        hits += [(places[start][0], places[end - 1][1]) for start, end in _hits(seen)]
+        hits += [(starts[start], ends[end - 1]) for start, end in _hits(seen)]
         parts: list[str] = []
-        plainer: list[tuple[int, int]] = []
+        fewer_starts, fewer_ends = array("q"), array("q")
         at = 0
         for escape in _ESCAPE.finditer(seen):
             start, end = escape.span()
             letter = _character(escape)
             parts += [seen[at:start], letter]
-            plainer += [*places[at:start], *[(places[start][0], places[end - 1][1])] * len(letter)]
+            fewer_starts += starts[at:start] + array("q", [starts[start]]) * len(letter)
+            fewer_ends += ends[at:start] + array("q", [ends[end - 1]]) * len(letter)
             at = end
-        seen, places = "".join([*parts, seen[at:]]), [*plainer, *places[at:]]
+        if not at:
+            break
+        seen = "".join([*parts, seen[at:]])
+        starts, ends = fewer_starts + starts[at:], fewer_ends + ends[at:]
     out, at = [], 0
     for start, end in sorted(hits):
         if end > at:
@@ -163,7 +175,7 @@ def _without(text: str) -> str:
 
 def _character(escape: re.Match[str]) -> str:
     """What an escape stands for."""
-    unicode, byte, percent, entity, control = escape.groups()
+    unicode, byte, control, percent, entity = escape.groups()
     if code := unicode or byte or percent:
         return chr(int(code, 16))
     if entity is not None:
@@ -173,8 +185,12 @@ def _character(escape: re.Match[str]) -> str:
 
 def _hits(text: str) -> Iterator[tuple[int, int]]:
     """Where keys stand in a text, as it is."""
-    letters = [(letter, at) for at, each in enumerate(text) for letter in _folded(each)]
-    folded = bytes(letter for letter, _ in letters)
+    letters, places = bytearray(), array("q")
+    for at, each in enumerate(text):
+        if letter := _letter(each):
+            letters += letter
+            places.extend([at] * len(letter))
+    folded = bytes(letters)
     for key in tuple(_keys.values()):
         for at in _all(key.exact, text):
             yield at, at + len(key.exact)
@@ -182,7 +198,7 @@ def _hits(text: str) -> Iterator[tuple[int, int]]:
         for needle in key.needles:
             for at in _all(needle, folded):
                 start, end = _widened(folded, at, needle, key.folded)
-                yield letters[start][1], letters[end - 1][1] + 1
+                yield places[start], places[end - 1] + 1
 
 
 def _all(needle: AnyStr, text: AnyStr) -> Iterator[int]:
