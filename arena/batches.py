@@ -10,7 +10,7 @@ from typing import cast
 
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
-from judges.batches.base import BatchServer, HostedProvider
+from judges.batches.base import Batch, BatchServer, HostedProvider
 from judges.batches.desk import BatchDesk
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
@@ -67,12 +67,12 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
     """Ask the servers to answer no more requests of these batches; a run keeps the replies that they have.
 
     Yields:
-        The server's name for each batch, and what was wrong; empty where nothing was.
+        The server's name for each batch, or else ours, and what was wrong; empty where nothing was.
 
     Raises:
-        InputError: a batch's judge is not declared so any more, or its hand-in was not answered yet. Nothing was sent.
+        InputError: a batch's judge is not declared so any more. Nothing was sent.
     """
-    chosen: list[tuple[str, JudgeSpec]] = []
+    chosen: list[tuple[Batch, JudgeSpec]] = []
     for each in batches:
         spec = judges.get(each.judge)
         if spec is None or not spec.in_batches or (spec.provider, spec.model) != (each.provider, each.model):
@@ -80,23 +80,22 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
                 f"--cancel: judges.{each.judge} must be declared with provider {each.provider!r}, model {each.model!r} "
                 "and 'mode: batch', as it was when the batch was handed in"
             )
-        if each.batch.remote_id is None:
-            raise InputError(
-                f"--cancel {each.batch.marker}: its hand-in was not answered; 'ragarena run CONFIG' looks for it first"
-            )
-        chosen.append((each.batch.remote_id, spec))
-    for remote_id, spec in chosen:
+        chosen.append((each.batch, spec))
+    for batch, spec in chosen:
+        if batch.remote_id is None:
+            yield batch.marker, "its hand-in was not answered; 'ragarena run CONFIG' looks for it first"
+            continue
         provider = cast(HostedProvider, open_provider(spec))
         server = open_server(spec, provider)
         problem = ""
         try:
-            await server.cancel(remote_id)
+            await server.cancel(batch.remote_id)
         except ProviderError as error:
             problem = str(error)
         finally:
             await server.close()
             await provider.close()
-        yield remote_id, problem
+        yield batch.remote_id, problem
 
 
 def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:

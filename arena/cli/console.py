@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from arena.plain_text import printable as printable  # noqa: PLC0414 - offered here to all commands
+from judges.progress import PROGRESS
 
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind
@@ -69,19 +70,19 @@ class Bars:
             console=errors,
             disable=not shown,
         )
-        self._waited_for, self._lines = logging.getLogger("ragarena.progress"), _Lines()
+        self._lines = _Lines()
         self._ids: dict[str, TaskID] = {}
         self._failed: dict[str, int] = {}
         self._cost: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
         self._progress.start()
-        self._waited_for.addHandler(self._lines)
-        self._waited_for.setLevel(logging.INFO)
+        PROGRESS.addHandler(self._lines)
+        PROGRESS.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._waited_for.removeHandler(self._lines)
+        PROGRESS.removeHandler(self._lines)
         self._progress.stop()
 
     def begin(self, task: str, wanted: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -22,14 +21,13 @@ from judges.errors import (
 )
 from judges.identity import judgment_id, request_id
 from judges.masking import masked
+from judges.progress import PROGRESS
 from judges.types import Completion, Prompt
 
 _QUIET_S = 1.0
 """A batch is handed in once nothing more has been asked for so long."""
 _SEARCH_S = 300.0
 """How long a batch is looked for whose hand-in was not answered: a server's list may lag behind what it has taken."""
-_PROGRESS = logging.getLogger("ragarena.progress")
-"""What a person who waits may want to know; the command line shows it."""
 _NEXT = {
     "cancelled": "'ragarena run CONFIG --retry-failed' asks for the rest again",
     "expired": "the next run asks for the rest again",
@@ -215,7 +213,7 @@ class BatchDesk:
         if left_s > 0:
             if not followed.searched:
                 followed.searched = True
-                _PROGRESS.info("a hand-in was not answered; looking for its batch on the server for %.0f s", left_s)
+                PROGRESS.info("a hand-in was not answered; looking for its batch on the server for %.0f s", left_s)
             return False
         await self._forget(followed)
         self._asked.update(followed.lines)
@@ -292,7 +290,7 @@ class BatchDesk:
             try:
                 await self._server.delete_files(batch.remote_id)
             except ProviderError as error:
-                _PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
+                PROGRESS.info("the files of batch %s could not be deleted on the server: %s", batch.remote_id, error)
 
     def _in_trouble(self, error: TransientError) -> None:
         """The server is out of reach: its batches go on without us, so this is no failure of what is in them."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from judges.errors import InputError, MissingExtraError
+from judges.progress import PROGRESS
 from judges.providers.texts import one_line
 from judges.spec import JudgeSpec
 
-PROGRESS = logging.getLogger("ragarena.progress")
-"""What a person who waits may want to know; the command line shows it."""
 _SAMPLES, _SAMPLE_BYTES = 64, 65536
 
 

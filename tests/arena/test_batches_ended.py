@@ -29,6 +29,15 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
 
 
+def known_as(location: str, remote_id: str | None) -> None:
+    """Let the store know its batch by this name of the server's."""
+    store = Store.open(location)
+    named = "NULL" if remote_id is None else f"'{remote_id}'"
+    with store._write() as connection:
+        connection.exec_driver_sql(f"UPDATE batch SET remote_id = {named}")
+    store.close()
+
+
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
@@ -41,14 +50,14 @@ def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
     assert paid_once(server)
 
 
-def test_a_later_run_looks_for_a_batch_as_long_as_the_one_that_handed_it_in(tmp_path: Path, server: LLMServer) -> None:
+def test_a_later_run_looks_for_a_batch_as_long_as_the_one_that_handed_it_in(
+    tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_SEARCH_S", 60)
     config = labels_only(tmp_path, server)
     server.batches.held = True
     run(config, wait=False)
-    store = Store.open(config.store)
-    with store._write() as connection:
-        connection.exec_driver_sql("UPDATE batch SET remote_id = NULL")  # killed before the answer came
-    store.close()
+    known_as(config.store, None)  # killed before the answer came
     server.batches.held, server.batches.lag = False, 2
     assert run(config, wait=False).complete
     assert paid_once(server, 8)
@@ -110,6 +119,9 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
     refused = cli("batches", direct, "--cancel", "all")
     assert refused.status == 2
     assert "judges.judge must be declared with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
+    known_as(store, None)
+    assert "could not be cancelled: its hand-in was not answered" in cli("batches", path, "--cancel", "all").err
+    known_as(store, "batch_1")
     server.batches.made["batch_1"].ended = True
     late = cli("batches", path, "--cancel", "all")
     assert late.status == 3
