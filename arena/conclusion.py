@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
+
+BY_PLACE: Final = "Place or strength?"
+"""The headline where the place shown may have made the ratings."""
 
 _EQUAL = 1e-6
 """Ratings closer than this many points are equal."""
@@ -173,7 +176,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
         )
     if health is None and tally is not None and tally.single_order:
         return _unclear(
-            "Place or strength?",
+            BY_PLACE,
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
         )
@@ -185,7 +188,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
         first = round(health.first_share * health.decided)
         said += f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
     return _unclear(
-        "Place or strength?",
+        BY_PLACE,
         f"{said}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
 
@@ -225,7 +228,7 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
         return _unclear("Not enough signal", doubt, ordered=True)
     if ratings.beyond_place is False and rows[0].rank_high == 1:
         return _unclear(
-            "Place or strength?",
+            BY_PLACE,
             f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
             "first may count for something, its lead may be chance. Judge both orders.",
             ordered=True,

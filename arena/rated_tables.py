@@ -127,6 +127,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "duplicates": read.duplicates,
             "conflicts": read.conflicts,
             "order_unknown": read.order_unknown,
+            "order_assumed": read.order_assumed,
         },
         options.cluster_column,
     )

@@ -60,6 +60,7 @@ class ImportedVerdicts:
         duplicates: verdicts that repeat an earlier one in every column, reasons aside.
         conflicts: games, the same in every column but verdict and reason, that have different verdicts.
         order_unknown: verdicts whose ``order`` is empty; agent_a is taken to have been shown first.
+        order_assumed: verdicts of rows without a column of the order; the same is taken for granted.
         swapped: for each verdict, whether the file's agent_b was shown first.
         order_known: for each verdict, whether its ``order`` is given, or the file has no such column.
         lines: for each verdict, the line of the file it stands on; in Parquet the row.
@@ -73,6 +74,7 @@ class ImportedVerdicts:
     duplicates: int = 0
     conflicts: int = 0
     order_unknown: int = 0
+    order_assumed: int = 0
     swapped: Sequence[bool] = ()
     order_known: Sequence[bool] = ()
     lines: Sequence[int] = ()
@@ -125,7 +127,7 @@ def read_verdicts(
     lines: list[int] = []
     seen: defaultdict[tuple[str | None, ...], int] = defaultdict(int)
     layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
-    rows = skipped = self_play = 0
+    rows = skipped = self_play = order_assumed = 0
     for row in read_rows(path):
         rows += 1
         header = tuple(row.values)
@@ -146,6 +148,7 @@ def read_verdicts(
             verdicts.append(game)
             swapped.append(game.agent_a != row.identifier(layout.agent_a))
             order_known.append(layout.order is None or bool(row.text(layout.order).strip()))
+            order_assumed += layout.order is None and len(layout.verdicts) == 1
             lines.append(row.line)
             seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing] |= _BIT[game.verdict]
     duplicates = len(verdicts) - sum(found.bit_count() for found in seen.values())
@@ -160,6 +163,7 @@ def read_verdicts(
         duplicates=duplicates,
         conflicts=conflicts,
         order_unknown=order_known.count(False),
+        order_assumed=order_assumed,
         swapped=swapped,
         order_known=order_known,
         lines=lines,

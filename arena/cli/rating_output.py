@@ -9,7 +9,7 @@ from arena.cli.health_output import few_alike, print_health
 from arena.cli.markup import print_csv
 from arena.cli.shapes import flat_rated, rated_json
 from arena.cli.tables import print_table
-from arena.conclusion import conclude
+from arena.conclusion import BY_PLACE, conclude
 from arena.rated_tables import RatedTable
 from arena.ratings.covariates import ControlledBoard
 from arena.ratings.results import AgentRating
@@ -27,7 +27,13 @@ def print_rated(rated: RatedTable, form: str) -> None:
         if rated.cluster_column is not None:
             column = printable(rated.cluster_column)
             output.print(f"\nresampled by {column}: what is said of queries below is about its values")
-        print_health(rated.ratings, conclude(rated.ratings))
+        conclusion = conclude(rated.ratings)
+        print_health(rated.ratings, conclusion)
+        if conclusion.headline == BY_PLACE and rated.rows.get("order_assumed"):
+            output.print(
+                "places: without a column 'order' agent_a counts as the one shown first; if not, add the column, "
+                "empty where nobody knows"
+            )
         for judge, own in rated.by_judge.items():
             output.print(f"\njudge {printable(judge)}:")
             print_rating_table(own.agents)

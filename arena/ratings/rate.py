@@ -20,7 +20,7 @@ from arena.ratings.health import JudgeHealth, Lengths, PositionEffect, both_orde
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import notes
 from arena.ratings.preferences import average, counted, notes_on
-from arena.ratings.ranks import competition_ranks, groups, rank_intervals
+from arena.ratings.ranks import competition_ranks, fewest_queries, groups, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, DirectGames, Fragility, PairDifference
 from arena.ratings.settings import RatingSettings, bradley_terry_settings, elo_settings
 from judges.errors import InputError
@@ -79,8 +79,12 @@ class Ratings:
 
     @property
     def flips(self) -> tuple[Fragility, ...]:
-        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged."""
-        held = {row.agent for row in self.agents if set(row.flags) - {"single_game"}}
+        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged.
+
+        On few queries that prior moves all others too.
+        """
+        few = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
+        held = {row.agent for row in self.agents if few or set(row.flags) - {"single_game"}}
         return tuple(one for one in self.fragility if one.count is None or held.isdisjoint((one.ahead, one.behind)))
 
     @property

@@ -190,23 +190,33 @@ class Recount:
             rivals = [rating for agent, rating in rest.items() if agent != behind] if highest else []
             return min(above, rest[behind] - max(rivals, default=-math.inf) + 0.01)
 
-        effect: dict[tuple[Game, ...], float] = {}
+        kinds: defaultdict[str, list[int]] = defaultdict(list)
         for at, own in enumerate(units):
-            kind = tuple(sorted((Game("", g.one, g.other, g.score) for g in own), key=repr))
-            if kind not in effect:
-                effect[kind] = gap(units[:at] + units[at + 1 :])
-        order = sorted(
-            range(len(units)),
-            key=lambda at: -effect[tuple(sorted((Game("", g.one, g.other, g.score) for g in units[at]), key=repr))],
-        )
-        if gap([units[at] for at in order[number:]]) > 0:
+            kinds[repr(sorted((g.one, g.other, g.score) for g in own))].append(at)
+
+        def turned(left_out: Sequence[int]) -> bool:
+            gone = set(left_out)
+            return gap([own for at, own in enumerate(units) if at not in gone]) > 0
+
+        effect = {kind: gap(units[: own[0]] + units[own[0] + 1 :]) for kind, own in kinds.items()}
+        ordered = sorted(kinds, key=lambda kind: -effect[kind])
+        if turned([at for kind in ordered for at in kinds[kind]][:number]):
             return True
-        left = list(units)
+        left = dict(kinds)
+        gone: list[int] = []
         for _ in range(number):
-            tried = {repr([(g.one, g.other, g.score) for g in own]): at for at, own in enumerate(left)}
-            best = max(tried.values(), key=lambda at: gap(left[:at] + left[at + 1 :]))
-            left.pop(best)
-        return gap(left) > 0
+            kept = [kind for kind in left if left[kind]]
+            best = max(
+                kept, key=lambda kind: gap([u for at, u in enumerate(units) if at not in (*gone, left[kind][0])])
+            )
+            gone.append(left[best][0])
+            left[best] = left[best][1:]
+        return turned(gone) or any(
+            turned([*kinds[one][:part], *kinds[other][: number - part]])
+            for one, other in combinations(ordered, 2)
+            for part in range(number + 1)
+            if part <= len(kinds[one]) and number - part <= len(kinds[other])
+        )
 
 
 def counted(games: Iterable[Game]) -> Counts:

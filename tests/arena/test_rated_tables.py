@@ -249,6 +249,7 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
         "duplicates": 1,
         "conflicts": 1,
         "order_unknown": 0,
+        "order_assumed": 0,
     }
 
 
@@ -348,3 +349,16 @@ def test_json_has_everything_that_was_asked_for(cli: Any, write: Callable[..., P
     plain = json.loads(cli("rate", file, "--bootstrap", "0", "--json").out)
     assert plain["controlled"] is plain["cluster_column"] is None
     assert plain["by_judge"] == {}
+
+
+def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so(cli: Any, tmp_path: Path) -> None:
+    rows = [f"q{query},x,y,{'AAB'[query % 3]}" for query in range(90)]
+    (tmp_path / "v.csv").write_text("\n".join(["qid,agent_a,agent_b,verdict", *rows]), encoding="utf-8")
+    assumed = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
+    assert "the answer shown first won 60 of 90 verdicts with a winner. Strength and place cannot be" in assumed
+    assert "places: without a column 'order' agent_a counts as the one shown first" in assumed
+    unknown = "\n".join(["qid,agent_a,agent_b,verdict,order", *(f"{row}," for row in rows)])
+    (tmp_path / "v.csv").write_text(unknown, encoding="utf-8")
+    not_known = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
+    assert "conclusion: x leads, 120 points above y, at 95% confidence over 90 games on 90 queries." in not_known
+    assert "places:" not in not_known
