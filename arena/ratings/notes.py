@@ -38,7 +38,8 @@ def notes(
     if resampled is not None:
         said += _of_bootstrap(resampled)
     elif asked_for_samples:
-        said.append("There are no intervals: all games are on one query, which says nothing about variation.")
+        alone = "there is a single game" if games.cluster is None or not by_query else "all games are on one query"
+        said.append(f"There are no intervals: {alone}, which says nothing about variation.")
     if games.tally is not None:
         said += _of_tally(games.tally)
     return tuple(said)

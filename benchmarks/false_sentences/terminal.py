@@ -160,9 +160,11 @@ def _unnamed(seen: Seen, _said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "note: one query",
-    r"(?:note: )?There are no intervals: all games are on one query, which says nothing about variation\.",
+    r"(?:note: )?There are no intervals: (?P<why>all games are on one query|there is a single game), which says nothing about variation\.",
 )
-def _one_query(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+def _one_query(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if said["why"].startswith("there"):
+        return not seen.count.named and len(seen.count.games) == 1
     return seen.count.named and len(seen.count.queries) == 1
 
 
