@@ -40,7 +40,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, *sorted((ROOT / "docs/handbook").glob("*.md")), ROOT / "configs/README.md", ROOT / "CONTRIBUTING.md"]
 STARTING_OTHERS = {"ray.md"}
 """Pages whose commands start processes themselves, which end with their own."""
-SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "sqlite3 ", "ragarena ui ")
+SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "ray ", "sqlite3 ", "ragarena ui ")
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

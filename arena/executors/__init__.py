@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
 
 from arena.config import Config, ExecutorSection
-from judges.errors import MissingExtraError
+from judges.errors import InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
@@ -23,10 +24,18 @@ def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] |
     executor = config.executor
     if executor.kind == "ray" and find_spec("ray") is None:
         raise MissingExtraError("ray", "'executor: {kind: ray}'")
+    variables = (executor.runtime_env or {}).get("env_vars", {})
     judges: dict[str, Judge] = {}
     for name in config.judges_in_use():
         spec = config.judges[name]
         if runs_on_workers(executor, spec):
+            if spec.api_key_env in variables:
+                raise InputError(
+                    f"executor.runtime_env: {spec.api_key_env} is the key of judge {name!r}, and Ray shows runtime_env "
+                    "in its logs: set it on the machines, from a secret"
+                )
+            # Read when Ray is imported: what it prints of nodes that die, on standard output, is said in our words.
+            os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
             from arena.executors.ray_workers import RayProvider
 
             provider = RayProvider(name, spec, executor)

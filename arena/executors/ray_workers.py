@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
-import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -18,8 +17,8 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config import ExecutorSection
+from arena.executors.cluster import PROGRESS, connect, first_line
 from arena.executors.worker import Opened, Reply, Worker
-from arena.runtime.interrupts import signals_wait
 from judges.errors import InputError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
@@ -27,7 +26,9 @@ from judges.types import Completion, Prompt
 _GATHERED_S = 0.002
 _AGAIN_S = 0.5
 """How often a worker that was lost is asked whether it is back."""
-_STARTED_S = 120.0
+_MEMORY = 2**20
+_SOON_S = 10.0
+"""After this time you are told that workers are waited for."""
 
 
 class RayProvider:
@@ -46,13 +47,22 @@ class RayProvider:
     """
 
     def __init__(self, name: str, spec: JudgeSpec, executor: ExecutorSection) -> None:
-        _connect(executor.address)
+        connect(executor)
+        self._wait_s = executor.wait_s
         gpus = executor.gpus if spec.runs_here else 0
-        _require_gpus(name, gpus * executor.workers)
-        # No CPU is asked for, since a worker mostly waits: it would never start where others hold them all.
-        actor = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=-1, scheduling_strategy="SPREAD")(Worker)
-        self._workers = [_Mailbox(actor.remote(spec)) for _ in range(executor.workers)]
-        opened = _opened(name, self._workers)
+        # No CPU is asked for, since a worker mostly waits: it would never start where others hold them all. Ray
+        # does not spread workers that ask for nothing at all, and all would die with one machine.
+        actor = ray.remote(num_cpus=0, num_gpus=gpus, memory=_MEMORY, max_restarts=-1, scheduling_strategy="SPREAD")(
+            Worker
+        )
+        self._workers = [_Mailbox(actor.remote(spec), name) for _ in range(executor.workers)]
+        try:
+            _wait_for_gpus(name, gpus * executor.workers, executor.wait_s)
+            opened = _opened(name, self._workers, executor.wait_s)
+        except BaseException:
+            for worker in self._workers:
+                worker.kill()
+            raise
         self.judges_names = opened.judges_names
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
@@ -62,9 +72,12 @@ class RayProvider:
         Raises:
             ProviderError: as the provider does; ``TransientError`` too where the worker is lost.
         """
-        alive = [worker for worker in self._workers if worker.alive]
-        if not alive:
-            raise TransientError("connection", "all workers of this judge are lost")
+        try:
+            async with asyncio.timeout(self._wait_s):
+                while not (alive := [worker for worker in self._workers if worker.alive]):
+                    await asyncio.sleep(_AGAIN_S)
+        except TimeoutError:
+            raise TransientError("connection", "all workers of this judge are lost") from None
         return await min(alive, key=lambda worker: worker.in_flight).ask(prompt)
 
     async def close(self) -> None:
@@ -74,10 +87,15 @@ class RayProvider:
 
 
 class _Mailbox:
-    """This side of one worker."""
+    """This side of one worker.
 
-    def __init__(self, worker: Any) -> None:
-        self.worker = worker
+    Attributes:
+        worker: the other side.
+        node: the address of its machine, as the cluster knows it.
+    """
+
+    def __init__(self, worker: Any, judge: str) -> None:
+        self.worker, self.node, self._judge = worker, "", judge
         self.alive = True
         self._numbers, self._turns = itertools.count(), itertools.count(1)
         self._awaited: dict[int, asyncio.Future[Completion]] = {}
@@ -119,7 +137,7 @@ class _Mailbox:
         while True:
             try:
                 if not self.alive:
-                    await self.worker.opened.remote()
+                    self.node = await self.worker.node.remote()
                     self.alive = True
                 for number, reply in await self.worker.replies.remote(next(self._turns)):
                     self._hand_out(number, reply)
@@ -139,6 +157,14 @@ class _Mailbox:
     def _lost(self, error: RayError) -> None:
         """Fail what waits: a worker's own mistake as what it is, a worker that is gone as a lost connection."""
         mistake = isinstance(error, RayTaskError)
+        if self.alive and not mistake:
+            waiting = sum(not future.done() for future in self._awaited.values())
+            PROGRESS.warning(
+                "executor: a worker of judge %r died on node %s; its %d judgments are asked again",
+                self._judge,
+                self.node,
+                waiting,
+            )
         self.alive = self.alive and mistake
         for number in list(self._awaited):
             gone = TransientError("connection", f"a worker of this judge was lost ({type(error).__name__})")
@@ -150,42 +176,49 @@ class _Mailbox:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the worker."""
         with suppress(RayError):
             ray.kill(self.worker)
 
 
-def _connect(address: str | None) -> None:
-    if ray.is_initialized():
-        return
-    # Nothing is told to anybody, here or by the processes that inherit this environment.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # A worker without GPUs of its own finds the environment as it is, which later versions of Ray do by themselves.
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    own = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
-    try:
-        with signals_wait():
-            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **own)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(f"executor: no Ray cluster can be reached at {address or 'this machine'}: {reason}") from error
+def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
+    """Wait for the machines that a cluster starts when workers ask for them."""
+    began, told = time.monotonic(), False
+    while needed > (there := float(ray.cluster_resources().get("GPU", 0))):
+        lacking = f"executor: the workers of judge {name!r} need {needed:g} GPUs, the cluster has {there:g}"
+        if time.monotonic() - began >= wait_s:
+            raise InputError(lacking)
+        if not told:
+            PROGRESS.info("%s; waiting up to %g s for more (executor.wait_s)", lacking, wait_s)
+            told = True
+        time.sleep(_AGAIN_S)
 
 
-def _require_gpus(name: str, needed: float) -> None:
-    there = float(ray.cluster_resources().get("GPU", 0))
-    if needed > there:
-        raise InputError(f"executor: the workers of judge {name!r} need {needed:g} GPUs, the cluster has {there:g}")
-
-
-def _opened(name: str, workers: list[_Mailbox]) -> Opened:
+def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
     """What all workers say of their provider, which must be the same."""
+    asked = [each.worker.opened.remote() for each in workers]
     try:
-        told: list[Opened] = ray.get([each.worker.opened.remote() for each in workers], timeout=_STARTED_S)
+        started, waiting = ray.wait(asked, num_returns=len(asked), timeout=_SOON_S)
+        if waiting:
+            PROGRESS.info(
+                "executor: %d of %d workers of judge %r have started; waiting up to %g s for the others",
+                len(started),
+                len(asked),
+                name,
+                wait_s,
+            )
+        told: list[Opened] = ray.get(asked, timeout=max(wait_s, _SOON_S))
+        nodes = ray.get([each.worker.node.remote() for each in workers], timeout=_SOON_S)
     except (RayError, GetTimeoutError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise InputError(f"executor: the workers of judge {name!r} do not start: {reason}") from error
+        raise InputError(f"executor: the workers of judge {name!r} do not start: {first_line(error)}") from error
     for opened in told:
         if opened.problem is not None:
             raise InputError(f"judges.{name}, on a worker: {opened.problem}")
     if any(opened.identity != told[0].identity for opened in told):
         raise InputError(f"judges.{name}: the workers' machines have different models under this name")
+    for each, node in zip(workers, nodes, strict=True):
+        each.node = node
     return told[0]

@@ -56,6 +56,12 @@ class Worker:
         """Whether it can be used, and as what its judgments are known."""
         return self._opened
 
+    async def node(self) -> str:
+        """The address of the machine that it runs on, as the cluster knows it."""
+        from ray.util import get_node_ip_address
+
+        return str(get_node_ip_address())
+
     async def take(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
         """Begin to ask these, each under a number of the caller's."""
         for number, prompt in prompts:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +30,10 @@ CONCURRENCY, WORKERS = 4, 2
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RayCluster]:
-    import ray
-
     with ray_cluster() as cluster:
         yield cluster
+        import ray
+
         ray.shutdown()
 
 
@@ -38,13 +43,22 @@ def on_ray(folder: Path, cluster: RayCluster, url: str, workers: int = WORKERS, 
     return configured(folder, url, judge=declared, executor=executor)
 
 
+def written(folder: Path, **sections: Any) -> Path:
+    write_data(folder)
+    content = {
+        "name": "t",
+        "store": "t.db",
+        "data": {"queries": "queries.csv", "answers": "answers.csv"},
+        "judges": {"judge": {"provider": "openai", "model": "m", "api_key_env": "SAID"}},
+        "pairwise": {"judges": ["judge"], "documents": {"include": False}},
+    }
+    path = folder / "t.yaml"
+    path.write_text(json.dumps(content | sections))  # which is YAML too
+    return path
+
+
 def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
-    config = tmp_path / "t.yaml"
-    write_data(tmp_path)
-    config.write_text(
-        "name: t\nstore: t.db\ndata: {queries: queries.csv, answers: answers.csv}\njudges: {j: {provider: lexical}}\n"
-        "pairwise: {judges: [j]}\n"
-    )
+    config = written(tmp_path)
     ended = cli("run", config, "--address", "127.0.0.1:1")
     assert (ended.status, ended.err) == (2, "error: --address: only with --executor ray\n")
     ended = cli("run", config, "--executor", "ray", "--address", "nowhere")
@@ -52,16 +66,89 @@ def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
     assert "executor: no Ray cluster can be reached at nowhere" in ended.err
 
 
-def test_what_the_nodes_lack_is_said_before_anything_is_sent(tmp_path: Path, cluster: RayCluster) -> None:
+@pytest.mark.parametrize("listens", [False, True])
+def test_an_address_that_nobody_answers_is_one_line_in_time(
+    tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
+    monkeypatch.setattr("arena.executors.cluster.ANSWER_S", 1.0)
+    config = written(tmp_path)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        if listens:
+            silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("RAY_ADDRESS", "never-asked:1")
+        ended = cli("run", config, "--executor", "ray", "--address", address)
+        said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): none answered"
+        assert (ended.status, ended.err) == (2, f"{said} within 1 s; start it, or mend the address\n")
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        ended = cli("run", config, "--executor", "ray")
+        assert (ended.status, ended.err.count("\n")) == (2, 1)
+        assert f"{address} (RAY_ADDRESS)" in ended.err
+
+
+@pytest.mark.skipif(find_spec("grpc") is not None, reason="Ray's client is installed")
+def test_a_client_that_is_not_installed_and_an_address_for_jobs_are_one_line(tmp_path: Path, cli: CLI) -> None:
+    config = written(tmp_path)
+    for address, told in {"ray://head:10001": "install 'ray[client]'", "http://head:8265": "'ray job submit'"}.items():
+        ended = cli("run", config, "--executor", "ray", "--address", address)
+        assert (ended.status, ended.err.count("\n")) == (2, 1)
+        assert address in ended.err
+        assert told in ended.err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"env_vars": {"OPENAI_API_KEY": "planted"}}, "OPENAI_API_KEY looks like a key"),
+        ({"env_vars": {"HF_TOKEN": "planted"}}, "HF_TOKEN looks like a key"),
+        ({"env_vars": {"SAID": "planted"}}, "SAID is the key of judge 'judge'"),
+        ({"env_vars": {"HF_HOME": 3}}, "put numbers in quotes"),
+        ({"pip": ["--extra-index-url https://me:planted@host/simple", "x"]}, "holds a password"),
+        ({"pips": ["x"]}, "unknown key 'pips'; did you mean 'pip'?"),
+    ],
+)
+def test_a_runtime_env_with_a_key_is_refused_and_the_key_not_shown(
+    tmp_path: Path, cli: CLI, given: dict[str, Any], told: str
+) -> None:
+    config = written(tmp_path, executor={"kind": "ray", "address": "127.0.0.1:1", "runtime_env": given})
+    ended = cli("run", config)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert told in ended.err
+    assert "planted" not in ended.err
+
+
+def test_ray_address_is_heeded_and_workers_get_the_runtime_env(
+    tmp_path: Path, cluster: RayCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_data(tmp_path)
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    executor = {"kind": "ray", "workers": 1, "runtime_env": {"env_vars": {"MODELS": "/models"}}}
+    with caplog.at_level("INFO", "ragarena.progress"):
+        assert run(configured(tmp_path, executor=executor)).complete
+    assert f"executor: the Ray cluster at {cluster.address} (RAY_ADDRESS)" in caplog.messages
+    import ray
+
+    assert ray.get(ray.remote(lambda: os.environ["MODELS"]).remote(), timeout=60) == "/models"
+    ray.shutdown()
+
+
+def test_what_the_nodes_lack_is_said_before_anything_is_sent(
+    tmp_path: Path, cluster: RayCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     write_data(tmp_path)
     with pytest.raises(InputError, match=r"^judges.judge, on a worker: .*ABSENT_KEY"):
         run(on_ray(tmp_path, cluster, "http://127.0.0.1:1/v1", workers=1, api_key_env="ABSENT_KEY"))
-    gpus = {"kind": "ray", "address": cluster.address, "gpus": 1}
-    with pytest.raises(InputError, match="the workers of judge 'judge' need 2 GPUs, the cluster has 0"):
+    gpus = {"kind": "ray", "address": cluster.address, "gpus": 1, "wait_s": 0.6}
+    lacking = "the workers of judge 'judge' need 2 GPUs, the cluster has 0"
+    with caplog.at_level("INFO", "ragarena.progress"), pytest.raises(InputError, match=f"{lacking}$"):
         run(configured(tmp_path, judge={"provider": "transformers", "path": tmp_path}, executor=gpus))
+    assert f"executor: {lacking}; waiting up to 0.6 s for more (executor.wait_s)" in caplog.messages
 
 
-def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(tmp_path: Path, cluster: RayCluster) -> None:
+def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(
+    tmp_path: Path, cluster: RayCluster, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     write_data(tmp_path, QUERIES)
     judge = hostile(steady_judge, 0.1)
     good: Counter[str] = Counter()
@@ -76,9 +163,13 @@ def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(tmp_path: Pa
 
     with LLMServer(fatal_for_a_node) as server:
         config = on_ray(tmp_path, cluster, server.openai_url, timeout_s=2)
-        assert run(config).complete
+        with caplog.at_level("INFO", "ragarena.progress"):
+            assert run(config).complete
         keys = {call.headers["authorization"] for call in server.calls}
     assert len(cluster.nodes) == 1
+    (lost,) = [line for line in caplog.messages if "died" in line]
+    assert re.fullmatch(r"executor: a worker of judge 'judge' died on node 127.0.0.3; its \d judgments .*", lost)
+    assert capfd.readouterr() == ("", ""), "nothing of Ray's own words"
     assert keys == {f"Bearer {cluster.key}"}, "each node's own"
     assert good.total() - len(good) <= CONCURRENCY, "what was in flight on the node that died"
     assert outcomes(config) == outcomes(judged_here(tmp_path / "here"))
