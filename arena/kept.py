@@ -15,11 +15,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from arena.exam.board import exam_board
-from arena.games.read import read_games
 from arena.games.table import GameTable
-from arena.leaderboard import Leaderboard, leaderboard, nuggets_of
+from arena.leaderboard import Leaderboard, leaderboard, nuggets_of, read_verified
 from arena.ratings.panel import panel_ratings
-from arena.samples import combinations
 from arena.store import Figures, Store
 from judges.errors import StoreError
 from retrieval_eval.run_rankings import RankingAgreement
@@ -38,10 +36,10 @@ def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
     (seen, _), found = store.judged(tournament), figures.get(_BOARD)
     board = None if found is None else _read_board(store, tournament, found)
     if board is None:
-        games = read_games(store, tournament, combinations(store.settings(tournament)))
-        board = leaderboard(store, tournament, games=games)
+        read = read_verified(store, tournament)
+        board = leaderboard(store, tournament, read=read)
         with suppress(StoreError):
-            figures.keep({_BOARD: _written_board(board), _GAMES: _written_games(games.table)}, seen=seen)
+            figures.keep({_BOARD: _written_board(board), _GAMES: _written_games(read[1].table)}, seen=seen)
     return board
 
 
@@ -49,7 +47,7 @@ def kept_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
     found = kept_figures(store, tournament).get(_GAMES)
     if found is None:
-        return read_games(store, tournament, combinations(store.settings(tournament))).table
+        return read_verified(store, tournament)[1].table
     with np.load(io.BytesIO(found), allow_pickle=False) as columns:
         read = {name: columns[name] for name in columns.files}
     values: dict[str, Any] = {name: tuple(own.tolist()) if own.dtype.kind == "U" else own for name, own in read.items()}

@@ -99,8 +99,23 @@ class Leaderboard:
         return self.shortfall is not None and self.ratings is None
 
 
+def read_verified(store: Store, tournament: str) -> tuple[Dataset, WantedGames]:
+    """A tournament's data and games, once all that it is made of has been seen to be what was written.
+
+    Raises:
+        StoreError: something is damaged.
+    """
+    data = store.dataset(tournament)
+    store.verify(tournament, data)
+    return data, read_games(store, tournament, combinations(store.settings(tournament)))
+
+
 def leaderboard(
-    store: Store, tournament: str | None = None, *, below_coverage: bool = False, games: WantedGames | None = None
+    store: Store,
+    tournament: str | None = None,
+    *,
+    below_coverage: bool = False,
+    read: tuple[Dataset, WantedGames] | None = None,
 ) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
 
@@ -108,7 +123,7 @@ def leaderboard(
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
-        games: all of them, where they have been read already.
+        read: what ``read_verified`` has read of it.
 
     Raises:
         InputError: no such tournament, several and none named, or one that only has synthetic queries.
@@ -117,16 +132,14 @@ def leaderboard(
     settings = store.settings(name)
     if name not in rated_tournaments(store):
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
-    store.verify(name)
     combining = combinations(settings)
-    wanted = games or read_games(store, name, combining)
+    data, wanted = read or read_verified(store, name)
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
     outcomes = {task: combined(found, combining) for task, found in samples.items()}
     section = RatingsSection.model_validate(settings["ratings"])
     lacking = shortfall(wanted.table.coverage_by_name(), section.min_coverage)
     rated = lacking is None or below_coverage
-    data = store.dataset(name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     how = rating_settings(settings)
     verdicts = wanted.table.verdicts() if rated and wanted.table.played.any() else None

@@ -77,6 +77,7 @@ def export(
     if parts is not None and what is not What.VERDICTS:
         raise InputError(f"--parts: only verdicts are written in parts, not {what.value}")
     store, name = open_tournament(source, tournament)
+    store.verify(name)
     verdicts = exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts)
     write = {
         What.VERDICTS: verdicts,

@@ -354,14 +354,14 @@ class Store:
             return datasets.queries_with_documents(connection, tournament_number(connection, name))
 
     @patient
-    def verify(self, name: str) -> None:
-        """See that all that a tournament is made of is what was written.
+    def verify(self, name: str, data: Dataset | None = None) -> None:
+        """See that all that a tournament is made of is what was written; ``data`` are its own, where they were read.
 
         Raises:
             StoreError: something is damaged.
         """
         with self._read() as connection:
-            check.verify(connection, name)
+            check.verify(connection, name, data)
 
     @patient
     def changes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import lru_cache
 from typing import Any, Final
 
@@ -65,12 +66,17 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
     A server works on it with all its processors, which it would not for a cursor. Either kind of database may use more
     memory than it takes for transactions of every day.
     """
+    written = chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
-        found = connection.execute(chosen.execution_options(yield_per=size))
-        yield from (list(map(tuple, part)) for part in found.partitions())
+        file: Any = connection.connection.driver_connection
+        try:
+            with closing(file.execute(str(written))) as found:
+                while rows := found.fetchmany(size):
+                    yield rows
+        except connection.dialect.loaded_dbapi.Error as error:
+            raise DatabaseError("SELECT", None, error) from error
         return
-    written = chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     kinds = [column.type.compile(connection.dialect).lower() for column in chosen.selected_columns]
     kinds = ["float8" if kind == "float" else kind for kind in kinds]  # a name that the driver knows
     server: Any = connection.connection.driver_connection

@@ -12,7 +12,7 @@ from arena.store.bulk import among, insert_rows
 from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import ChecksumRow, Damage, checksum, has_table, table
 
-Kind: TypeAlias = Literal["settings", "data", "annotation", "agent_reply"]
+Kind: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
 _IN_PLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
 
 
