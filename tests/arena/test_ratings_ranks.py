@@ -12,6 +12,8 @@ from arena.ratings.games import Floats, GameVerdict
 from arena.ratings.ranks import JointDifferences, competition_ranks, groups, joint_differences, rank_intervals
 from arena.ratings.ranks import queries_needed as needed
 from arena.ratings.rate import RatingSettings, rate
+from arena.ratings.results import PairDifference
+from arena.wording import more_needed
 from benchmarks.queries_needed import State, counted, first_pair, power
 from judges.types import Verdict
 
@@ -224,3 +226,18 @@ def test_an_agent_entered_twice_is_tied_with_itself_and_moves_no_other_interval(
         for rated in (alone, together)
     ]
     assert widths[1] == pytest.approx(widths[0], rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ((12, 8, 40), "12 (8 to 40) more queries"),
+        ((85143, 185, None), "85,143 (at least 185) more queries"),
+        ((0, 0, 0), ""),
+        ((None, None, None), ""),
+    ],
+)
+def test_more_queries_are_said_with_their_ends_or_not_at_all(numbers: tuple[int | None, ...], said: str) -> None:
+    number, low, high = numbers
+    pair = PairDifference("x", "y", 1.0, 1.0, 1.0, 1.0, -1.0, 3.0, number == 0, number, low, high)
+    assert more_needed(pair, "queries") == said
