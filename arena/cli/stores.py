@@ -46,7 +46,7 @@ def copy_store(
 def check_store(
     source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
     discard: Annotated[
-        bool, typer.Option("--discard", help="take damaged judgments out, so that the next run asks for them again")
+        bool, typer.Option("--discard", help="take out what is damaged, so that the next run asks for it again")
     ] = False,
     add: Annotated[
         bool, typer.Option("--add", help="give checksums to what an earlier version wrote: it counts as right then")
@@ -60,6 +60,7 @@ def check_store(
     from contextlib import closing
 
     from arena.cli.console import output, print_json, printable
+    from arena.cli.figures import counted
     from arena.cli.sources import location_and_name
     from arena.store import Store, shown
     from arena.store import check as checks
@@ -67,7 +68,7 @@ def check_store(
     location, _ = location_and_name(source)
     with closing(Store.open(location)) as store:
         found = checks.check(store)
-    if discard and (found.problems or found.damaged):
+    if discard and found.problems:
         with closing(Store.create(location)) as store:
             checks.discard(store, found)
     if add and not found.problems:
@@ -79,11 +80,11 @@ def check_store(
     else:
         for problem in found.problems:
             output.print(printable(problem))
-        wrong = f"{len(found.problems)} problems" if found.problems else "nothing is wrong"
+        wrong = counted(len(found.problems), "problem", "problems") if found.problems else "nothing is wrong"
         output.print(f"{shown(location)}: {found.judgments} judgments, {wrong}")
         if found.uncovered:
             output.print(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
         if discard and found.problems:
-            output.print("damaged judgments are taken out; run again with the configuration to ask for them")
+            output.print("what is damaged is taken out; run again with the configuration to ask for it")
     if found.problems:
         raise typer.Exit(1)

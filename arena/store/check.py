@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Select, func, select, update
+from sqlalchemy import Connection, Select, String, cast, func, select, update
 from sqlmodel import delete
 
 from arena.dataset import Dataset
@@ -124,9 +124,9 @@ def check(store: Store) -> Checked:
 
 
 def discard(store: Store, found: Checked) -> None:
-    """Take damaged judgments out, so that a run asks for them again, and let it write damaged tournaments anew.
+    """Take out what is damaged, so that a run asks for judgments and replies again and writes tournaments anew.
 
-    Indexes are built anew as well. Nothing else changes.
+    What a person said is gone then. Indexes are built anew as well. Nothing else changes.
     """
     with store._write(alone=True) as connection:
         for chunk in chunks(found.damaged, CHUNK):
@@ -134,6 +134,13 @@ def discard(store: Store, found: Checked) -> None:
         here = table(TournamentRow)
         for number in found.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
+        for kind, row in _KINDS:
+            rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
+            for name in list(_wrong_of(connection, kind, rows)):
+                connection.execute(delete(row).where(cast(named, String) == name))
+                checksums.drop(connection, kind, name)
+        for lost in checksums.kept(connection, "settings").keys() - map(str, _numbers(connection)):
+            checksums.drop(connection, "settings", lost)
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("REINDEX")
 
@@ -155,6 +162,7 @@ def add(store: Store) -> None:
             checksums.keep(connection, other, {name: others[name] for name in missing})
 
 
+_KINDS: Final[tuple[tuple[checksums.Kind, Any], ...]] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
 _WANT: Final = tuple(column.name for column in table(WantedRow).primary_key)
 
 
@@ -246,8 +254,7 @@ def _wanted_for(connection: Connection, ident: str) -> str:
 def _others(connection: Connection) -> dict[checksums.Kind, dict[str, tuple[Any, ...]]]:
     """What people say and agents reply, by name."""
     found: dict[checksums.Kind, dict[str, tuple[Any, ...]]] = {}
-    kinds: tuple[tuple[checksums.Kind, Any], ...] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
-    for kind, row in kinds:
+    for kind, row in _KINDS:
         rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
         found[kind] = {str(each[0]): tuple(each) for each in rows}
     return found
@@ -255,12 +262,15 @@ def _others(connection: Connection) -> dict[checksums.Kind, dict[str, tuple[Any,
 
 def _wrong_elsewhere(connection: Connection) -> Iterator[str]:
     for kind, rows in _others(connection).items():
-        there = checksums.kept(connection, kind)
-        for name, summed in there.items():
-            if name not in rows:
-                yield f"{kind.replace('_', ' ')} {name} is gone"
-            elif summed != checksum(rows[name]):
-                yield f"{kind.replace('_', ' ')} {name}"
+        for name in _wrong_of(connection, kind, rows):
+            yield f"{kind.replace('_', ' ')} {name}{'' if name in rows else ' is gone'}"
+
+
+def _wrong_of(connection: Connection, kind: checksums.Kind, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+    """The names of those that are not what was written, or gone."""
+    for name, summed in checksums.kept(connection, kind).items():
+        if name not in rows or summed != checksum(rows[name]):
+            yield name
 
 
 def _dangling(connection: Connection) -> Iterator[str]:

@@ -113,6 +113,9 @@ def test_what_people_say_and_agents_reply_is_checked_when_it_is_read(store: Stor
     with pytest.raises(StoreError, match=r"agent reply .* is not what was written"):
         AgentReplies(store).replies([asked])
     assert check(store).problems == ("annotation 2", f"agent reply {asked.reply_id}")
+    discard(store, check(store))
+    assert check(store).problems == ()
+    assert (said.latest(), AgentReplies(store).replies([asked])) == ([SAID], {})
 
 
 def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
