@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from judges.errors import ProviderError, TransientError
@@ -38,7 +40,11 @@ def whole(received: Received, name: str) -> Received:
         texts = [line for line in received.content.decode("utf-8", "replace").split("\n") if line.strip()]
     else:
         return received
-    return replace(received, content=json.dumps(_joined(texts, kind or "no content type", name)).encode())
+    try:
+        content = json.dumps(_joined(texts, kind or "no content type", name)).encode()
+    except RecursionError:
+        raise ProviderError("contract", f"{name}: streams objects that are nested too deeply") from None
+    return replace(received, content=content)
 
 
 def _events(content: str) -> Iterator[str]:
@@ -94,16 +100,23 @@ def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _completion(chunks: list[dict[str, Any]]) -> Mapping[str, Any]:
     """What the same server would have sent at once: texts joined, of all else what was said last."""
     body: dict[str, Any] = {}
-    choices: dict[Any, dict[str, Any]] = {}
+    choices: dict[str, dict[str, Any]] = {}
+    said: defaultdict[str, defaultdict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for chunk in chunks:
         body |= {key: value for key, value in chunk.items() if value is not None}
         for choice in _choices(chunk):
-            whole_choice = choices.setdefault(choice.get("index", 0), {"message": {}})
-            message, delta = whole_choice["message"], choice.get("delta")
-            whole_choice |= {key: value for key, value in choice.items() if value is not None and key != "delta"}
-            whole_choice["message"] = message
+            index, delta = str(choice.get("index", 0)), choice.get("delta")
+            here = choices.setdefault(index, {})
+            here |= {key: value for key, value in choice.items() if value is not None and key != "delta"}
             for key, value in (delta if isinstance(delta, dict) else {}).items():
-                joins = isinstance(value, str) and isinstance(message.get(key), str) and key != "role"
                 if value is not None:
-                    message[key] = message[key] + value if joins else value
+                    said[index][key].append(value)
+    for index, choice in choices.items():
+        choice["message"] = {key: values[-1] if key == "role" else _last(values) for key, values in said[index].items()}
     return {**body, "object": "chat.completion", "choices": list(choices.values())}
+
+
+def _last(values: list[Any]) -> Any:
+    """The texts at the end as one text; else the last value."""
+    texts = list(takewhile(lambda value: isinstance(value, str), reversed(values)))
+    return "".join(reversed(texts)) if texts else values[-1]

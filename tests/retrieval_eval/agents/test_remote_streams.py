@@ -81,6 +81,7 @@ async def test_a_stream_of_one_event_is_that_event() -> None:
     ("reply", "cause", "said"),
     [
         (streamed(*CHUNKS[:3], done=False), "connection", "mine: the stream broke off"),
+        (streamed(chunk("a", choices=[{"index": [], "delta": {"content": []}}])), "contract", None),
         (streamed(*CHUNKS[:2], '{"choices": [{"del', done=False), "connection", "mine: the stream broke off"),
         (streamed(*CHUNKS, fault="half"), "connection", None),
         (streamed(CHUNKS[0], {"error": {"message": "overloaded"}}, done=False), "server_error", "mine: overloaded"),
