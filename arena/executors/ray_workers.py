@@ -96,7 +96,7 @@ class _Mailbox:
 
     def __init__(self, worker: Any, judge: str) -> None:
         self.worker, self.node, self._judge = worker, "", judge
-        self.alive = True
+        self.alive, self._closed = True, False
         self._numbers, self._turns = itertools.count(), itertools.count(1)
         self._awaited: dict[int, asyncio.Future[Completion]] = {}
         self._outgoing: list[tuple[int, Prompt]] = []
@@ -142,6 +142,8 @@ class _Mailbox:
                 for number, reply in await self.worker.replies.remote(next(self._turns)):
                     self._hand_out(number, reply)
             except RayError as error:
+                if self._closed:
+                    return
                 self._lost(error)
                 await asyncio.sleep(_AGAIN_S)
 
@@ -157,7 +159,7 @@ class _Mailbox:
     def _lost(self, error: RayError) -> None:
         """Fail what waits: a worker's own mistake as what it is, a worker that is gone as a lost connection."""
         mistake = isinstance(error, RayTaskError)
-        if self.alive and not mistake:
+        if self.alive and not (mistake or self._closed):
             waiting = sum(not future.done() for future in self._awaited.values())
             PROGRESS.warning(
                 "executor: a worker of judge %r died on node %s; its %d judgments are asked again",
@@ -172,11 +174,13 @@ class _Mailbox:
 
     async def close(self) -> None:
         """End the worker and whatever waits for it."""
+        self._closed = True
+        self.kill()  # which ends what waits for it; broken off, Ray's client would not take a late reply
         tasks = [task for task in (self._sending, self._reading) if task is not None]
-        for task in tasks:
+        _, waiting = await asyncio.wait(tasks, timeout=_SOON_S) if tasks else ((), ())
+        for task in waiting:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.kill()
 
     def kill(self) -> None:
         """End the worker."""
