@@ -177,3 +177,14 @@ def test_an_axis_has_a_few_round_ticks_and_holds_its_values(values: list[float])
     assert 2 <= len(ticks) <= 8
     assert len({label for _, label in ticks}) == len(ticks)
     assert all(-1 <= place <= 101 for place, _ in ticks)
+
+
+OF_INTERVALS = ("Both orders agree", "No favour for the place shown", "No favour for length", "Few ties", "Few circles")
+"""Checks whose outcome an interval decides."""
+
+
+@pytest.mark.parametrize(("queries", "outcomes"), [(4, {"unknown"}), (200, {"passed"})])
+def test_the_same_judge_is_not_known_on_few_queries_and_passes_on_many(queries: int, outcomes: set[str]) -> None:
+    lengths = {(f"q{q}", agent): (place + q // 2) % 3 for q in range(queries) for place, agent in enumerate(STRENGTH)}
+    checks = found(board(league(careful, queries), lengths=lengths))
+    assert {checks[name].status for name in OF_INTERVALS} == outcomes, checks
