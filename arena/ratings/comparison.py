@@ -43,7 +43,7 @@ class Comparison:
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
         """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,)."""
         variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
-        half = student(level, self.joint.units) * np.sqrt(variance)
+        half = student(level, self.joint.units) * np.sqrt(np.maximum(variance, 0.0))
         return ratings - half, ratings + half
 
 

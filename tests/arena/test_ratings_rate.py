@@ -126,6 +126,16 @@ def test_a_leaderboard_is_json_without_nan() -> None:
         json.dumps(dataclasses.asdict(rate(verdicts, QUICK)), allow_nan=False)
 
 
+def test_an_agent_that_no_query_moves_has_an_interval_without_width() -> None:
+    """On each query one agent beats the middle one as the middle one beats the other: its variance is 0, give or take
+    rounding."""
+    outcomes = [Verdict.A if query < 15 else Verdict.B for query in range(20)]
+    verdicts = [GameVerdict(f"q{q}", *pair, won) for q, won in enumerate(outcomes) for pair in ("xy", "xz", "yz")]
+    settings = RatingSettings(bootstrap=0, intervals="sandwich", tournaments=0, fragility="none")
+    middle = row(rate(verdicts, settings), "y")
+    assert (middle["bt_low"], middle["bt_high"]) == (pytest.approx(1000, abs=1e-3), pytest.approx(1000, abs=1e-3))
+
+
 def test_equal_sets_of_verdicts_give_equal_results_whatever_the_order_of_rows() -> None:
     verdicts = simulated()
     mixed = [verdicts[i] for i in np.random.default_rng(1).permutation(len(verdicts))]
