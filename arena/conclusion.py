@@ -231,7 +231,6 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
             BY_PLACE,
             f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
             "first may count for something, its lead may be chance. Judge both orders.",
-            ordered=True,
         )
     return None
 

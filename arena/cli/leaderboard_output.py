@@ -39,7 +39,13 @@ def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Compa
     else:
         if board.withheld:
             errors.print(_refusal(board))
-        {"csv": print_csv, "md": print_markdown, "html": print_html}[form](flat_rows(board))
+        rows = flat_rows(board)
+        if form == "csv":
+            print_csv(rows)
+        else:
+            said = conclude_board(board, comparisons)
+            sentence = "" if board.ratings is None else f"Conclusion: {said.sentence}"
+            {"md": print_markdown, "html": print_html}[form](rows, sentence)
 
 
 def _print_board(board: Leaderboard, conclusion: Conclusion) -> None:

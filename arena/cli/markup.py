@@ -21,23 +21,27 @@ def print_csv(rows: Sequence[Row]) -> None:
     writer.writerows(rows)
 
 
-def print_markdown(rows: Sequence[Row]) -> None:
-    """The rows as a Markdown table."""
+def print_markdown(rows: Sequence[Row], sentence: str = "") -> None:
+    """The rows as a Markdown table, and a sentence below it."""
     names = _columns(rows)
     _print_markdown_row([_inert(name) for name in names])
     _print_markdown_row(["---"] * len(names))
     for row in rows:
         _print_markdown_row([_inert(_cell(row[name])) for name in names])
+    if sentence:
+        print(f"\n{_inert(printable(sentence))}")
 
 
-def print_html(rows: Sequence[Row]) -> None:
-    """The rows as one HTML table, to paste into a page."""
+def print_html(rows: Sequence[Row], sentence: str = "") -> None:
+    """The rows as one HTML table, to paste into a page, and a sentence below it."""
     names = _columns(rows)
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
     print(f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>")
     for row in rows:
         print("<tr>" + "".join(f"<td>{html.escape(_cell(row[name]))}</td>" for name in names) + "</tr>")
     print("</tbody>\n</table>")
+    if sentence:
+        print(f"<p>{html.escape(printable(sentence))}</p>")
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from arena.calibration.comparison import Comparison
@@ -38,7 +38,7 @@ def board_json(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Ro
             "conclusion": asdict(conclude_board(board, comparisons)),
             "judge_health": _health_json(ratings),
             "judges": _agreement_json(ratings),
-            "by_judge": {judge: ratings_json(own) for judge, own in board.by_judge.items()},
+            "by_judge": {judge: ratings_json(own, comparisons, judge) for judge, own in board.by_judge.items()},
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
             "nuggets": None if board.nuggets is None else nuggets_json(board.nuggets),
@@ -73,12 +73,13 @@ def _settings_json(board: Leaderboard) -> Row:
     return shown
 
 
-def ratings_json(ratings: Ratings) -> Row:
-    """Ratings alone."""
+def ratings_json(ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "") -> Row:
+    """Ratings alone, concluded on with what people say of their judge."""
+    of_judge = [replace(one, judges={judge: one.judges[judge]}) for one in comparisons if judge in one.judges]
     shape: Row = rounded(
         {
             "agents": [asdict(row) for row in ratings.agents],
-            "conclusion": asdict(conclude(ratings)),
+            "conclusion": asdict(conclude(ratings, comparisons=of_judge)),
             "judge_health": _health_json(ratings),
             "judges": _agreement_json(ratings),
             "fragility": [asdict(found) for found in ratings.fragility],

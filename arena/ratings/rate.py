@@ -30,6 +30,11 @@ __all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "ra
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to here the fragility of all neighbours takes no more than a second or two."""
 
+_ONE_ORDER = (
+    "Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for "
+    "nothing."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
@@ -133,6 +138,8 @@ def rate(
     if not (chosen.position or in_both_orders):
         shown, _ = _regrouped(as_games(table), table.queries, clusters)
         beyond = _beyond_place(shown, rated.by_rank[0].agent, chosen)
+        if not beyond and any(pair.separable for pair in rated.pairs):
+            rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
     return replace(rated, judges=judge_agreement(table), beyond_place=beyond)
 
 

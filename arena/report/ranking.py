@@ -142,9 +142,10 @@ def _neighbours(ratings: Ratings) -> Iterator[Table]:
         ["Rated higher", "Neighbour", "Points", "Interval", "p (Holm)", "Told apart", "To tell apart"],
         [[*_pair(pair, ratings)] for pair in pairs],
         [
-            f"Intervals of all pairs of agents hold at once at {ratings.settings.level:.0%} confidence; p-values are "
-            "corrected by Holm for all pairs. To tell apart: what is needed in addition, if the difference is what it "
-            "seems, to see it with probability 0.8; in brackets, if it lies at the ends of its 80% interval."
+            f"Intervals of all pairs of agents hold at once at {ratings.settings.level:.0%} confidence; two are told "
+            "apart where theirs leaves out 0. p-values are of another test, corrected by Holm for all pairs. To tell "
+            "apart: what is needed in addition, if the difference is what it seems, to see it with probability 0.8; in "
+            "brackets, if it lies at the ends of its 80% interval."
         ],
         frozenset({"Neighbour", "Told apart"}),
     )

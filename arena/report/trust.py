@@ -130,7 +130,8 @@ def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
         finding = f"Without {own.count} of {counted(own.units, *noun)} {own.behind} would be rated highest."
         status = passed(own.count > least)
     else:
-        finding = f"{own.ahead} is rated highest also without the {counted(own.tried, *noun)} that weigh most for it."
+        weigh = counted(own.tried, f"{noun[0]} that weighs", f"{noun[1]} that weigh")
+        finding = f"{own.ahead} is rated highest also without the {weigh} most for it."
         status = "passed" if own.tried > least else "unknown"
     yield Check(
         "Robust to a few queries",

@@ -311,7 +311,7 @@ def _robust(seen: Seen, said: Mapping[str, str]) -> bool | str:
 )
 def _robust_otherwise(seen: Seen, said: Mapping[str, str]) -> bool | str:
     match = re.fullmatch(
-        rf"(?P<a>[v-z]) is rated highest also without the (?P<k>\d+) {NOUN} that weigh most for it", said["what"]
+        rf"(?P<a>[v-z]) is rated highest also without the (?P<k>\d+) {NOUN} that weighs? most for it", said["what"]
     )
     if match is None:
         return said["status"] == "unknown"

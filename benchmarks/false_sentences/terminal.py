@@ -193,3 +193,11 @@ def _against(seen: Seen, said: Mapping[str, str]) -> bool | str:
 def _repeated(seen: Seen, said: Mapping[str, str]) -> bool | str:
     rows = seen.count.rows
     return int(said["a"]) == len(rows) - len({(r.query, r.judge, r.first, r.second) for r in rows})
+
+
+@claim(
+    "note: place",
+    r"(?:note: )?Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for nothing\.",
+)
+def _only_if(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return len(seen.count.in_both_orders) < len(seen.count.games)

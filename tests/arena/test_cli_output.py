@@ -123,15 +123,21 @@ class Tags(HTMLParser):
 def test_names_become_no_tags_in_html(cli: Any, hostile_store: Path) -> None:
     page = Tags()
     page.feed(cli("leaderboard", hostile_store, "--format", "html").out)
-    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert page.tags == {"table", "thead", "tbody", "tr", "th", "td", "p"}
     assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(page.texts)
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_table_to_paste_says_what_may_be_concluded_of_it(cli: Any, hostile_store: Path, form: str) -> None:
+    said = cli("leaderboard", hostile_store, "--format", form).out.splitlines()[-1]
+    assert said.removeprefix("<p>").startswith("Conclusion: In 42 of the 63 games")
 
 
 def test_names_become_no_markup_in_markdown(cli: Any, hostile_store: Path) -> None:
     printed = cli("leaderboard", hostile_store, "--format", "md").out
     rendered = Tags()
     rendered.feed(MarkdownIt("commonmark", {"html": True}).enable("table").render(printed))
-    assert rendered.tags == {"table", "thead", "tbody", "tr", "th", "td"}
+    assert rendered.tags == {"table", "thead", "tbody", "tr", "th", "td", "p"}
     assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(rendered.texts)
 
 

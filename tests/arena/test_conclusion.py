@@ -10,9 +10,10 @@ from itertools import combinations
 import pytest
 
 from arena.agents.board import cost_board
-from arena.calibration.comparison import compare
+from arena.calibration.comparison import Comparison, compare
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
+from arena.cli.shapes import ratings_json
 from arena.conclusion import Conclusion, conclude, conclude_board, expectation
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
@@ -127,9 +128,11 @@ def test_where_place_cannot_be_told_from_strength_nobody_leads() -> None:
 def test_a_lead_that_being_shown_first_explains_is_none() -> None:
     """The first shown always wins; x is shown first on all queries but three."""
     games = [GameVerdict(f"q{query}", *(("y", "x") if query < 3 else ("x", "y")), A) for query in range(60)]
-    found = concluded(games)
-    assert (found.kind, found.top) == ("unclear", ())
+    ratings = rate(games, RatingSettings(bootstrap=100, tournaments=5))
+    found = conclude(ratings)
+    assert (found.kind, found.top, found.ordered) == ("unclear", (), False)
     assert "its lead may be chance" in found.sentence
+    assert any("only if being shown first counts for nothing" in note for note in ratings.notes)
 
 
 def test_a_winner_in_either_place_leads_without_games_in_both_orders() -> None:
@@ -205,12 +208,15 @@ def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -
     )
     judged = [Opinion(f"q{q}", ("x", "y"), "j", 1.0 if q % 4 else -1.0) for q in range(40)]
 
-    def compared(share: float) -> Conclusion:
+    def compared(share: float) -> Comparison:
         said = [replace(one, rater="ann", value=one.value if noise.random() < share else -one.value) for one in judged]
-        return conclude(ratings, comparisons=[compare("verdicts", {"j": judged}, said, Settings(samples=50))])
+        return compare("verdicts", {"j": judged}, said, Settings(samples=50))
 
-    assert compared(0.95).kind == "leader"
-    assert compared(0.5).headline == "The judge is not shown to agree with people"
+    assert conclude(ratings, comparisons=[compared(0.95)]).kind == "leader"
+    coin, headline = compared(0.5), "The judge is not shown to agree with people"
+    assert conclude(ratings, comparisons=[coin]).headline == headline
+    assert ratings_json(ratings, [coin], "j")["conclusion"]["headline"] == headline, "nor does the judge alone"
+    assert ratings_json(ratings, [coin], "another")["conclusion"]["kind"] == "leader"
 
 
 def test_the_leader_is_the_highest_rated_whatever_orders_the_table() -> None:
