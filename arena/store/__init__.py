@@ -235,7 +235,6 @@ class Store:
     @patient
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
-        judged_for(self.location)
         with self._write(judged=False) as connection:
             runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)

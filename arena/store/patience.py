@@ -35,9 +35,9 @@ Part = TypeVar("Part", bound=Waiting)
 def judged_for(location: str) -> None:
     """From now on this process waits for the server of a store: it has something to lose.
 
-    Whoever only reads is told at once that the server is gone.
+    A run that begins after another one gave up waits anew. Whoever only reads is told at once that the server is gone.
     """
-    _awaited.setdefault(location, True)
+    _awaited[location] = True
 
 
 def outlasting(location: str, act: Callable[[bool], Result]) -> Result:
