@@ -107,8 +107,8 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     if met is not None:
         won, lost = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
         yield (
-            f"{first.agent} and {second.agent} met in {counted(met.games, 'game')}: "
-            f"{first.agent} won {won:,.4g}, {second.agent} won {lost:,.4g}, {met.ties:,.4g} tied."
+            f"{first.agent} and {second.agent} met in {_number(met.games)} {'game' if met.games == 1 else 'games'}: "
+            f"{first.agent} won {_number(won)}, {second.agent} won {_number(lost)}, {_number(met.ties)} tied."
         )
     pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first.agent, second.agent}), None)
     # Where a prior holds some of the ratings, it moves the others a little too.
@@ -133,6 +133,10 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
     gap = np.array([points * math.log(10) / how.scale])
     win, loss, tied = (float(own[0]) for own in probabilities(how.ties, gap, np.array([of_ties])))
     return win / (win + loss), win + tied / 2
+
+
+def _number(games: float) -> str:
+    return f"{games:,.0f}" if games.is_integer() else f"{games:,.1f}"
 
 
 def units(ratings: Ratings) -> str:

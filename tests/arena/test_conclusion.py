@@ -232,3 +232,11 @@ def test_ratings_without_their_judges_health_lead_only_where_orders_are_reconcil
     assert conclude(rate_games(reconcile(won[::2]), settings)).headline == "Place or strength?"
     swayed = [own for q in range(40) for own in both(q, "x", "y", A, A)]
     assert conclude(rate_games(reconcile(swayed), settings)).headline == "The orders contradict each other"
+
+
+def test_games_are_counted_to_the_last_one_however_many() -> None:
+    won = [GameVerdict(f"q{q}", *(("y", "x", B) if q % 2 else ("x", "y", A))) for q in range(12_345)]
+    lost = [GameVerdict("again", "x", "y", B)]
+    ratings = rate(won + lost, RatingSettings(bootstrap=0, tournaments=0, fragility="none"))
+    (met, *_) = expectation(ratings, conclude(ratings))
+    assert met == "x and y met in 12,346 games: x won 12,345, y won 1, 0 tied."
