@@ -41,8 +41,8 @@ def each(stdout: int, *commands: str) -> str:
 def test_a_full_disk_behind_standard_output_is_one_line_and_a_failure(played_demo: Path) -> None:
     demo = played_demo / "tournament.yaml"
     with Path("/dev/full").open("wb") as full:
-        said = each(full.fileno(), "--help", f"leaderboard|{demo}|--format|json", f"run|{demo}")
-    assert said == "error: standard output: No space left on device\nstatus 1\n" * 3
+        said = each(full.fileno(), "--help", f"leaderboard|{demo}")
+    assert said == "error: standard output: No space left on device\nstatus 1\n" * 2
 
 
 def test_a_reader_who_has_left_ends_a_command_as_it_ends_others(played_demo: Path) -> None:
@@ -57,18 +57,18 @@ def test_a_reader_who_has_left_ends_a_command_as_it_ends_others(played_demo: Pat
 
 
 @pytest.mark.parametrize(
-    ("closed", "status", "out", "err"),
-    [((1,), 1, "", "error: standard output: closed\n"), ((2,), 0, "Bradley-Terry", ""), ((0, 1, 2), 1, "", "")],
+    ("words", "closed", "status", "out", "err"),
+    [("--help", (1,), 1, "", "error: standard output: closed\n"), ("demo", (0, 2), 0, "Bradley-Terry", "")],
 )
 def test_a_command_does_its_work_though_streams_are_closed(
-    tmp_path: Path, closed: tuple[int, ...], status: int, out: str, err: str
+    tmp_path: Path, words: str, closed: tuple[int, ...], status: int, out: str, err: str
 ) -> None:
     def close() -> None:
         for number in closed:
             os.close(number)
 
     done = subprocess.run(
-        command("demo"),
+        command(words),
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -77,8 +77,7 @@ def test_a_command_does_its_work_though_streams_are_closed(
         timeout=120,
         check=False,
     )
-    assert done.returncode == status
+    assert (done.returncode, done.stderr) == (status, err)
     assert out in done.stdout
-    assert done.stderr.endswith(err)
-    assert "Traceback" not in done.stderr
-    assert (tmp_path / "demo/rag-handbook.db").read_bytes().startswith(b"SQLite format 3"), "nothing said went into it"
+    for store in tmp_path.glob("demo/*.db"):
+        assert store.read_bytes().startswith(b"SQLite format 3"), "nothing said went into it"
