@@ -116,6 +116,7 @@ class StoredBook:
         drop(self.store, marker)
 
 
+@patient
 def open_batches(store: Store) -> list[OpenBatch]:
     """The batches whose replies are not all in the store, oldest first."""
     batches, lines = table(BatchRow), table(BatchLineRow)
@@ -133,6 +134,7 @@ def open_batches(store: Store) -> list[OpenBatch]:
         ]
 
 
+@patient
 def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that have a request in a batch."""
     ident = table(BatchLineRow).c.judgment_id
@@ -144,6 +146,7 @@ def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
     return found
 
 
+@patient
 def drop(store: Store, marker: str) -> None:
     """Forget a batch, whatever the server does with it."""
     with store._write(judged=False) as connection:

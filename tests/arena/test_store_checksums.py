@@ -73,6 +73,12 @@ def test_checksums_hold_through_all_that_is_done_to_wants(store: Store) -> None:
     assert check(store).uncovered == 0
 
 
+def test_data_that_another_run_has_replaced_meanwhile_are_not_damaged(store: Store) -> None:
+    data = store.dataset("t")
+    store.begin("t", {"a": 1}, replace(DATA, answers={}), [LABEL])
+    store.verify("t", data)
+
+
 def test_a_damaged_judgment_is_no_label_and_is_asked_for_again_once_it_is_discarded(store: Store) -> None:
     with store._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE judgment SET outcome = '0' WHERE judgment_id = '2'")
