@@ -20,7 +20,7 @@ from arena.coverage import Shortfall
 from arena.leaderboard import Leaderboard
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
-from arena.ratings.results import AgentRating, DirectGames, PairDifference
+from arena.ratings.results import DirectGames, PairDifference
 from arena.ratings.ties import NO_TIES, probabilities
 from arena.wording import counted, listed, more_needed
 
@@ -92,10 +92,9 @@ def conclude(
     prices = lowest_prices(top, fronts or {})
     ending = f"{_basis(ratings)}{'; of these ' if prices else ''}{prices}."
     if len(top) == len(rows):
-        sentence = f"None of the {len(top)} agents can be told apart from {rows[0].agent}, which is rated highest"
-        if len(_highest(rows)) > 1:
-            sentence = f"None of the {len(top)} agents can be told apart from those rated highest"
-        return Conclusion("unclear", "Not enough signal", f"{sentence}, {ending}", ordered=True)
+        # Where no agent is surely behind another, no two are told apart.
+        who = f"{_listed(top)} cannot" if len(top) == 2 else f"No two of the {len(top)} agents can"
+        return Conclusion("unclear", "Not enough signal", f"{who} be told apart, {ending}", ordered=True)
     sentence = f"{_listed(top)} are tied for first: no two of them can be told apart, {ending}"
     return Conclusion("tie", "Tie at the top", sentence, top, ordered=True)
 
@@ -250,10 +249,6 @@ def _leads(ratings: Ratings) -> str:
         # A rating that only a weak prior holds says nothing of the distance.
         return f"{first.agent} leads {_basis(ratings)}; how far ahead it is, these games cannot say."
     return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {_listed(behind)}, {_basis(ratings)}."
-
-
-def _highest(rows: Sequence[AgentRating]) -> list[str]:
-    return [row.agent for row in rows if row.rank == rows[0].rank]
 
 
 def _agrees(met: DirectGames, pair: PairDifference, ratings: Ratings) -> bool:

@@ -171,14 +171,12 @@ def _tied(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "none told apart",
-    r"None of the (?P<n>\d+) agents can be told apart from (?:(?P<a>[v-z]), which is rated highest|those rated highest), (?P<basis>at .*)\.",
+    rf"(?:No two of the (?P<n>\d+) agents can|(?P<who>{NAMES}) cannot) be told apart, (?P<basis>at .*)\.",
 )
 def _none(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    highest = seen.count.fit.highest()
-    if int(said["n"]) != len(seen.count.agents):
+    agents = seen.count.agents
+    if (sorted(names(said["who"])) != sorted(agents)) if said["who"] else (int(said["n"]) != len(agents)):
         return "other agents"
-    if (highest != {said["a"]}) if said["a"] else (len(highest) < 2 or len(highest) == len(seen.count.agents)):
-        return f"highest are {sorted(highest)}"
     return _basis(seen, said["basis"])
 
 

@@ -42,7 +42,7 @@ def circle() -> Seen:
         (circle(), "Of 100 games with a winner x would win about 50 against y (between 40 and 60)."),
         (
             circle(),
-            "None of the 3 agents can be told apart from x, which is rated highest, at 95% confidence over 90 games.",
+            "No two of the 3 agents can be told apart, at 95% confidence over 60 games on 30 queries.",
         ),
         (circle(), "fragility: without 0 of 90 games y would be rated highest"),
         (circle(), "neighbours would change places without: y over z 0 games"),
