@@ -39,7 +39,7 @@ def habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
         else "No game is known to be judged in both orders.",
         "Set pairwise.both_orders, or take a stronger judge: games that contradict themselves tell little.",
     )
-    yield _place(health, ratings.settings.scale)
+    yield _place(health, ratings)
     yield _length(health)
     yield Check(
         "Few ties",
@@ -50,8 +50,9 @@ def habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
     )
 
 
-def _place(health: JudgeHealth, scale: float) -> Check:
+def _place(health: JudgeHealth, ratings: Ratings) -> Check:
     """The advantage of being shown first, beside the agents' strengths: who is shown first may be the better one."""
+    scale, tally = ratings.settings.scale, ratings.tally
     ends = health.first_effect, health.first_effect_low, health.first_effect_high
     share, low, high = (None if points is None else 1 / (1 + 10 ** (-points / scale)) for points in ends)
     bar = (0.5 - _FIRST_PLACE, 0.5 + _FIRST_PLACE)
@@ -61,13 +62,13 @@ def _place(health: JudgeHealth, scale: float) -> Check:
     )
     if share is None:
         finding = "Nothing tells place from strength: no two agents are known to be shown in both orders."
-    return Check(
-        "No favour for the place shown",
-        settled(low, high, *bar),
-        finding,
+    remedy = (
         "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
-        "it off the ratings (ratings.bradley_terry.position).",
+        "it off the ratings (ratings.bradley_terry.position)."
     )
+    if tally is not None and tally.both_orders == tally.games:
+        remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
+    return Check("No favour for the place shown", settled(low, high, *bar), finding, remedy)
 
 
 def _length(health: JudgeHealth) -> Check:

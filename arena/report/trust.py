@@ -125,7 +125,9 @@ def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     least = max(2, round(_CARRIED_BY * own.units))
     status: Status = "unknown"
     if not conclusion.ordered or own.count == 0:
-        finding = "No agent is surely rated above all others." if conclusion.ordered else f"{conclusion.headline}."
+        finding = "No agent is surely rated above all others."
+        if not conclusion.ordered:
+            finding = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
     elif own.count is not None:
         finding = f"Without {own.count} of {counted(own.units, *noun)} {own.behind} would be rated highest."
         status = passed(own.count > least)

@@ -110,6 +110,14 @@ def test_a_favour_that_may_be_chance_is_no_failure() -> None:
     assert found(few)["No favour for the place shown"].status == "unknown"
 
 
+def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
+    whole, half = (list(league(prefers_first, faithful=False))[::step] for step in (1, 2))
+    both, one = (found(board(iter(verdicts))) for verdicts in (whole, half))
+    assert both["No favour for the place shown"].remedy.startswith("Nothing: every game was judged in both orders")
+    assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
+    assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
+
+
 def test_judges_that_contradict_each_other_fail() -> None:
     opposed = [*league(careful, 160, judge="one"), *league(prefers_longer, 160, judge="two")]
     assert found(board(iter(opposed)))["Judges agree with each other"].status == "failed"
