@@ -140,6 +140,7 @@ def read_earlier(engine: Engine) -> None:
             home = "main"
             connection.execute("PRAGMA temp_store=MEMORY")
         else:
+            connection.execute("SET TRANSACTION READ WRITE")  # views of a session are allowed where all else is read
             home = connection.execute("SELECT current_schema()").fetchone()[0]
         for table in ("judgment", "wanted"):
             lent = f"SELECT *, CAST(NULL AS BIGINT) AS checksum FROM {home}.{table}"  # noqa: S608 - names of our tables

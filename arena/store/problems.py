@@ -11,7 +11,13 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from judges.errors import StoreError
 
 DAMAGED: Final = "damaged; restore a copy, or name a new store"
+_EARLIER: Final = (
+    "written by an earlier version of ragarena; reading it takes temporary views, which this role or server does not "
+    "allow; 'ragarena run' brings it up to date"
+)
 _PROBLEMS: Final = {
+    "permission denied to create temporary": _EARLIER,
+    "read-write mode during recovery": _EARLIER,
     "no such table": "not a ragarena store",
     "no such column": "not a ragarena store",
     'relation "': "not a ragarena store",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -15,6 +16,7 @@ from arena.store.check import add, check
 from arena.store.rows import StateRow
 from judges.errors import StoreError
 from judges.types import Task
+from tests.support.postgres import PostgresServer
 from tests.support.stores import DATA, JUDGMENT, save
 
 WANT = Wanted(Task.PAIRWISE, "j", "q1", "x", "y", "ab")
@@ -85,6 +87,18 @@ def test_a_store_of_the_version_before_is_read_as_it_is(store_location: str) -> 
         add(brought)
         assert check(brought).uncovered == 0
         brought.verify("t")
+
+
+def test_a_store_of_the_version_before_is_read_from_a_database_that_takes_no_writing(postgres: PostgresServer) -> None:
+    location = postgres.database()
+    made_older(location, 3)
+    with psycopg.connect(location, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    with closing(Store.open(location)) as older:
+        assert older.wanted("t") == [(WANT, "1")]
+        with pytest.raises(StoreError, match="read-only"):
+            older.announce("u")
 
 
 @pytest.mark.parametrize("version", [1, None], ids=["brought up to date", "new"])
