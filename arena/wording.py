@@ -73,14 +73,21 @@ def more_needed(pair: PairDifference, units: str) -> str:
     return f"{pair.queries_needed:,} ({ends}) more {units}"
 
 
-def adaptive_line(state: AdaptiveState) -> str:
-    """How far an adaptive schedule has come, on one line."""
+def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
+    """How far an adaptive schedule has come, on one line.
+
+    Args:
+        state: of the schedule.
+        ordered: whether the order of the games means anything, as the conclusion says.
+    """
     asked = "the order" if state.decide == "order" else "the first place"
     found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
     line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
     if state.ended and not state.decided:
         line += " (no game is left that could decide it, or max_games is reached)"
     line += f", at {100 * state.confidence:g} % confidence however often one looks"
+    if not ordered and state.places:
+        return f"{line}; that counts games alone, and the conclusion says why their order means nothing"
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
 
 

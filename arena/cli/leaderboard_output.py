@@ -69,7 +69,7 @@ def _print_board(board: Leaderboard, conclusion: Conclusion) -> None:
         _print_criteria(board)
         output.print()
     _print_beside_ratings(board, [row.agent for row in board.ratings.agents] if board.ratings else [])
-    _print_coverage(board)
+    _print_coverage(board, conclusion)
 
 
 def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
@@ -101,9 +101,9 @@ def _print_panel(panel: PanelRatings) -> None:
     output.print(printable("discrimination (1 average, 0 a coin, below 0 the wrong way): " + ", ".join(weights)))
 
 
-def _print_coverage(board: Leaderboard) -> None:
+def _print_coverage(board: Leaderboard, conclusion: Conclusion) -> None:
     if board.adaptive is not None:
-        output.print(printable(adaptive_line(board.adaptive)))
+        output.print(printable(adaptive_line(board.adaptive, ordered=conclusion.ordered)))
     for task, stage in board.coverage.items():
         line = f"{task.value}: {stage.judged} of {stage.wanted} judged ({stage.share:.1%})"
         line += f", {stage.failed} failed" if stage.failed else ""

@@ -38,7 +38,7 @@ def ranking(facts: Facts, conclusion: Conclusion) -> Section | None:
         blocks.append(_controlled(facts.board.controlled))
     if conclusion.ordered:
         blocks += [*_neighbours(ratings), *_carriers(facts, ratings)]
-    if said := list(_remarks(facts.board, ratings)):
+    if said := list(_remarks(facts.board, ratings, conclusion)):
         blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
     return Section("leaderboard", "Leaderboard", lead, blocks)
@@ -53,10 +53,10 @@ def win_section(facts: Facts) -> Section | None:
     return Section("matrix", "Who beats whom", lead, [_matrix(wins, [row.agent for row in ratings.agents])])
 
 
-def _remarks(board: Leaderboard, ratings: Ratings) -> Iterator[str]:
+def _remarks(board: Leaderboard, ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     yield from ratings.notes
     if board.adaptive is not None:
-        line = adaptive_line(board.adaptive)
+        line = adaptive_line(board.adaptive, ordered=conclusion.ordered)
         yield f"{line[0].upper()}{line[1:]}."
     yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
 

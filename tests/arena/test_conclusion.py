@@ -9,6 +9,7 @@ from itertools import combinations
 
 import pytest
 
+from arena.adaptive_games import AdaptiveState
 from arena.agents.board import cost_board
 from arena.calibration.comparison import Comparison, compare
 from arena.calibration.judge_people import Settings
@@ -20,6 +21,7 @@ from arena.leaderboard import Leaderboard
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games
+from arena.wording import adaptive_line
 from judges.types import Answer, Query, Verdict
 
 
@@ -240,3 +242,11 @@ def test_games_are_counted_to_the_last_one_however_many() -> None:
     ratings = rate(won + lost, RatingSettings(bootstrap=0, tournaments=0, fragility="none"))
     (met, *_) = expectation(ratings, conclude(ratings))
     assert met == "x and y met in 12,346 games: x won 12,345, y won 1, 0 tied."
+
+
+def test_an_adaptive_schedule_names_no_places_of_an_order_that_means_nothing() -> None:
+    state = AdaptiveState("top", 0.95, decided=True, places=("x",), games=60, possible=90, ended=True)
+    assert "decided from the first place down: x" in adaptive_line(state, ordered=True)
+    assert adaptive_line(state, ordered=False).endswith("the conclusion says why their order means nothing")
+    begun = replace(state, decided=False, places=(), ended=False)
+    assert adaptive_line(begun, ordered=False) == adaptive_line(begun, ordered=True)
