@@ -93,9 +93,9 @@ def conclude(
     ending = f"{_basis(ratings)}{'; of these ' if prices else ''}{prices}."
     if len(top) == len(rows):
         # Where no agent is surely behind another, no two are told apart.
-        who = f"{_listed(top)} cannot" if len(top) == 2 else f"No two of the {len(top)} agents can"
+        who = f"{listed(top, _NAMED)} cannot" if len(top) == 2 else f"No two of the {len(top)} agents can"
         return Conclusion("unclear", "Not enough signal", f"{who} be told apart, {ending}", ordered=True)
-    sentence = f"{_listed(top)} are tied for first: no two of them can be told apart, {ending}"
+    sentence = f"{listed(top, _NAMED)} are tied for first: no two of them can be told apart, {ending}"
     return Conclusion("tie", "Tie at the top", sentence, top, ordered=True)
 
 
@@ -158,8 +158,8 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
     if circle := ratings.contradicted:
         return _unclear(
             "No one order fits",
-            f"One rating for each agent cannot describe these games: {_listed(circle)} beat each other in a circle, or "
-            "lose to agents rated below them, by more than chance. Compare them pair by pair.",
+            f"One rating for each agent cannot describe these games: {listed(circle, _NAMED)} beat each other in a "
+            "circle, or lose to agents rated below them, by more than chance. Compare them pair by pair.",
         )
     if rows[0].bt - rows[-1].bt <= _EQUAL:
         why = "Wins and losses balance" if any(row.wins for row in rows) else "Every game is a tie"
@@ -244,11 +244,11 @@ def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusi
 
 def _leads(ratings: Ratings) -> str:
     first, *others = ratings.by_rank
-    behind = [row.agent for row in others if row.rank == others[0].rank]
+    behind = listed([row.agent for row in others if row.rank == others[0].rank], _NAMED)
     if first.flags:
         # A rating that only a weak prior holds says nothing of the distance.
         return f"{first.agent} leads {_basis(ratings)}; how far ahead it is, these games cannot say."
-    return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {_listed(behind)}, {_basis(ratings)}."
+    return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {behind}, {_basis(ratings)}."
 
 
 def _agrees(met: DirectGames, pair: PairDifference, ratings: Ratings) -> bool:
@@ -257,13 +257,6 @@ def _agrees(met: DirectGames, pair: PairDifference, ratings: Ratings) -> bool:
         return True
     _, share = _expected(pair.difference, ratings)
     return met.low <= (share if met.one == pair.better else 1 - share) <= met.high
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = list(names[:_NAMED])
-    if len(names) > _NAMED:
-        shown.append(f"{len(names) - _NAMED} more")
-    return listed(shown)
 
 
 def _basis(ratings: Ratings) -> str:

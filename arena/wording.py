@@ -8,6 +8,7 @@ from typing import Final
 from arena.adaptive_games import AdaptiveState
 from arena.ratings.covariates import ControlledBoard
 from arena.ratings.health import JudgeHealth
+from arena.ratings.notes import signed
 from arena.ratings.results import PairDifference
 from judges.types import Task
 
@@ -48,8 +49,10 @@ FLAGS: Mapping[str, str] = {
 CONTROLLED: Final = "The rating that an agent would have if the answers of each game were alike in these qualities."
 
 
-def listed(words: Sequence[str]) -> str:
-    """One or more, as a sentence names them: "a, b and c"."""
+def listed(words: Sequence[str], most: int | None = None) -> str:
+    """One or more, as a sentence names them: "a, b and c"; those behind the first ``most`` are counted."""
+    if most is not None and len(words) > most:
+        words = [*words[:most], f"{len(words) - most} more"]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
@@ -154,16 +157,11 @@ def _percent(share: float | None) -> str:
 
 
 def _effect(health: JudgeHealth) -> str:
-    return "unknown" if health.first_effect is None else f"{_signed(health.first_effect)} points"
+    return "unknown" if health.first_effect is None else f"{signed(health.first_effect)} points"
 
 
 def _effect_meaning(health: JudgeHealth) -> str:
     said = "Rating points that an answer gains by being shown first; 0 for a fair judge."
     if health.first_effect_low is None or health.first_effect_high is None:
         return said
-    return f"{said} 95 % interval: {_signed(health.first_effect_low)} to {_signed(health.first_effect_high)} points."
-
-
-def _signed(points: float) -> str:
-    """Whole points with their sign; nothing is neither more nor less than nothing."""
-    return f"{round(points):+d}" if round(points) else "0"
+    return f"{said} 95 % interval: {signed(health.first_effect_low)} to {signed(health.first_effect_high)} points."

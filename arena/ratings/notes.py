@@ -8,7 +8,13 @@ from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.comparison import Comparison
 from arena.ratings.games import Games, Tally
+from arena.ratings.health import PositionEffect
 from arena.ratings.ranks import fewest_queries
+
+ONE_ORDER = (
+    "Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for "
+    "nothing."
+)
 
 _PRESENT = 0.9
 """An agent without a game on more of the queries than this leaves is named."""
@@ -43,6 +49,20 @@ def notes(
     if games.tally is not None:
         said += _of_tally(games.tally)
     return tuple(said)
+
+
+def position_note(fitted: BradleyTerry, first: PositionEffect) -> str:
+    """What ratings with a position term are, and what it comes to."""
+    said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
+    if any(problem.cause == "position" for problem in fitted.problems):
+        return said
+    interval = "" if first.low is None or first.high is None else f" ({signed(first.low)} to {signed(first.high)})"
+    return f"Being shown first is worth {signed(first.points)} points{interval}, which these ratings take off. {said}"
+
+
+def signed(points: float) -> str:
+    """Whole points with their sign; nothing is neither more nor less than nothing."""
+    return f"{round(points):+d}" if round(points) else "0"
 
 
 def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:

@@ -16,9 +16,9 @@ from arena.ratings.counts import win_matrix
 from arena.ratings.direct import contradicted, direct_games
 from arena.ratings.elo import EloRatings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, reconcile, tabulate
-from arena.ratings.health import JudgeHealth, Lengths, PositionEffect, both_orders, fitted_position, judge_health
+from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
-from arena.ratings.notes import notes
+from arena.ratings.notes import ONE_ORDER, notes, position_note
 from arena.ratings.preferences import average, counted, notes_on
 from arena.ratings.ranks import competition_ranks, fewest_queries, groups, rank_intervals
 from arena.ratings.results import AgentRating, Convergence, DirectGames, Fragility, PairDifference
@@ -29,11 +29,6 @@ __all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "ra
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to here the fragility of all neighbours takes no more than a second or two."""
-
-_ONE_ORDER = (
-    "Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for "
-    "nothing."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +134,7 @@ def rate(
         shown, _ = _regrouped(as_games(table), table.queries, clusters)
         beyond = _beyond_place(shown, rated.by_rank[0].agent, chosen)
         if not beyond and any(pair.separable for pair in rated.pairs):
-            rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
+            rated = replace(rated, notes=(*rated.notes, ONE_ORDER))
     return replace(rated, judges=judge_agreement(table), beyond_place=beyond)
 
 
@@ -215,7 +210,7 @@ def rate_games(
         tally=games.tally,
         settings=settings,
         convergence=_convergence(fitted, resampled),
-        notes=said if first is None else (*said, _position_note(fitted, first)),
+        notes=said if first is None else (*said, position_note(fitted, first)),
         fragility=_fragility(parts, fitted, agents, settings, queries),
         position_low=None if first is None else first.low,
         position_high=None if first is None else first.high,
@@ -246,18 +241,6 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
     if settings.preferences == "soft":
         return average(table) if folds else as_games(table, soft=True)
     return reconcile(table, win_and_tie=settings.win_and_tie) if folds else as_games(table)
-
-
-def _position_note(fitted: BradleyTerry, first: PositionEffect) -> str:
-    said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
-    if any(problem.cause == "position" for problem in fitted.problems):
-        return said
-    interval = "" if first.low is None or first.high is None else f" ({_signed(first.low)} to {_signed(first.high)})"
-    return f"Being shown first is worth {_signed(first.points)} points{interval}, which these ratings take off. {said}"
-
-
-def _signed(points: float) -> str:
-    return f"{round(points):+d}" if round(points) else "0"
 
 
 def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:

@@ -48,12 +48,6 @@ def in_brackets(low: float | None, high: float | None, decimals: int | None = No
     return f" ({shares_between(low, high) if decimals is None else between(low, high, decimals)})"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names, those behind the fifth counted."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
-
-
 class Axis:
     """Values to places in percent of a length, with round ticks, and room at both ends or from 0 on."""
 

@@ -12,8 +12,8 @@ from arena.ratings.direct import circles
 from arena.ratings.health import JudgeHealth
 from arena.ratings.rate import Ratings
 from arena.report.blocks import Check, Status, settled
-from arena.report.figures import in_brackets, listed, percent, shares_between
-from arena.wording import counted
+from arena.report.figures import in_brackets, percent, shares_between
+from arena.wording import counted, listed
 from judges.types import Task
 
 _SAME_IN_BOTH_ORDERS = 0.75

@@ -14,15 +14,18 @@ from arena.leaderboard import Leaderboard
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from arena.report.blocks import Check, Status, passed
-from arena.report.figures import listed, percent
+from arena.report.figures import percent
 from arena.report.judge_checks import between_judges, habits, language_models, one_line, people, samples
-from arena.wording import counted
+from arena.wording import counted, listed
 
 TRUST = "Can this be trusted?"
 TRUST_LEAD = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
 
 _CARRIED_BY = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
+
+_NAMED = 5
+"""Agents named in a finding; the others are counted."""
 
 _ORDER: tuple[Status, ...] = ("failed", "unknown", "passed")
 
@@ -84,7 +87,7 @@ def _answered(board: Leaderboard) -> Iterator[Check]:
     if not board.costs.agents:
         return
     gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
-    finding = f"Answered: {listed(gaps)}; games are played where both agents answered." if gaps else "All did."
+    finding = f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did."
     yield Check(
         "Every agent answered every query",
         passed(not gaps),
@@ -95,7 +98,7 @@ def _answered(board: Leaderboard) -> Iterator[Check]:
 
 def _rated(ratings: Ratings) -> Check:
     flagged = [row.agent for row in ratings.agents if row.flags]
-    finding = f"{listed(flagged)}: to be read with care." if flagged else "Every agent's rating has a maximum."
+    finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
     if not ratings.convergence.converged:
         finding = "The fit has not converged."
     return Check(
