@@ -307,7 +307,7 @@ def _robust(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "check: robust",
-    rf"check (?P<status>\w+): Robust to a few queries: (?P<what>.*?)\. The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
+    rf"check (?P<status>\w+): Robust to a few queries: (?P<what>.*?)[.?] The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
 )
 def _robust_otherwise(seen: Seen, said: Mapping[str, str]) -> bool | str:
     match = re.fullmatch(
