@@ -49,11 +49,14 @@ def check_store(
         bool, typer.Option("--discard", help="take out what is damaged, so that the next run asks for it again")
     ] = False,
     add: Annotated[
-        bool, typer.Option("--add", help="give checksums to what an earlier version wrote: it counts as right then")
+        bool,
+        typer.Option(
+            "--add", help="give checksums to the rows of an earlier version; as they are now, they count as right"
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
 ) -> None:
-    """Say all that is wrong with a store: what is not what was written, and references to what is not there.
+    """Check a store for damage: rows that differ from their checksums, and references to rows that are gone.
 
     Exit status 1: something is wrong.
     """
@@ -85,6 +88,6 @@ def check_store(
         if found.uncovered:
             output.print(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
         if discard and found.problems:
-            output.print("what is damaged is taken out; run again with the configuration to ask for it")
+            output.print("the damaged parts are taken out; run the configuration again to ask for them")
     if found.problems:
         raise typer.Exit(1)

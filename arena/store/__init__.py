@@ -440,8 +440,8 @@ class Store:
 
     def _damaged(self, damage: Damage) -> StoreError:
         return StoreError(
-            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragarena store check' says all "
-            "that is, restore a copy or take it out with --discard"
+            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragarena store check' lists "
+            "all damage; restore a copy, or take the damaged parts out with its --discard"
         )
 
 

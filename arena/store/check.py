@@ -123,16 +123,16 @@ def check(store: Store) -> Checked:
         )
 
 
-def discard(store: Store, found: Checked) -> None:
+def discard(store: Store, checked: Checked) -> None:
     """Take out what is damaged, so that a run asks for judgments and replies again and writes tournaments anew.
 
     What a person said is gone then. Indexes are built anew as well. Nothing else changes.
     """
     with store._write(alone=True) as connection:
-        for chunk in chunks(found.damaged, CHUNK):
+        for chunk in chunks(checked.damaged, CHUNK):
             connection.execute(delete(JudgmentRow).where(among(connection, table(JudgmentRow).c.judgment_id, chunk)))
         here = table(TournamentRow)
-        for number in found.tournaments:
+        for number in checked.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
         for kind, row in _KINDS:
             rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
