@@ -29,6 +29,8 @@ _PIECE: Final = 12
 _HEAD, _TAIL, _ALONE = 4, 2, 10
 """Characters of the beginning and of the end that give a key away where the rest is starred out, and of the beginning
 alone."""
+_DISTINCT: Final = 5
+"""Different characters that a key has, and each of its ends that gives it away: rows of zeros stand in many numbers."""
 _ROUNDS: Final = 6
 """How often escapes may be escaped again."""
 
@@ -91,14 +93,14 @@ def masked(text: str) -> str:
 
 def _key(secret: str) -> _Key | None:
     telling = any(map(str.isdigit, secret))
-    if len(secret) < (_SHORTEST if telling else _LONG):
+    if len(secret) < (_SHORTEST if telling else _LONG) or len(set(secret)) < _DISTINCT:
         return None
     more = f"[^\\s*\u2022\u2026\u00b7#]{{0,{len(secret)}}}?"
     starred = re.compile(f"{re.escape(secret[:_HEAD])}{more}([*.\u2022\u00b7xX#]{{3,}}|\u2026)")
     folded = _folded(secret) if telling and len(secret) >= _LONG else b""
     if len(folded) < _PIECE:
         return _Key(secret, b"", (), starred)
-    ends = (folded[:_PIECE], folded[-_PIECE:])
+    ends = (end for end in (folded[:_PIECE], folded[-_PIECE:]) if len(set(end)) >= _DISTINCT)
     return _Key(secret, folded, (*ends, *_other_alphabets(secret)), starred)
 
 

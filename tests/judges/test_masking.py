@@ -102,6 +102,14 @@ def test_a_short_key_is_masked_as_it_is() -> None:
     assert masked("password hunter2pass, or hunter2\\u0070ass") == "password ***, or ***"
 
 
+@pytest.mark.parametrize("stand_in", ["00000000-0000-0000-0000-000000000000", "sk-test-key-000000000000", "1" * 16])
+def test_a_stand_in_of_one_digit_masks_no_numbers(stand_in: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masking, "_keys", {})
+    keep_secret(stand_in)
+    numbers = '{"score": 0.8500000000000001, "share": 0.11111111111111111, "sum": 1000000000000}'
+    assert masked(numbers) == numbers
+
+
 def test_a_reply_stays_json() -> None:
     reply = json.dumps({"reason": f"key {KEY}, \u00e9", "verdict": "A"}).replace("-", "\\u002d")
     assert json.loads(masked(reply)) == {"reason": "key ***, \u00e9", "verdict": "A"}
