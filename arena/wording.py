@@ -88,7 +88,7 @@ def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
     line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
     if state.ended and not state.decided:
         line += " (no game is left that could decide it, or max_games is reached)"
-    line += f", at {100 * state.confidence:g} % confidence however often one looks"
+    line += f", at {100 * state.confidence:g} % confidence by a test of its own, which holds after any number of games"
     if not ordered and state.places:
         return f"{line}; that counts games alone, and the conclusion says why their order means nothing"
     return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
