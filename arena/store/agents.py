@@ -157,8 +157,9 @@ class AgentReplies:
             with self._store._write() as connection:
                 insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
                 insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
-                asked_for = dict(replies)
-                written = {row.reply_id: row for _, row in _rows(connection, list(asked_for), table(ReplyRow))}
+                there = _rows(connection, [asked for asked, _ in replies], table(ReplyRow))
+                # An answer that was there stays as it is, with its checksum: it may be damaged.
+                written = {row.reply_id: row for _, row in there if dict(row._mapping) == rows[row.reply_id]}
                 checksums.keep(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
