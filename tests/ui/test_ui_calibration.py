@@ -86,7 +86,8 @@ def test_intervals_are_drawn_as_the_tournament_s_checks_draw_them_unless_asked_o
     judged: Path, cli: CLI
 ) -> None:
     found = as_json(cli, judged)
-    assert found["settings"] == {"consensus": "majority", "samples": 200, "seed": 3}
+    usual = {"consensus": "majority", "against": "consensus", "games": "reconciled"}
+    assert found["settings"] == {**usual, "samples": 200, "seed": 3}
     with closing(Store.open(str(judged))) as store:
         checked, _ = compare_with_people(store, "sample")
     kappas = [report.against.labels.kappa for one in checked for report in one.judges.values()]
@@ -95,7 +96,7 @@ def test_intervals_are_drawn_as_the_tournament_s_checks_draw_them_unless_asked_o
         same(own["kappa_low"], kappa.low, 5)
         same(own["kappa_high"], kappa.high, 5)
     other = as_json(cli, judged, "--samples", "50", "--seed", "1")
-    assert other["settings"] == {"consensus": "majority", "samples": 50, "seed": 1}
+    assert other["settings"] == {**usual, "samples": 50, "seed": 1}
     assert other["comparisons"] != found["comparisons"]
     board = {row["agent"]: row for row in json.loads(cli("leaderboard", judged, "--format", "json").out)["agents"]}
     methods = other["methods"]["methods"]
