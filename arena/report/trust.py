@@ -131,6 +131,8 @@ def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
         finding = "No agent is surely rated above all others."
         if not conclusion.ordered:
             finding = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
+    elif own.count is None and not own.tried:
+        finding = f"There are too few {noun[1]} to leave any out."
     elif own.count is not None:
         finding = f"Without {own.count} of {counted(own.units, *noun)} {own.behind} would be rated highest."
         status = passed(own.count > least)

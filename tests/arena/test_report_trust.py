@@ -118,6 +118,12 @@ def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
 
 
+def test_a_lead_is_not_said_to_survive_the_loss_of_no_queries() -> None:
+    one = found(board(league(careful, queries=2)))["Robust to a few queries"]
+    assert one.status == "unknown"
+    assert " 0 queries" not in one.finding
+
+
 def test_judges_that_contradict_each_other_fail() -> None:
     opposed = [*league(careful, 160, judge="one"), *league(prefers_longer, 160, judge="two")]
     assert found(board(iter(opposed)))["Judges agree with each other"].status == "failed"
