@@ -177,12 +177,13 @@ def _agreement(one: Comparison, own: Finding) -> tuple[Status, str, str]:
 
 
 def language_models(board: Leaderboard) -> Iterator[Check]:
-    """Whether a judge is one."""
-    words = [name for name, judge in board.settings.get("judges", {}).items() if judge.get("provider") == "lexical"]
+    """Whether all judges are; said only where one is not."""
+    judges = board.settings.get("judges", {})
+    words = [name for name, judge in judges.items() if judge.get("provider") == "lexical"]
     if words:
         used = "pairwise" if Task.PAIRWISE in board.coverage else "these"
         yield Check(
-            "The judge is a language model",
+            "No language model judged these games" if len(words) == len(judges) else "A judge compares words alone",
             "failed",
             f"{listed(words)} compares words and is no language model: its {used} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",

@@ -146,7 +146,9 @@ def test_a_winless_agent_is_said() -> None:
 
 def test_a_baseline_is_no_language_model() -> None:
     leaderboard = board(league(careful), settings={"judges": {"words": {"provider": "lexical"}}})
-    assert found(leaderboard)["The judge is a language model"].status == "failed"
+    assert found(leaderboard)["No language model judged these games"].status == "failed"
+    both = {"words": {"provider": "lexical"}, "model": {"provider": "openai"}}
+    assert found(board(league(careful), settings={"judges": both}))["A judge compares words alone"].status == "failed"
 
 
 def test_a_lead_that_one_query_carries_fails() -> None:
