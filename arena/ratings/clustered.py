@@ -8,7 +8,7 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import scipy
@@ -16,6 +16,9 @@ import scipy
 from arena.ratings.games import Floats
 
 Interval: TypeAlias = tuple[float, float]
+
+NO_SPREAD: Final = 1e-3
+"""A standard error below so many points is the noise of fitting: the games never vary."""
 
 
 def student(level: float, units: float) -> float:

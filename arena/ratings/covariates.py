@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
+from arena.ratings.clustered import NO_SPREAD
 from arena.ratings.existence import Problem
 from arena.ratings.game_likelihood import Fit, GameData, design_products, game_data, maximise_over_games, score_products
 from arena.ratings.games import Floats, Games
@@ -61,7 +62,8 @@ class ControlledBoard:
     Attributes:
         agents: best first.
         effects: one per covariate.
-        position_effect, position_sd: advantage of being shown first in points, with its standard error.
+        position_effect, position_sd: advantage of being shown first in points, with its standard error, ``None`` where
+            verdicts never vary with the place, so that nothing says how far it may be off.
         tie_parameter: as in ``BradleyTerry``.
         problems: why to read the ratings with care, in words.
         converged: whether the method did.
@@ -205,7 +207,8 @@ def refuse_unusable(games: Games, covariates: Mapping[str, Floats], *, position:
 def _position_sd(form: Form, covariance: Floats | None, points: float) -> float | None:
     if covariance is None or not form.position:
         return None
-    return float(points * np.sqrt(max(0.0, covariance[form.agents, form.agents])))
+    spread = float(points * np.sqrt(max(0.0, covariance[form.agents, form.agents])))
+    return spread if spread >= NO_SPREAD else None
 
 
 def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
-from arena.ratings.clustered import Interval, share_interval, student
+from arena.ratings.clustered import NO_SPREAD, Interval, share_interval, student
 from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import position_identified
 from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
@@ -19,10 +19,6 @@ from arena.ratings.sandwich import sandwich
 
 Lengths = Mapping[tuple[str, str], float]
 """Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""
-
-
-_NO_SPREAD = 1e-3
-"""A standard error below so many points is the noise of fitting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +184,7 @@ def fitted_position(
     # Verdicts that never vary would give an interval of no width: where the fit leans on the prior the model says what
     # they might do, and elsewhere one more query on which the first answer always wins.
     least = fitted.position_model_sd if fitted.problems else 0.0
-    if spread.position_sd < _NO_SPREAD:
+    if spread.position_sd < NO_SPREAD:
         least = max(least, 2 * fitted.settings.points / spread.clusters)
     half = student(level, spread.clusters) * max(spread.position_sd, least)
     return PositionEffect(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from arena.ratings.clustered import NO_SPREAD
 from arena.ratings.games import Floats
 from retrieval_eval.significance import holm
 
@@ -23,9 +24,6 @@ FEWEST_QUERIES = 10
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
-
-_NO_SPREAD = 1e-3
-"""A standard error below this many points is the noise of fitting: the two agents move as one."""
 
 _LARGEST = 30.0
 """Beyond so many standard errors the normal tail is 0 in floating point."""
@@ -161,7 +159,7 @@ def queries_needed(
     gap = abs(difference)
     if gap > max(half, _RESOLUTION):
         return 0, 0, 0
-    if gap <= _RESOLUTION or se <= _NO_SPREAD:
+    if gap <= _RESOLUTION or se <= NO_SPREAD:
         return None, None, None
     # Resamples of few queries come in few kinds, so that their quantile can be larger than many queries will need.
     of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
@@ -242,7 +240,7 @@ def _spread_below(deviations: Floats) -> Floats:
 
 def _critical(deviations: Floats, below: Floats, units: int, level: float) -> float:
     """Quantile of the largest studentised shortfall over all ordered pairs, on the scale of Student's t."""
-    scale = np.where(below > _NO_SPREAD, below, np.inf)
+    scale = np.where(below > NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
     for agent in range(deviations.shape[1]):
         np.maximum(largest, (_short_of(deviations, agent) / scale[agent]).max(axis=1), out=largest)

@@ -182,3 +182,19 @@ def test_differences_are_in_standard_deviations_of_the_quantity() -> None:
     spread = np.log([100, 1000, 1000, 1]).std()
     expected = np.array([-np.log(10), np.log(1000)]) / spread
     np.testing.assert_allclose(standardised_difference(first, second, log=True), expected)
+
+
+def test_verdicts_that_never_vary_with_the_place_have_no_standard_error_of_its_effect() -> None:
+    rng = np.random.default_rng(3)
+    a, b = np.array([0, 0, 1] * 20, np.int32), np.array([1, 2, 2] * 20, np.int32)
+    won = rng.random(60) < 0.6
+    both = np.concatenate([a, b]), np.concatenate([b, a]), np.concatenate([won, ~won]).astype(float)
+    games = Games(("x", "y", "z"), *both, np.tile(np.arange(60, dtype=np.int32), 2), a_shown_first=True)
+    longer = rng.normal(size=60)
+    fitted = controlled_ratings(
+        games, {"length": np.concatenate([longer, -longer])}, BradleyTerrySettings(position=True)
+    )
+    assert fitted.position_effect == pytest.approx(0, abs=1e-6)
+    assert fitted.position_sd is None, (
+        "the order of a game never mattered: +0.0 with a standard error of 0.0 is no finding"
+    )
