@@ -21,7 +21,7 @@ from retrieval_eval.measures import default_measures, is_judged, judged_at, pars
 from retrieval_eval.metrics import Labels, Metrics, evaluate
 from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
 from retrieval_eval.relevance import LabelDistribution, MeanLabel, label_distribution, mean_label, results_by_agent
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import runs_of
 
 if TYPE_CHECKING:

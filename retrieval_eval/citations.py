@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from judges.types import Answer
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.estimate import Estimate
 
 CITATIONS = "citations"
 """Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.agreement import Level, cohen_kappas, krippendorff_alphas
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.estimate import Estimate
 
 Item = TypeVar("Item", bound=Hashable)
 _MOST_LABELS = 100

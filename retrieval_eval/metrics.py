@@ -11,7 +11,8 @@ import numpy as np
 
 from judges.errors import InputError
 from retrieval_eval.measures import Measure, is_judged, judged_at, parse_measures
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
+from retrieval_eval.resampling import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.estimate import Estimate
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""

@@ -22,28 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval_eval.resampling import Floats, weighted_means
+from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient
 
 _LEVEL = 0.95
 _DECIMALS = 12
 """Means of the same scores in another order differ in the last bits; they are ties all the same."""
 _CELLS_IN_MEMORY = 4_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """A correlation.
-
-    Attributes:
-        value: ``None`` where it is not defined: everything is tied on one side.
-        low: lower end of the 95 % interval, ``None`` where there is none.
-        high: upper end.
-        p_value: two-sided, of no correlation; ``None`` where no test is valid.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +51,9 @@ class RankCorrelation:
     spearman: Coefficient
     resampled: Literal["topic", "run"]
     pairs: int = 0
-    pairs_kendall: Coefficient = Coefficient(None)
+    pairs_kendall: Coefficient = NO_COEFFICIENT
     topics: int = 0
-    topics_kendall: Coefficient = Coefficient(None)
+    topics_kendall: Coefficient = NO_COEFFICIENT
     by_topic: tuple[float, ...] = ()
 
 
@@ -236,12 +220,13 @@ def _required(scores: Floats) -> Floats:
     return np.round(scores, _DECIMALS)
 
 
-def coefficient(value: Floats | float, sampled: Floats, p_value: float) -> Coefficient:
+def coefficient(of: Floats | float, sampled: Floats, p_value: float) -> Coefficient:
     """A correlation with the interval that its bootstrap samples give, moved until their mean is the estimate."""
-    estimate = float(np.squeeze(value))
+    estimate = float(np.squeeze(of))
     known = sampled[~np.isnan(sampled)]
     ends = [np.nan, np.nan]
     if known.size:
         tails = np.percentile(known, [50 * (1 - _LEVEL), 50 * (1 + _LEVEL)])
         ends = np.clip(tails - known.mean() + estimate, -1.0, 1.0).tolist()
-    return Coefficient(*(None if np.isnan(part) else part for part in (estimate, *ends, p_value)))
+    value, low, high, p = (None if np.isnan(part) else part for part in (estimate, *ends, p_value))
+    return Coefficient(value, low, high, p_value=p)

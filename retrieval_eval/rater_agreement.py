@@ -9,7 +9,8 @@ from typing import TypeVar
 import numpy as np
 
 from retrieval_eval.agreement import Level, coincidences, krippendorff_alphas
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.estimate import Estimate
 
 Item = TypeVar("Item", bound=Hashable)
 

@@ -7,27 +7,15 @@ Tibshirani 1993, *An Introduction to the Bootstrap*, chapter 8): a sample is how
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from retrieval_eval.stats.estimate import Estimate
+
 Floats: TypeAlias = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its interval; ``None`` where it is not defined, or nothing shows how it varies."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    def negated(self) -> Estimate:
-        """The estimate of the figure with the other sign."""
-        return Estimate(*(None if bound is None else -bound for bound in (self.value, self.high, self.low)))
 
 
 def query_weights(queries: int, samples: int, seed: int) -> Floats:

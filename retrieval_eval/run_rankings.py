@@ -9,7 +9,8 @@ import numpy as np
 
 from retrieval_eval.metrics import Metrics
 from retrieval_eval.rank_correlation import kendall_taus, spearmans
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights, weighted_means
+from retrieval_eval.resampling import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.estimate import Estimate
 
 _DIGITS = 12
 """Means that differ beyond this many decimals differ by rounding alone."""

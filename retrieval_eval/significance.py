@@ -15,7 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.resampling import Estimate, Floats, estimates, query_weights
+from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
 """Queries up to which all ways to flip signs are tried; beyond, signs are drawn."""

@@ -17,8 +17,7 @@ from arena.calibration.style import StyleEffect
 from arena.calibration.words import OUTCOMES
 from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, resampling_of
 from arena.store import Store
-from retrieval_eval.rank_correlation import Coefficient
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Coefficient, Estimate
 from ui import data
 from ui.figures import NONE, Row, percent, with_interval
 from ui.whiskers import Look, Whiskers, whiskers_of

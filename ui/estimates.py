@@ -9,7 +9,7 @@ import pandas as pd
 
 from arena.calibration.estimates import Estimates
 from arena.calibration.prediction_powered import labels_needed
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from ui.figures import NONE, Row, with_interval
 from ui.whiskers import Look, Whiskers, whiskers_of
 

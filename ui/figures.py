@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from retrieval_eval.rank_correlation import Coefficient
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Coefficient, Estimate
 
 NONE: Final = Estimate(None)
 """Where there is nothing to compute a figure from."""

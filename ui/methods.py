@@ -8,7 +8,7 @@ from typing import Final
 import pandas as pd
 
 from arena.calibration.methods import MethodComparison
-from retrieval_eval.rank_correlation import Coefficient
+from retrieval_eval.stats.estimate import Coefficient
 from ui.figures import Row, span
 from ui.heat_table import Cell, heat_table
 

@@ -15,7 +15,7 @@ from judges.pointwise import label_of
 from judges.types import Document, Judgment, Query
 from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import LabelDistribution
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 WHOSE: Mapping[Source, str] = {"judge": "the judge", "people": "people"}
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 from arena.plain_text import printable
 from arena.report.figures import Axis
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from ui import text
 from ui.pictures import picture
 

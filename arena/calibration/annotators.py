@@ -11,7 +11,7 @@ from arena.calibration.opinions import Opinion, by_item
 from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats
 from retrieval_eval.agreement import cohen_kappas
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 _FEWEST = 10
 """Things shared with others below which nobody is called no better than chance."""

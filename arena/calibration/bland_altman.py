@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 _LIMIT = 1.96
 _NO_WIDTH = 1e-9

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from arena.calibration.prediction_powered import inflated, numbered, tuned
 from arena.ratings.games import Floats
 from judges.errors import InputError
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
 """Numbers of agents."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from arena.ratings.clustered import student
 from arena.ratings.games import Floats
-from retrieval_eval.rank_correlation import Coefficient, pair_sums, weighted_taus
+from retrieval_eval.rank_correlation import pair_sums, weighted_taus
+from retrieval_eval.stats.estimate import Coefficient
 
 _CELLS_IN_MEMORY = 4_000_000
 _CERTAIN = 1 - 1e-12
@@ -114,4 +115,4 @@ def _coefficient(values: Floats) -> Coefficient:
         return Coefficient(value)
     z, half = float(np.arctanh(value)), student(0.95, units) * error
     p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(z) / error))
-    return Coefficient(value, float(np.tanh(z - half)), float(np.tanh(z + half)), p_value)
+    return Coefficient(value, float(np.tanh(z - half)), float(np.tanh(z + half)), p_value=p_value)

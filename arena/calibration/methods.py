@@ -18,8 +18,9 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
-from retrieval_eval.rank_correlation import Coefficient, coefficient, kendall_taus, spearmans
+from retrieval_eval.rank_correlation import coefficient, kendall_taus, spearmans
 from retrieval_eval.resampling import query_weights, weighted_means
+from retrieval_eval.stats.estimate import Coefficient
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4

@@ -30,7 +30,7 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from arena.ratings import qualities
 from arena.ratings.clustered import student
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     {"log_length": "log_words"}.get(name, name): measure for name, measure in qualities.QUALITIES.items()

@@ -15,7 +15,7 @@ import numpy as np
 
 from arena.calibration.opinions import Item, Opinion, Values, by_item
 from arena.ratings.clustered import share_interval
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)

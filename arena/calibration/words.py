@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.opinions import Level
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
 

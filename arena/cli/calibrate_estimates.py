@@ -13,7 +13,7 @@ from arena.cli.calibrate_shapes import estimate_row
 from arena.cli.console import output
 from arena.cli.figures import interval, say
 from arena.cli.tables import print_table
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 def estimates_json(own: Estimates) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from arena.opinions.stored import Spending
 from arena.opinions.tournament import TournamentCalibration
 from arena.scatter import Panel, Point, write_panels
 from judges.errors import InputError
-from retrieval_eval.rank_correlation import Coefficient
+from retrieval_eval.stats.estimate import Coefficient
 
 _MOST_GAPS = 5
 

@@ -11,8 +11,7 @@ from arena.calibration.orders import OrderHealth
 from arena.cli.agreement_shapes import flattened
 from arena.cli.console import rounded
 from arena.cli.metrics_shapes import Row
-from retrieval_eval.rank_correlation import Coefficient
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Coefficient, Estimate
 
 _NESTED = {"scale", "confusion", "binarised", "n", "queries", "first_only", "second_only"}
 

@@ -11,6 +11,7 @@ from arena.cli.console import output, printable
 from arena.cli.tables import print_table
 from arena.retrieval import Source
 from retrieval_eval.citations import CitationScores
+from retrieval_eval.stats.estimate import written_fields
 
 Row: TypeAlias = dict[str, Any]
 
@@ -23,7 +24,7 @@ def citations_json(scores: Mapping[str, CitationScores]) -> Row:
 
 
 def _flat(own: CitationScores) -> Row:
-    shape = asdict(own)
+    shape = asdict(own, dict_factory=written_fields)
     value, low, high = shape.pop("precision").values()
     return {"precision": value, "precision_low": low, "precision_high": high, **shape, "coverage": own.coverage}
 

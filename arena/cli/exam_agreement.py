@@ -15,7 +15,7 @@ from arena.exam.study import Study
 from retrieval_eval.label_agreement import LabelAgreement, label_agreement
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from arena.cli.console import output, printable
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import FaultyLine, Note
 
 FEW_QUERIES = 10

@@ -8,10 +8,10 @@ from arena.cli.console import output, printable
 from arena.cli.figures import percent
 from arena.conclusion import Conclusion
 from arena.ratings.health import JudgeHealth
-from arena.ratings.judges import Coefficient
 from arena.ratings.rate import Ratings
 from arena.ratings.results import Fragility
 from arena.wording import counted, more_needed
+from retrieval_eval.stats.estimate import Estimate
 
 _MOST_PAIRS = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""
@@ -97,7 +97,7 @@ def _neighbour_flips(flips: Sequence[Fragility], first: Sequence[str]) -> list[s
     return [f"{ahead} over {behind} {' or '.join(numbers)}" for (ahead, behind), numbers in told.items() if numbers]
 
 
-def _coefficient(found: Coefficient) -> str:
+def _coefficient(found: Estimate) -> str:
     if found.value is None:
         return "unknown"
     interval = "" if found.low is None or found.high is None else f" ({found.low:.2f} .. {found.high:.2f})"

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from arena.cli.console import rounded
 from retrieval_eval.run_scores import QrelsScores, RunScores
+from retrieval_eval.stats.estimate import written_fields
 from retrieval_eval.trec import Qrels, Run
 
 Row: TypeAlias = dict[str, Any]
@@ -30,7 +31,7 @@ def scores_json(scores: RunScores, qrels: Mapping[str, Qrels], runs: Mapping[str
             "reference": scores.reference,
             "qrels": by_qrels,
             "rankings": {
-                other: {measure: asdict(agreement) for measure, agreement in own.items()}
+                other: {measure: asdict(agreement, dict_factory=written_fields) for measure, agreement in own.items()}
                 for other, own in scores.rankings.items()
             },
             "notes": {run: [note.text for note in one.notes] for run, one in runs.items() if one.notes},
@@ -72,7 +73,10 @@ def _qrels_json(own: QrelsScores, *, per_query: bool) -> Row:
         },
         "missing": {run: list(metrics.coverage[run].missing) for run in metrics.runs},
         "unlabelled": {run: list(metrics.coverage[run].unlabelled) for run in metrics.runs},
-        "comparisons": {measure: [asdict(pair) for pair in pairs] for measure, pairs in own.comparisons.items()},
+        "comparisons": {
+            measure: [asdict(pair, dict_factory=written_fields) for pair in pairs]
+            for measure, pairs in own.comparisons.items()
+        },
     }
     if per_query:
         shape["per_query"] = {

@@ -21,7 +21,7 @@ from retrieval_eval.citations import CitationScores
 from retrieval_eval.clustered_agreement import LabelAgreement
 from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
-from retrieval_eval.rank_correlation import Coefficient
+from retrieval_eval.stats.estimate import Coefficient
 
 _METRIC = {
     "v_strict": "strict_vital_score",

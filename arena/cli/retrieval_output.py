@@ -11,7 +11,7 @@ from arena.cli.tables import print_table
 from arena.retrieval import LabelScores, RetrievalBoard, Source
 from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import MeanLabel
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 def print_retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> None:

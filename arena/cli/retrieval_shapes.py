@@ -10,7 +10,7 @@ from arena.cli.agreement_shapes import coverage, flattened
 from arena.retrieval import AgentScores, LabelScores, RetrievalBoard, Source
 from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import LabelDistribution
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate, written_fields
 
 Row: TypeAlias = dict[str, Any]
 
@@ -73,7 +73,7 @@ def _scores_json(scores: LabelScores) -> Row:
 
 def _agent_json(own: AgentScores) -> Row:
     return {
-        "measures": {measure: asdict(estimate) for measure, estimate in own.measures.items()},
+        "measures": {measure: asdict(one, dict_factory=written_fields) for measure, one in own.measures.items()},
         "missing": list(own.missing),
         "unanswered": list(own.unanswered),
     }

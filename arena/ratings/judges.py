@@ -17,18 +17,10 @@ from numpy.typing import NDArray
 from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
 from retrieval_eval.agreement import Level, cohen_kappas, coincidences, krippendorff_alphas
+from retrieval_eval.stats.estimate import Estimate
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """A coefficient of agreement with its 95 % interval, a jackknife over queries; ``None`` where not defined."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +46,8 @@ class JudgePair:
     first_tie: int
     second_tie: int
     agreement: float | None
-    kappa: Coefficient
-    kappa_linear: Coefficient
+    kappa: Estimate
+    kappa_linear: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +64,8 @@ class JudgeAgreement:
 
     judges: tuple[str, ...]
     games: int
-    alpha: Coefficient
-    alpha_ordinal: Coefficient
+    alpha: Estimate
+    alpha_ordinal: Estimate
     pairs: tuple[JudgePair, ...]
 
 
@@ -201,20 +193,20 @@ def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints
     )
 
 
-def _alpha(totals: Floats, level: Level) -> Coefficient:
+def _alpha(totals: Floats, level: Level) -> Estimate:
     return _coefficient(lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals)
 
 
-def _coefficient(statistic: Callable[[Floats], Floats], totals: Floats) -> Coefficient:
+def _coefficient(statistic: Callable[[Floats], Floats], totals: Floats) -> Estimate:
     if not totals.any():  # as of most pairs in a crowd
-        return Coefficient(None, None, None)
+        return Estimate(None)
     value = float(statistic(totals.sum(axis=0)[np.newaxis])[0])
     if math.isnan(value):
-        return Coefficient(None, None, None)
+        return Estimate(None)
     bounds = jackknife_interval(statistic, totals)
     if bounds is None:
-        return Coefficient(value, None, None)
-    return Coefficient(value, max(-1.0, bounds[0]), min(1.0, bounds[1]))
+        return Estimate(value)
+    return Estimate(value, max(-1.0, bounds[0]), min(1.0, bounds[1]))
 
 
 def _mirrored(tables: Floats) -> Floats:

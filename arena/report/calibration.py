@@ -13,7 +13,7 @@ from arena.report.blocks import Block, Remarks, Section, Table
 from arena.report.figures import NONE, number, percent, with_interval
 from arena.report.plots import difference_plots, method_plots
 from arena.wording import counted
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 _METHODS = {
     "elo": "Elo",

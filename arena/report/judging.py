@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from arena.calibration.style import StyleEffect
 from arena.leaderboard import Leaderboard
 from arena.ratings.health import JudgeHealth
-from arena.ratings.judges import Coefficient, JudgeAgreement
+from arena.ratings.judges import JudgeAgreement
 from arena.report.blocks import Block, Figure, Figures, Section, Table
 from arena.report.figures import NONE, between, number, percent, shares_between
 from arena.wording import health_figures
+from retrieval_eval.stats.estimate import Estimate
 
 
 def judging(board: Leaderboard, styles: Sequence[StyleEffect]) -> Section | None:
@@ -131,5 +132,5 @@ def _styles(styles: Sequence[StyleEffect]) -> Table:
     return Table("What the judge likes besides strength", columns, rows, notes, frozenset({"Why not known"}))
 
 
-def _coefficient(found: Coefficient) -> tuple[str, str]:
+def _coefficient(found: Estimate) -> tuple[str, str]:
     return number(found.value, 2), between(found.low, found.high, 2)

@@ -7,7 +7,7 @@ import streamlit as st
 
 from arena.retrieval import RetrievalBoard
 from retrieval_eval.label_agreement import LabelAgreement
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from ui.charts import confusion_chart
 from ui.retrieval import confusion_frame, span
 from ui.tables import show_chart, show_table

@@ -10,7 +10,7 @@ import streamlit as st
 
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.estimates import Estimates
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 from ui import text
 from ui.address import note_unless, pick, say_what_is_unknown
 from ui.calibration import reports

@@ -1,0 +1,59 @@
+"""A figure, how sure it is, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+Own = TypeVar("Own", bound="Estimate")
+
+PROVENANCE: Final = ("n", "method")
+"""Fields that no file has: what a board says once of all its figures would stand beside each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval; ``None`` where it is not defined, or nothing shows how it varies.
+
+    Attributes:
+        value: the figure.
+        low, high: ends of its interval, at 95 % unless its maker says otherwise.
+        n: independent units behind it, as a rule queries.
+        method: where the interval comes from, such as ``bootstrap``.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    method: str = ""
+
+    def negated(self: Own) -> Own:
+        """The estimate of the figure with the other sign."""
+        value, low, high = (None if bound is None else -bound for bound in (self.value, self.high, self.low))
+        return replace(self, value=value, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient(Estimate):
+    """A correlation with a test.
+
+    Attributes:
+        p_value: two-sided, of no correlation; ``None`` where no test is valid.
+    """
+
+    p_value: float | None = None
+
+
+NO_COEFFICIENT: Final = Coefficient(None)
+"""Where a correlation is not defined."""
+
+
+def written_fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A ``dict_factory`` for ``dataclasses.asdict`` that leaves out what no file has of an estimate."""
+    fields = dict(pairs)
+    if fields.keys() >= {"value", *PROVENANCE}:
+        for name in PROVENANCE:
+            del fields[name]
+    return fields
