@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.plain_text import printable
+from arena.present.texts import printable
 from judges.errors import DataError
 from judges.files import open_replacing
 

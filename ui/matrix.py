@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from arena.games.pairs import PairResults
-from arena.plain_text import printable
+from arena.present.texts import printable
 from ui import text
 from ui.heat_table import Cell, colour, heat_table
 from ui.pictures import picture

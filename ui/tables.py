@@ -16,7 +16,7 @@ import pandas as pd
 import streamlit as st
 from altair import TopLevelMixin
 
-from ui.glossary import TERMS
+from arena.present.glossary import TERMS
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""

@@ -9,7 +9,7 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from arena.plain_text import printable
+from arena.present.texts import printable
 from arena.report.figures import Axis
 from retrieval_eval.stats.estimate import Estimate
 from ui import text

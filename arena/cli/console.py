@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from arena.plain_text import printable as printable  # noqa: PLC0414 - offered here to all commands
+from arena.present.texts import printable as printable  # noqa: PLC0414 - offered here to all commands
 from judges.progress import PROGRESS
 
 if TYPE_CHECKING:

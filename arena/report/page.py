@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from arena.plain_text import printable
+from arena.present.texts import printable
 from arena.report.blocks import Report
 
 MARK = "<!doctype html>\n<!-- ragarena report -->\n"

@@ -13,13 +13,13 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from arena.opinions.tournament import compare_with_people
+from arena.present.glossary import TERMS
 from arena.store import Store
 from tests.conftest import CLI
 from tests.support.pages import page, shown, table, unfolded
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import AGENTS, write_store
 from ui.data import LOCATION_VARIABLE
-from ui.glossary import TERMS
 from ui.methods import named_agents
 
 QRELS = {f"q{query:02}": {f"q{query:02}-d{at}": (query + at) % 3 for at in range(4)} for query in range(12)}

@@ -14,11 +14,11 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from arena.present.glossary import TERMS
 from tests.support.sample_store import write_store
 from ui import data
 from ui.data import LOCATION_VARIABLE
 from ui.differences import marked, similarity
-from ui.glossary import TERMS
 from ui.matrix import matrix_frame
 from ui.tables import as_csv, with_meanings
 

@@ -1,0 +1,37 @@
+"""How commands write what they found: any board in any format."""
+
+from __future__ import annotations
+
+import sys
+
+from arena.cli.console import errors, output
+from arena.present import files, terminal
+from arena.present.blocks import Board
+from arena.present.plain import json_text
+from arena.present.texts import printable
+
+
+def show(board: Board, form: str, *, said: str = "") -> None:
+    """Write a board to standard output.
+
+    Args:
+        board: what to write.
+        form: ``table`` for people at a terminal, ``json`` for programs, ``csv``, ``md``, ``html`` or ``latex`` for the
+            first table alone.
+        said: a sentence below a table for a page, on standard error beside one for programs.
+    """
+    if form == "json":
+        print(json_text(board.json()))
+    elif form == "table":
+        terminal.show(output, board.sections())
+    else:
+        table = board.tables()[0]
+        if form == "csv":
+            sys.stdout.write(files.csv_text(table))
+            if said:
+                errors.print(printable(said))
+            return
+        write = {"md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
+        sys.stdout.write(write(table))
+        if said:
+            sys.stdout.write(files.sentence(said, form))

@@ -1,0 +1,145 @@
+"""What a board is shown as: sections of tables, figures, checks, remarks and pictures. All texts in them are plain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from arena.present.numbers import MISSING, Form
+from arena.present.picture import Picture
+from arena.present.plain import plain
+from arena.present.table import Table
+
+Status: TypeAlias = Literal["passed", "failed", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure that stands for itself.
+
+    Attributes:
+        name: what it is.
+        value: as it is, written in its form; or words.
+        form: how it is written.
+        meaning: a sentence.
+        low, high: its interval.
+    """
+
+    name: str
+    value: Any
+    form: Form
+    meaning: str
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def written(self) -> str:
+        """The figure as text."""
+        return self.form.write(self.value)
+
+    @property
+    def interval(self) -> str:
+        """Its interval as text, empty without one."""
+        found = self.form.between(self.low, self.high)
+        return "" if found == MISSING else found
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures side by side."""
+
+    items: Sequence[Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that must hold for a conclusion to be believed.
+
+    Attributes:
+        finding: what was found, and what the bar is.
+        remedy: what to do where it did not pass.
+    """
+
+    name: str
+    status: Status
+    finding: str
+    remedy: str
+
+
+def passed(held: bool) -> Status:
+    """The status of a check that could be made."""
+    return "passed" if held else "failed"
+
+
+def settled(low: float | None, high: float | None, least: float, most: float = math.inf) -> Status:
+    """The status of a figure by its interval: inside what is tolerated, outside, or nobody knows as it allows both."""
+    if low is None or high is None:
+        return "unknown"
+    if least <= low and high <= most:
+        return "passed"
+    return "failed" if high < least or low > most else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Checks, one below the other."""
+
+    items: Sequence[Check]
+
+
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """Sentences, each for itself."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Lines for a terminal."""
+
+    lines: Sequence[str]
+
+
+Block: TypeAlias = Table | Figures | Checks | Remarks | Commands | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of what is shown.
+
+    Attributes:
+        ident: its anchor, unique among the sections shown together.
+        title: for people.
+        lead: the question that it answers, a sentence.
+        blocks: in order.
+    """
+
+    ident: str
+    title: str
+    lead: str
+    blocks: Sequence[Block]
+
+
+class Board:
+    """Base of the boards, frozen dataclasses: says what is shown of one; renderers say how."""
+
+    __slots__ = ()
+
+    def sections(self) -> Sequence[Section]:
+        """All there is for people, the most important first."""
+        raise NotImplementedError
+
+    def tables(self) -> list[Table]:
+        """All tables; the first is the one that is written as CSV, Markdown, HTML or LaTeX."""
+        return [block for section in self.sections() for block in section.blocks if isinstance(block, Table)]
+
+    def pictures(self) -> list[Picture]:
+        """All pictures."""
+        return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
+
+    def json(self) -> Any:
+        """All there is for programs."""
+        return plain(self)

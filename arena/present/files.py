@@ -1,0 +1,126 @@
+"""Tables as CSV, Markdown, HTML and LaTeX. Texts in them come from outside and never become markup or formulas."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from arena.present.table import Table, keys, records, shown
+from arena.present.texts import printable
+
+_MARKDOWN: Final = "\\`*_[]()!|~$#"
+_LATEX: Final[Mapping[str, str]] = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+_NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
+"""A number or an interval, which may begin with a minus."""
+
+
+def csv_text(table: Table) -> str:
+    """The records as CSV; texts are written as they are, since programs read them back."""
+    return written(keys(table), [[_joined(value) for value in record.values()] for record in records(table)], "\n")
+
+
+def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """CSV to be opened by hand: texts that a spreadsheet would run as a formula begin with an apostrophe."""
+    return written([*map(_inert, headings)], [[_inert(cell) for cell in row] for row in rows], "\r\n")
+
+
+def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) -> str:
+    """Headings and rows as CSV whose lines end so."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator=end)
+    writer.writerow(headings)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def markdown(table: Table) -> str:
+    """The table for people, its notes below it."""
+    columns = [(one.numeric, [one.heading, *one.cells]) for one in shown(table)]
+    lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
+    lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
+    said = "".join(f"\n{_guarded(note, _marked)}\n" for note in table.notes)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + said
+
+
+def html_table(table: Table) -> str:
+    """The table for people, its notes below it; it can be scrolled by keyboard."""
+    columns = shown(table)
+    kinds = ["" if place == 0 or not one.numeric else ' class="number"' for place, one in enumerate(columns)]
+    head = "".join(
+        f'<th scope="col"{kind}{_titled(one.meaning)}>{_escaped(one.heading)}</th>'
+        for kind, one in zip(kinds, columns, strict=True)
+    )
+    rows = "".join(
+        f'<tr><th scope="row">{_escaped(columns[0].cells[at])}</th>'
+        + "".join(f"<td{kind}>{_escaped(one.cells[at])}</td>" for kind, one in zip(kinds[1:], columns[1:], strict=True))
+        + "</tr>\n"
+        for at in range(len(table.rows))
+    )
+    title = _escaped(table.title)
+    caption = f"<caption>{title}</caption>\n" if title else ""
+    notes = "".join(f'<p class="note">{_escaped(note)}</p>\n' for note in table.notes)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{title or _escaped(table.name)}">\n<table>\n'
+        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
+    )
+
+
+def latex(table: Table) -> str:
+    """The table for people as a ``tabular`` of the package booktabs."""
+    columns = [(one.numeric, [one.heading, *one.cells]) for one in shown(table)]
+    head, *rows = (
+        " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
+    )
+    sides = "".join("r" if numeric else "l" for numeric, _ in columns)
+    return "\n".join(
+        [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", ""]
+    )
+
+
+def sentence(said: str, form: str) -> str:
+    """A sentence below a table in the same form: ``md``, ``html`` or ``latex``."""
+    if form == "html":
+        return f"<p>{_escaped(said)}</p>\n"
+    return f"\n{_guarded(said, _marked if form == 'md' else _typeset)}\n"
+
+
+def _joined(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _inert(cell: Any) -> Any:
+    if isinstance(cell, str) and cell.lstrip(" ").startswith(_FORMULA) and not _NUMBERS.fullmatch(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _guarded(cell: str, guard: Callable[[str], str]) -> str:
+    return guard(printable(cell))
+
+
+def _marked(cell: str) -> str:
+    escaped = html.escape(cell, quote=False)
+    return "".join("\\" + character if character in _MARKDOWN else character for character in escaped)
+
+
+def _typeset(cell: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in cell)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _titled(meaning: str) -> str:
+    return f' title="{_escaped(meaning)}"' if meaning else ""

@@ -1,0 +1,199 @@
+"""How a number, an interval and a missing value are written, in the terminal, in files, in the report, on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from retrieval_eval.resampling import Estimate
+
+MISSING: Final = "-"
+"""In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""
+
+
+class Form(Protocol):
+    """How the values of a column are written.
+
+    Attributes:
+        numeric: whether they are numbers, which stand to the right and are sorted by size.
+        printf: how a page writes a number that it sorts; empty for texts.
+        factor: what the page multiplies it by.
+    """
+
+    @property
+    def numeric(self) -> bool: ...  # noqa: D102
+    @property
+    def printf(self) -> str: ...  # noqa: D102
+    @property
+    def factor(self) -> float: ...  # noqa: D102
+
+    def write(self, value: Any) -> str:
+        """The value as text; ``MISSING`` where there is none."""
+
+    def between(self, low: Any, high: Any) -> str:
+        """An interval as text; ``MISSING`` where an end is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Texts; several are joined, a truth is yes or no."""
+
+    separator: str = ", "
+    numeric: bool = False
+    printf: str = ""
+    factor: float = 1
+
+    def write(self, value: Any) -> str:  # noqa: D102
+        if value is None:
+            return MISSING
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, str):
+            return value or MISSING
+        if isinstance(value, Iterable):
+            return self.separator.join(map(str, value)) or MISSING
+        return str(value)
+
+    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+        return MISSING if low is None or high is None else f"{low} to {high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number with so many decimals, thousands set apart.
+
+    Attributes:
+        decimals: always written.
+        signed: a sign also where it is positive.
+        unit: behind it, with its own space.
+        factor: what it is multiplied by.
+    """
+
+    decimals: int = 0
+    signed: bool = False
+    unit: str = ""
+    factor: float = 1
+    numeric: bool = True
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return f"%{'+' if self.signed else ''}.{self.decimals}f{self.unit.replace('%', '%%')}"
+
+    def write(self, value: Any) -> str:  # noqa: D102
+        return MISSING if _unknown(value) else self._digits(value) + self.unit
+
+    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+        if _unknown(low) or _unknown(high):
+            return MISSING
+        return self.write(low) if low == high else f"{self._digits(low)} to {self.write(high)}"
+
+    def _digits(self, value: float) -> str:
+        rounded = round(self.factor * value, self.decimals) + 0.0  # -0.0 becomes 0.0
+        return f"{rounded:{'+' if self.signed and rounded else ''},.{self.decimals}f}"
+
+
+class Percent(Number):
+    """A share in percent. Less than all is never written as all, nor anything as nothing."""
+
+    def __init__(self, decimals: int = 0) -> None:
+        super().__init__(decimals, unit="%", factor=100)
+
+    def _digits(self, value: float) -> str:
+        for decimals in range(self.decimals, self.decimals + 3):
+            written = f"{100 * value:.{decimals}f}"
+            if 0 < float(written) < 100 or value <= 0 or value >= 1:
+                return written
+        return "over 99.9" if value > 0.5 else "under 0.1"
+
+
+class Count(Number):
+    """A whole number; one with fractions, as of games judged by probabilities, with one decimal."""
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return "localized"
+
+    def _digits(self, value: float) -> str:
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+class Money(Number):
+    """Dollars, with two digits that count at least."""
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return "$%.4f"
+
+    def _digits(self, value: float) -> str:
+        return f"${value:,.{_decimals(value, 2)}f}"
+
+
+class Seconds(Number):
+    """A time; short ones in milliseconds, with two digits that count."""
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return "%.2f s"
+
+    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+        return MISSING if _unknown(low) or _unknown(high) else f"{self.write(low)} to {self.write(high)}"
+
+    def _digits(self, value: float) -> str:
+        return f"{value:,.2f} s" if value >= 1 else f"{1000 * value:.{_decimals(1000 * value, 0)}f} ms"
+
+
+class PValue(Number):
+    """The probability of a test; a tiny one is below 0.001."""
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return "%.3f"
+
+    def _digits(self, value: float) -> str:
+        return f"{value:.3f}" if value >= 0.001 else "below 0.001"
+
+
+WORDS: Final = Words()
+COUNT: Final = Count()
+POINTS: Final = Number(0)
+POINTS_1: Final = Number(1)
+SIGNED: Final = Number(0, signed=True)
+SIGNED_1: Final = Number(1, signed=True)
+SIGNED_2: Final = Number(2, signed=True)
+FIGURE: Final = Number(2)
+SCORE: Final = Number(3)
+SCORE_4: Final = Number(4)
+PERCENT: Final = Percent()
+PERCENT_1: Final = Percent(1)
+MONEY: Final = Money(2)
+SECONDS: Final = Seconds(2)
+P_VALUE: Final = PValue(3)
+
+
+def with_interval(estimate: Estimate, form: Form = FIGURE) -> str:
+    """A figure, its interval in brackets where it has one."""
+    if estimate.low is None or estimate.high is None:
+        return form.write(estimate.value)
+    return f"{form.write(estimate.value)} ({form.between(estimate.low, estimate.high)})"
+
+
+def counted(count: float, one: str, many: str = "") -> str:
+    """A number with its noun."""
+    return f"{COUNT.write(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def listed(words: Sequence[str], most: int | None = None) -> str:
+    """One or more, as a sentence names them: "a, b and c"; those behind the first ``most`` are counted."""
+    if most is not None and len(words) > most:
+        words = [*words[:most], f"{len(words) - most} more"]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _unknown(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _decimals(value: float, fewest: int) -> int:
+    return max(fewest, 1 - math.floor(math.log10(value))) if value > 0 else fewest

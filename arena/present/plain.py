@@ -1,0 +1,36 @@
+"""Frozen values as JSON has them, alike on every machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+_DECIMALS = 6
+"""Fewer than floating point has, so that equal figures are equal bytes on every machine."""
+
+
+def plain(value: Any) -> Any:
+    """A value without our own types: fields of dataclasses by name, arrays as lists, NaN as nothing."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, _DECIMALS) + 0.0  # -0.0 becomes 0.0
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(inner) for key, inner in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    values = value.tolist() if hasattr(value, "tolist") else value  # of numpy
+    if not isinstance(values, Iterable):
+        return plain(values)
+    return [plain(inner) for inner in (sorted(values) if isinstance(values, set | frozenset) else values)]
+
+
+def json_text(value: Any) -> str:
+    """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
+    return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)

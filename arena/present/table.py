@@ -1,0 +1,115 @@
+"""A table, defined once: for people as cells of text, for programs as records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from arena.present.glossary import TERMS
+from arena.present.numbers import MISSING, WORDS, Form
+from arena.present.plain import plain
+from retrieval_eval.resampling import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        key: for programs: the field of a row, of JSON and of CSV.
+        heading: for people; empty for a column of programs alone.
+        form: how its values are written.
+        meaning: one sentence; where it is empty, that of the heading in the glossary.
+        interval: heading of its interval, which stands beside it; empty without one. The ends are the row's
+            ``KEY_low`` and ``KEY_high``, or those of the ``Estimate`` that is the value.
+        programs: whether programs get it as well.
+    """
+
+    key: str
+    heading: str
+    form: Form = WORDS
+    meaning: str = ""
+    interval: str = ""
+    programs: bool = True
+
+    @property
+    def explained(self) -> str:
+        """Its meaning."""
+        return self.meaning or TERMS.get(self.heading, "")
+
+    def value(self, row: Mapping[str, Any]) -> Any:
+        """A row's value."""
+        found = row.get(self.key)
+        return found.value if isinstance(found, Estimate) else found
+
+    def ends(self, row: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Low and high end of a row's interval."""
+        found = row.get(self.key)
+        if isinstance(found, Estimate):
+            return found.low, found.high
+        return row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table whose first column names its rows.
+
+    Attributes:
+        name: unique among those shown together: of its file and in the page's address.
+        title: for people; may be empty.
+        columns: for people and programs; each group in this order.
+        rows: values by key of column; texts in them may come from outside.
+        notes: sentences that belong to it wherever it is shown.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = ()
+
+
+class Shown(NamedTuple):
+    """A column as people see it: its heading, whether it holds numbers, its meaning, its cells from top to bottom."""
+
+    heading: str
+    numeric: bool
+    meaning: str
+    cells: Sequence[str]
+
+
+def shown(table: Table) -> list[Shown]:
+    """The columns of a table for people; those without any value, and intervals without any, are left out."""
+    found = []
+    for place, column in enumerate(table.columns):
+        if not column.heading:
+            continue
+        cells = [column.form.write(column.value(row)) for row in table.rows]
+        if place == 0 or any(cell != MISSING for cell in cells):
+            found.append(Shown(column.heading, column.form.numeric, column.explained, cells))
+        if column.interval:
+            ends = [column.form.between(*column.ends(row)) for row in table.rows]
+            if any(cell != MISSING for cell in ends):
+                found.append(Shown(column.interval, True, TERMS.get(column.interval, ""), ends))
+    return found
+
+
+def records(table: Table) -> list[dict[str, Any]]:
+    """The rows for programs: plain values by key, numbers with six decimals, the same keys in every row."""
+    return [dict(_fields(table, row)) for row in table.rows]
+
+
+def keys(table: Table) -> list[str]:
+    """The keys of ``records``, also of a table without rows."""
+    return [key for key, _ in _fields(table, {})]
+
+
+def _fields(table: Table, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for column in table.columns:
+        if column.programs:
+            yield column.key, plain(column.value(row))
+            if column.interval:
+                low, high = column.ends(row)
+                yield f"{column.key}_low", plain(low)
+                yield f"{column.key}_high", plain(high)

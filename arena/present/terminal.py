@@ -1,0 +1,108 @@
+"""Sections and tables on a terminal: as wide as they need be, narrow where they can, every digit kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table as Grid
+from rich.text import Text
+
+from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
+from arena.present.table import Shown, Table, shown
+from arena.present.texts import printable
+
+WIDE: Final = 10_000
+"""Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
+_NARROWEST: Final = 8
+"""Characters a line of words keeps where it is folded."""
+_SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
+
+
+def show(console: Console, parts: Sequence[Section | Block]) -> None:
+    """Write sections or blocks, an empty line between them. Pictures are for other renderers."""
+    blocks = [block for part in parts for block in (part.blocks if isinstance(part, Section) else [part])]
+    first = True
+    for block in blocks:
+        if isinstance(block, Table) and not (block.rows or block.notes):
+            continue
+        if not isinstance(block, Table | Figures | Checks | Remarks | Commands):
+            continue
+        if not first:
+            console.print()
+        first = False
+        _block(console, block)
+
+
+def show_table(console: Console, table: Table) -> None:
+    """Write a table that never loses a digit, its title above and its notes below it.
+
+    Where it is too wide, headings are stacked, then the longest words are folded; if all that does not help, the
+    terminal wraps.
+    """
+    if table.title:
+        console.print(printable(table.title), style="bold")
+    if table.rows:
+        _grid(console, shown(table))
+    for note in table.notes:
+        console.print(printable(note))
+
+
+def _block(console: Console, block: Table | Figures | Checks | Remarks | Commands) -> None:
+    if isinstance(block, Table):
+        show_table(console, block)
+    elif isinstance(block, Figures):
+        for figure in block.items:
+            console.print(printable(_figure(figure)))
+    elif isinstance(block, Checks):
+        for check in block.items:
+            console.print(printable(_check(check)))
+    else:
+        for line in block.items if isinstance(block, Remarks) else block.lines:
+            console.print(printable(line))
+
+
+def _figure(figure: Figure) -> str:
+    return f"{figure.name}: {figure.written}" + (f" ({figure.interval})" if figure.interval else "")
+
+
+def _check(check: Check) -> str:
+    said = f"{_SIGNS[check.status]}: {check.name}. {check.finding}"
+    return said if check.status == "passed" else f"{said} What to do: {check.remedy}"
+
+
+def _grid(console: Console, columns: Sequence[Shown]) -> None:
+    width = console.width
+    grid = _made(columns, narrow=False, most=None)
+    if _needed(console, grid) > width:
+        grid = _made(columns, narrow=True, most=None)
+        words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
+        most = max(words, default=0)
+        while _needed(console, grid) > width and most > _NARROWEST:
+            most -= 1
+            grid = _made(columns, narrow=True, most=most)
+    needed = _needed(console, grid)
+    console.width = max(width, needed)
+    console.print(grid)
+    console.width = width
+
+
+def _needed(console: Console, grid: Grid) -> int:
+    return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
+
+
+def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None) -> Grid:
+    """The table; ``most`` is the most characters on a line of words, ``None`` for all they have."""
+    grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
+    for place, one in enumerate(columns):
+        heading = printable(one.heading)
+        if one.numeric and place:
+            heading = heading.replace(" ", "\n") if narrow else heading
+            grid.add_column(Text(heading), justify="right", no_wrap=True)
+        else:
+            grid.add_column(Text(heading), overflow="fold", max_width=most)
+    for cells in zip(*(one.cells for one in columns), strict=True):
+        grid.add_row(*(Text(printable(cell)) for cell in cells))
+    return grid

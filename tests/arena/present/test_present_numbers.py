@@ -1,0 +1,94 @@
+"""How numbers, intervals and missing values are written."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena.present.numbers import (
+    COUNT,
+    FIGURE,
+    MISSING,
+    MONEY,
+    P_VALUE,
+    PERCENT,
+    PERCENT_1,
+    POINTS,
+    SECONDS,
+    SIGNED,
+    WORDS,
+    Form,
+    counted,
+    listed,
+    with_interval,
+)
+from retrieval_eval.resampling import Estimate
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "written"),
+    [
+        (POINTS, 1234.5, "1,234"),
+        (POINTS, -0.2, "0"),
+        (FIGURE, 0.125, "0.12"),
+        (SIGNED, 3.2, "+3"),
+        (SIGNED, -0.3, "0"),
+        (COUNT, 1200, "1,200"),
+        (COUNT, 1.5, "1.5"),
+        (PERCENT, 0.432, "43%"),
+        (PERCENT, 1.0, "100%"),
+        (PERCENT, 0.0, "0%"),
+        (PERCENT, 0.996, "99.6%"),
+        (PERCENT, 0.99999, "over 99.9%"),
+        (PERCENT, 0.00001, "under 0.1%"),
+        (PERCENT_1, 0.432, "43.2%"),
+        (MONEY, 0.000123, "$0.00012"),
+        (MONEY, 12.5, "$12.50"),
+        (SECONDS, 0.0421, "42 ms"),
+        (SECONDS, 2, "2.00 s"),
+        (P_VALUE, 0.0002, "below 0.001"),
+        (WORDS, ["a", "b"], "a, b"),
+        (WORDS, True, "yes"),
+        (WORDS, "", MISSING),
+        (WORDS, (), MISSING),
+    ],
+)
+def test_a_value_is_written_in_its_form(form: Form, value: Any, written: str) -> None:
+    assert form.write(value) == written
+
+
+@pytest.mark.parametrize("form", [POINTS, FIGURE, COUNT, PERCENT, MONEY, SECONDS, P_VALUE])
+def test_a_missing_number_is_never_a_number(form: Form) -> None:
+    assert {form.write(None), form.write(math.nan), form.between(None, 1.0), form.between(0.1, None)} == {MISSING}
+
+
+@given(st.floats(0, 1, exclude_min=True, exclude_max=True))
+def test_less_than_all_is_never_written_as_all_nor_more_than_nothing_as_nothing(share: float) -> None:
+    for form in (PERCENT, PERCENT_1):
+        assert form.write(share).rstrip("%").rstrip("0").rstrip(".") not in {"100", "0", "1" if share > 0.9 else ""}
+
+
+def test_an_interval_names_its_unit_once_and_equal_ends_once() -> None:
+    assert PERCENT.between(0.401, 0.464) == "40 to 46%"
+    assert POINTS.between(1001, 1050) == "1,001 to 1,050"
+    assert COUNT.between(2, 2) == "2"
+    assert SECONDS.between(0.1, 1.5) == "100 ms to 1.50 s"
+
+
+def test_a_figure_brings_its_interval_along_where_it_has_one() -> None:
+    assert with_interval(Estimate(0.5, 0.25, 0.75)) == "0.50 (0.25 to 0.75)"
+    assert with_interval(Estimate(0.5)) == "0.50"
+    assert with_interval(Estimate(None)) == MISSING
+
+
+def test_nouns_follow_their_number_and_long_lists_are_counted() -> None:
+    assert [counted(1, "query", "queries"), counted(1200, "query", "queries"), counted(0.5, "game")] == [
+        "1 query",
+        "1,200 queries",
+        "0.5 games",
+    ]
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["a", "b", "c"], most=1) == "a and 2 more"

@@ -1,0 +1,119 @@
+"""One table, every renderer."""
+
+import csv
+import io
+import json
+
+from rich.console import Console
+
+from arena.present import files, terminal
+from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section
+from arena.present.numbers import COUNT, PERCENT, POINTS
+from arena.present.plain import json_text
+from arena.present.table import Column, Table, records, shown
+from retrieval_eval.resampling import Estimate
+
+COLUMNS = (
+    Column("agent", "Agent"),
+    Column("bt", "Bradley-Terry", POINTS, interval="95% interval"),
+    Column("kappa", "Kappa", PERCENT, interval="Interval"),
+    Column("share", "Nothing known", PERCENT),
+    Column("elo", "", POINTS),
+    Column("said", "Won/tied/lost", programs=False),
+    Column("flags", "Read with care"),
+    Column("games", "Games", COUNT),
+)
+ROWS = (
+    {"agent": "a|b", "bt": 1012.25, "bt_low": 990.0, "bt_high": 1040.0, "elo": 1000.1234567, "said": "2/0/1"}
+    | {"flags": ("undefeated", "single_game"), "games": 3, "kappa": Estimate(0.4, 0.2, 0.6)},
+    {"agent": "=1+1<b>&", "bt": 987.75, "said": "1/0/2", "games": 3, "kappa": Estimate(None)},
+)
+TABLE = Table("ratings", "Leaderboard", COLUMNS, ROWS, ["A note."])
+
+
+def written(table: Table, width: int = 80) -> str:
+    out = io.StringIO()
+    terminal.show(Console(file=out, width=width, highlight=False, markup=False), [table])
+    return out.getvalue()
+
+
+def test_people_see_columns_that_have_a_value_and_intervals_beside_their_figures() -> None:
+    assert [one.heading for one in shown(TABLE)] == [
+        "Agent",
+        "Bradley-Terry",
+        "95% interval",
+        "Kappa",
+        "Interval",
+        "Won/tied/lost",
+        "Read with care",
+        "Games",
+    ]
+    assert shown(TABLE)[2].cells == ["990 to 1,040", "-"]
+    assert shown(TABLE)[6].cells == ["undefeated, single_game", "-"]
+
+
+def test_programs_get_every_key_in_every_row_with_six_decimals() -> None:
+    first, second = records(TABLE)
+    assert list(first) == list(second)
+    assert "said" not in first
+    assert first["elo"] == 1000.123457
+    assert (first["kappa"], first["kappa_low"], first["kappa_high"]) == (0.4, 0.2, 0.6)
+    assert (second["bt_low"], second["kappa"], second["flags"]) == (None, None, None)
+    assert json.loads(json_text(TABLE.rows))[0]["flags"] == ["undefeated", "single_game"]
+
+
+def test_csv_has_the_records_and_reads_back() -> None:
+    rows = list(csv.DictReader(io.StringIO(files.csv_text(TABLE))))
+    assert [row["agent"] for row in rows] == ["a|b", "=1+1<b>&"]
+    assert rows[0]["flags"] == "undefeated single_game"
+    assert rows[1]["share"] == ""
+    assert files.csv_text(Table("none", "", COLUMNS[:2], ())) == "agent,bt,bt_low,bt_high\n"
+
+
+def test_what_is_opened_in_a_spreadsheet_runs_no_formula() -> None:
+    said = files.spreadsheet(["=a"], [["=1+1"], [" @x"], ["-1.5"], ["-2 to -1"], [-3]])
+    assert said.split("\r\n")[:-1] == ["'=a", "'=1+1", "' @x", "-1.5", "-2 to -1", "-3"]
+
+
+def test_texts_from_outside_are_no_markup() -> None:
+    assert r"a\|b" in files.markdown(TABLE)
+    assert "=1+1&lt;b&gt;&amp;" in files.markdown(TABLE)
+    assert "<td" in files.html_table(TABLE)
+    assert "<b>" not in files.html_table(TABLE)
+    assert r"=1+1<b>\&" in files.latex(TABLE)
+    assert "\x1b" not in written(Table("t", "\x1b[1mT", COLUMNS[:1], [{"agent": "\x1b[31mred"}]))
+
+
+def test_notes_stand_below_the_table_in_every_form_for_people() -> None:
+    for form in (written(TABLE), files.markdown(TABLE), files.html_table(TABLE)):
+        assert form.index("987" if "987" in form else "988") < form.index("A note")
+
+
+def test_a_narrow_terminal_loses_no_digit() -> None:
+    for width in (200, 80, 60, 40):
+        said = written(TABLE, width)
+        assert "1,040" in said
+        assert "undefeated" in said.replace("\n", "") or width < 80
+
+
+def test_a_section_shows_figures_checks_and_remarks() -> None:
+    section = Section(
+        "trust",
+        "Trust",
+        "Can it be believed?",
+        [
+            Figures([Figure("Ties", 0.25, PERCENT, "Share of ties.", 0.2, 0.3)]),
+            Checks([Check("Orders", "failed", "They differ.", "Judge both."), Check("Size", "passed", "Enough.", "")]),
+            Remarks(["Read some games."]),
+        ],
+    )
+    out = io.StringIO()
+    terminal.show(Console(file=out, width=200, highlight=False, markup=False), [section])
+    assert out.getvalue().splitlines() == [
+        "Ties: 25% (20 to 30%)",
+        "",
+        "FAILED: Orders. They differ. What to do: Judge both.",
+        "passed: Size. Enough.",
+        "",
+        "Read some games.",
+    ]
