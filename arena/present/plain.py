@@ -15,10 +15,8 @@ _DECIMALS = 6
 
 def plain(value: Any) -> Any:
     """A value without our own types: fields of dataclasses by name, arrays as lists, NaN as nothing."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, bool | str | int):
-        return value
+    if value is None or isinstance(value, bool | str | int | Enum):
+        return value.value if isinstance(value, Enum) else value
     if isinstance(value, float):
         return None if math.isnan(value) else round(value, _DECIMALS) + 0.0  # -0.0 becomes 0.0
     if isinstance(value, Mapping):
