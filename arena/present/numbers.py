@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 MISSING: Final = "-"
 """In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from arena.present.glossary import TERMS
 from arena.present.numbers import MISSING, WORDS, Form
 from arena.present.plain import plain
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)

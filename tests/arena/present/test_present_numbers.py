@@ -24,7 +24,7 @@ from arena.present.numbers import (
     listed,
     with_interval,
 )
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Sectio
 from arena.present.numbers import COUNT, PERCENT, POINTS
 from arena.present.plain import json_text
 from arena.present.table import Column, Table, records, shown
-from retrieval_eval.resampling import Estimate
+from retrieval_eval.stats.estimate import Estimate
 
 COLUMNS = (
     Column("agent", "Agent"),
