@@ -5,68 +5,84 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from arena.cli import (
-    agents,
-    agents_run,
-    bank,
-    batches,
-    board,
-    calibrate,
-    data,
-    documents,
-    exam,
-    failures,
-    metrics,
-    nuggets,
-    page,
-    pool,
-    qrels,
-    queries,
-    report,
-    stores,
-    synth,
-    tournament,
-    votes,
-)
 from arena.cli.console import INCOMPLETE, errors, printable
 from arena.cli.streams import guard_streams, output_problem
 from judges.errors import InputError, RagarenaError, StoreError, StoreGoneError
 
+_MODULES: Final[Mapping[str, Sequence[str]]] = {
+    "demo": ["tournament"],
+    "init": ["tournament"],
+    "plan": ["tournament"],
+    "run": ["tournament"],
+    "failures": ["failures"],
+    "batches": ["batches"],
+    "leaderboard": ["board"],
+    "rate": ["board"],
+    "queries": ["queries"],
+    "report": ["report"],
+    "metrics": ["metrics"],
+    "pool": ["pool"],
+    "calibrate": ["calibrate"],
+    "documents": ["documents"],
+    "synth": ["synth"],
+    "import": ["data"],
+    "export": ["data"],
+    "ui": ["page"],
+    "doctor": ["page"],
+    "qrels": ["qrels"],
+    "nuggets": ["nuggets"],
+    "exam": ["exam"],
+    "bank": ["bank"],
+    "agents": ["agents", "agents_run"],
+    "votes": ["votes"],
+    "store": ["stores"],
+}
+"""The modules of ``arena.cli`` that define each command, in the order of ``--help``."""
+
+_TYPER: Final[Mapping[str, Any]] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+}
+
+
+class _LateCommands(TyperGroup):
+    """Commands whose modules are imported when they are named; ``--help`` imports all."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface's
+        return list(_MODULES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        for name in [cmd_name] if cmd_name in _MODULES else _MODULES:  # of a wrong name, all: the message suggests one
+            if name not in self.commands:
+                one = typer.Typer(**_TYPER)
+                one.callback()(_no_options)  # without it, one command would be the whole program
+                for module in _MODULES[name]:
+                    import_module(f"arena.cli.{module}").register(one)
+                self.commands.update(get_group(one).commands)
+        return super().get_command(ctx, cmd_name)
+
+
+def _no_options() -> None:
+    """Every command has its own options."""
+
+
 app = typer.Typer(
     name="ragarena",
+    cls=_LateCommands,
     help="Decide which of your RAG systems is better, and whether the judge that says so can be trusted.",
     no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    **_TYPER,
 )
-for group in (
-    tournament,
-    failures,
-    batches,
-    board,
-    queries,
-    report,
-    metrics,
-    qrels,
-    nuggets,
-    exam,
-    bank,
-    pool,
-    agents,
-    agents_run,
-    calibrate,
-    votes,
-    documents,
-    synth,
-    data,
-    stores,
-    page,
-):
-    group.register(app)
+app.callback()(_no_options)
 
 
 _INTERRUPTED = 130
