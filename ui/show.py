@@ -9,20 +9,23 @@ import pandas as pd
 import streamlit as st
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
+from arena.present.files import spreadsheet
 from arena.present.numbers import MISSING
 from arena.present.picture import Picture
 from arena.present.table import Column, Table
-from ui import tables, text
+from ui import text
 
 _SIGNS: Final[Mapping[Status, tuple[str, Literal["good", "bad", ""]]]] = {
     "failed": ("✕ Failed", "bad"),
     "unknown": ("? Not known", ""),
     "passed": ("✓ Passed", "good"),
 }
-_LONG: Final = 20
-"""Rows of a table that is shown whole; longer ones scroll."""
 _TALLEST: Final = 740
-"""Pixels of a table that scrolls."""
+"""Pixels of a table at most; a longer one scrolls."""
+_FILTERED: Final = 5
+"""Tables of fewer rows are seen at one look."""
+_ROW: Final = 36
+"""Height of a row, in pixels and a little more."""
 
 
 def show_sections(sections: Sequence[Section]) -> None:
@@ -59,34 +62,112 @@ def show_block(block: Block) -> None:
 def show_table(
     table: Table,
     *,
-    choose: Callable[[Mapping[str, Any]], None] | None = None,
+    choose: Callable[[int], None] | None = None,
+    chosen: int | None = None,
+    whole: Callable[[], Table] | None = None,
     height: int = _TALLEST,
 ) -> None:
-    """Draw a table with its filter and its download; its notes below it.
+    """Draw a table with its filter and its download; its title above it, its notes below it.
+
+    Streamlit sorts at a click on a heading. Its own download is switched off (``ui.serve``), since it would write cells
+    that a spreadsheet runs as formulas.
 
     Args:
-        table: whose columns without any value are left out.
-        choose: called with the row of the table that the reader chooses; the first column must name rows uniquely.
+        table: whose columns without any value are left out; a table without rows is its notes alone.
+        choose: called with the place of the row that the reader chooses.
+        chosen: the place of the row that is marked. Such a table has no filter, since its rows must stay.
+        whole: what is saved, where the table shows a part of it.
         height: the most pixels it takes.
     """
-    if not table.rows:
-        text.quiet("\n".join(table.notes))
-        return
-    frame, columns = _frame(table)
-    first = str(frame.columns[0])
-    by_name = {str(name): row for name, row in zip(frame[first], table.rows, strict=True)}
     if table.title:
         text.strong(table.title)
-    tables.show_table(
-        frame,
-        table.title or table.name,
-        columns,
-        unknown=MISSING,
-        choose=None if choose is None else lambda line: choose(by_name[str(line.iloc[0])]),
-        height="content" if len(frame) <= _LONG else height,
-    )
+    if table.rows:
+        _draw(table, choose, chosen, whole, height)
     if table.notes:
         text.quiet("\n".join(table.notes))
+
+
+def _draw(
+    table: Table,
+    choose: Callable[[int], None] | None,
+    chosen: int | None,
+    whole: Callable[[], Table] | None,
+    height: int,
+) -> None:
+    shown, settings = frame(table)
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+        if len(shown) >= _FILTERED and chosen is None:
+            shown = _filtered(shown, table.name)
+        _download(table.name, (lambda: shown) if whole is None else (lambda: frame(whole())[0]))
+    options: dict[str, Any] = {}
+    if choose is not None:
+        options = _choosable(table.name, shown, choose, chosen)
+    st.dataframe(
+        shown,
+        hide_index=True,
+        placeholder=MISSING,
+        alt=table.title or table.name,
+        column_config=settings,
+        height=min(_ROW * (len(shown) + 1) + 2, height),
+        **options,
+    )
+
+
+def _choosable(name: str, shown: pd.DataFrame, choose: Callable[[int], None], chosen: int | None) -> dict[str, Any]:
+    """Options of a table whose rows can be chosen, one at a time."""
+    places = list(shown.index)
+    key = (
+        f"{name}-{hash((tuple(shown.iloc[:, 0]), tuple(places)))}"  # rows chosen before others were shown are not these
+    )
+    if chosen is not None:
+        marked = [chosen] if chosen in places else []
+        if st.session_state.get(key, {}).get("selection", {}).get("rows") != marked:
+            st.session_state[key] = {"selection": {"rows": marked}}
+
+    def pick() -> None:
+        if rows := st.session_state[key]["selection"]["rows"]:
+            choose(places[rows[0]])
+
+    return {"key": key, "on_select": pick, "selection_mode": "single-row"}
+
+
+def _download(name: str, shown: Callable[[], pd.DataFrame]) -> None:
+    """A button that saves a table as CSV, made when it is asked for."""
+
+    def content() -> bytes:
+        found = shown()
+        rows = found.astype(object).where(found.notna(), "").itertuples(index=False, name=None)
+        return spreadsheet([str(heading) for heading in found], rows).encode()
+
+    st.download_button(
+        "CSV",
+        content,
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        key=f"download-{name}",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+        help="Save this table, as it is filtered now, as a CSV file.",
+    )
+
+
+def _filtered(shown: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows in which any cell holds what the reader typed, in capitals or not."""
+    wanted = st.text_input(
+        "Filter",
+        key=f"{name}-filter",
+        bind="query-params",
+        placeholder="Filter: rows that contain …",
+        label_visibility="collapsed",
+        width=260,
+    )
+    if not wanted:
+        return shown
+    holds = [any(wanted.casefold() in str(cell).casefold() for cell in row) for row in shown.itertuples(index=False)]
+    if not any(holds):
+        st.caption("No row contains this.", width="content")
+    return shown[holds]
 
 
 def show_picture(picture: Picture) -> None:
@@ -94,7 +175,7 @@ def show_picture(picture: Picture) -> None:
     raise NotImplementedError(picture.name)
 
 
-def _frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:
+def frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:
     """The columns that have a value, by heading, and how the page is to write them."""
     frame: dict[str, list[Any]] = {}
     settings: dict[str, Any] = {}

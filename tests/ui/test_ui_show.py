@@ -1,0 +1,72 @@
+"""A board's sections on the page, in Streamlit's own test harness."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+
+def _page() -> None:
+    from arena.present.blocks import Check, Checks, Commands, Figure, Figures, Remarks, Section
+    from arena.present.numbers import COUNT, PERCENT_1, POINTS
+    from arena.present.table import Column, Table
+    from retrieval_eval.stats.estimate import Estimate
+    from ui.show import show_section
+
+    columns = (
+        Column("agent", "Agent"),
+        Column("bt", "Bradley-Terry", POINTS, interval="95% interval"),
+        Column("share", "Share", PERCENT_1),
+        Column("games", "Games", COUNT),
+        Column("none", "Nothing", COUNT),
+    )
+    rows = [
+        {"agent": f"<b>{number}</b>", "bt": Estimate(1000.0 + number, 990, 1010), "share": 0.432, "games": 3}
+        for number in range(6)
+    ]
+    section = Section(
+        "ident",
+        "A [title]",
+        "What it answers.",
+        [
+            Table("ratings", "Ratings", columns, rows, ["<script>A note.</script>"]),
+            Figures([Figure("Ties", 0.25, PERCENT_1, "Share of ties.", 0.2, 0.3)]),
+            Checks([Check("Orders", "failed", "They differ.", "Judge both.")]),
+            Remarks(["*One*", "Two"]),
+            Commands(["ragarena run"]),
+            Table("empty", "", columns, [], ["No game yet."]),
+        ],
+    )
+    show_section(section)
+
+
+def drawn() -> AppTest:
+    page = AppTest.from_function(_page).run()
+    assert not page.exception
+    return page
+
+
+def test_a_table_keeps_numbers_as_numbers_and_leaves_out_what_nobody_knows() -> None:
+    (frame,) = [element.value for element in drawn().dataframe]
+    assert list(frame) == ["Agent", "Bradley-Terry", "95% interval", "Share", "Games"]
+    assert frame["Bradley-Terry"].tolist() == [1000.0 + number for number in range(6)]
+    assert frame["95% interval"][0] == "990 to 1,010"
+    assert frame["Share"][0] == 43.2  # its column writes it as a percentage
+
+
+def test_a_table_is_filtered_by_what_its_cells_hold() -> None:
+    page = drawn()
+    page.text_input(key="ratings-filter").set_value("B>3").run()
+    assert page.dataframe[0].value["Agent"].tolist() == ["<b>3</b>"]
+    page.text_input(key="ratings-filter").set_value("nowhere").run()
+    assert any("No row contains this." in caption.value for caption in page.caption)
+
+
+def test_words_are_shown_as_they_are() -> None:
+    page = drawn()
+    shown = "".join(str(element.proto.body) for element in page.get("html"))
+    assert "&lt;script&gt;A note.&lt;/script&gt;" in shown
+    assert "• *One*" in shown
+    assert "What to do: Judge both." in shown
+    assert "95% interval: 20.0 to 30.0%" in shown
+    assert "No game yet." in shown
+    assert page.code[0].value == "ragarena run"
