@@ -5,19 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from arena.games.table import Bools, GameKey, GameTable
+from arena.present.table import Column, Table
 from arena.ratings.games import Floats
 from judges.types import Query
 from ui import text
 
 Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
+
+_COLUMNS: Final = (
+    Column("agent_a", "Agent"),
+    Column("agent_b", "Opponent"),
+    Column("result", "Result"),
+    Column("orders", "Orders"),
+    Column("query", "Query"),
+    Column("query_id", "Query ID"),
+    Column("judge", "Judge"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +99,17 @@ def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
     return [query_id for query_id, own in held.items() if all(part in own for part in parts)]
 
 
-def games_frame(
+def games_table(
     games: GameTable, scores: Floats, rows: Sequence[int], queries: Mapping[str, Query], *, whole: bool = False
-) -> pd.DataFrame:
+) -> Table:
     """One line per game; ``whole`` queries are not cut."""
-    keys = [games.key(row) for row in rows]
-    asked = [queries[key.query_id].text for key in keys]
-    return pd.DataFrame(
-        {
-            "Agent": [key.agent_a for key in keys],
-            "Opponent": [key.agent_b for key in keys],
-            "Result": [_result(key, scores[row]) for key, row in zip(keys, rows, strict=True)],
-            "Orders": [_orders(games, row) for row in rows],
-            "Query": [text.encodable(query) if whole else text.clipped(query, 120) for query in asked],
-            "Query ID": [key.query_id for key in keys],
-            "Judge": [key.judge for key in keys],
-        }
-    )
+    lines = []
+    for row in rows:
+        key = games.key(row)
+        query = queries[key.query_id].text
+        said = {"result": _result(key, scores[row]), "orders": _orders(games, row)}
+        lines.append({**key._asdict(), **said, "query": query if whole else text.clipped(query, 120)})
+    return Table("games", "", _COLUMNS, lines)
 
 
 def address_of(key: GameKey) -> str:

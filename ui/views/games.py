@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
 from typing import Final, get_args
@@ -15,9 +15,9 @@ from arena.games.table import GameTable
 from judges.types import Query
 from ui import data
 from ui.address import choose, say_what_is_unknown, unfold
-from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_frame, queries_meant
+from ui.game_list import Apart, Ending, GameFilter, address_of, game_at, games_table, queries_meant
+from ui.show import show_table
 from ui.states import nothing
-from ui.tables import show_table
 from ui.views.game import show_game
 
 _PER_PAGE: Final = 50
@@ -97,22 +97,12 @@ def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
         st.caption(f"{listed.size:,} games; this is number {place + 1:,}", width="content")
     page = st.pagination(pages, default=place // _PER_PAGE + 1, key=page_key) if pages > 1 else 1
     shown = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE].tolist()
-    key = f"list-{shown[0]}-{shown[-1]}-{len(shown)}"
-    marked = {"selection": {"rows": [shown.index(chosen)] if chosen in shown else []}}
-    if st.session_state.get(key, {}).get("selection", {}).get("rows") != marked["selection"]["rows"]:
-        st.session_state[key] = marked
     show_table(
-        games_frame(games, scores, shown, queries),
-        "Games",
-        whole=lambda: games_frame(games, scores, listed.tolist(), queries, whole=True),
+        games_table(games, scores, shown, queries),
+        whole=lambda: games_table(games, scores, listed.tolist(), queries, whole=True),
         height=290,
-        on_select=lambda: _choose_line(key, games, shown),
-        selection_mode="single-row",
-        key=key,
-        columns={
-            "Query": st.column_config.TextColumn(width="large"),
-            "Orders": st.column_config.TextColumn(help="Whether the verdicts of the two orders differ."),
-        },
+        choose=lambda place: _choose(games, shown[place]),
+        chosen=shown.index(chosen) if chosen in shown else -1,
     )
 
 
@@ -120,13 +110,11 @@ def _step(label: str, games: GameTable, listed: NDArray[np.intp], place: int, pa
     """A button to a neighbour in the list."""
 
     def go() -> None:
-        st.query_params[_ADDRESS] = address_of(games.key(listed[place]))
+        _choose(games, int(listed[place]))
         st.session_state[page_key] = place // _PER_PAGE + 1
 
     st.button(label, on_click=go, disabled=not 0 <= place < listed.size)
 
 
-def _choose_line(key: str, games: GameTable, shown: Sequence[int]) -> None:
-    rows = st.session_state[key]["selection"]["rows"]
-    if rows:
-        st.query_params[_ADDRESS] = address_of(games.key(shown[rows[0]]))
+def _choose(games: GameTable, row: int) -> None:
+    st.query_params[_ADDRESS] = address_of(games.key(row))
