@@ -7,8 +7,6 @@ from typing import Final
 
 from arena.adaptive_games import AdaptiveState
 from arena.ratings.covariates import ControlledBoard
-from arena.ratings.health import JudgeHealth
-from arena.ratings.notes import signed
 from arena.ratings.results import PairDifference
 from judges.types import Task
 
@@ -113,55 +111,3 @@ def controlled_doubts(board: ControlledBoard) -> list[str]:
 
 def _standard_error(sd: float | None) -> str:
     return "" if sd is None else f" (standard error {sd:.1f})"
-
-
-def health_figures(health: JudgeHealth) -> list[tuple[str, str, str]]:
-    """Name, value and meaning of each figure; "unknown" where nothing is there to compute it from."""
-    return [
-        (
-            "Orders agree",
-            _percent(health.order_agreement),
-            f"Share of the {health.both_orders:,} games judged in both orders in which both orders gave the same "
-            "result. A judge that reads carefully is near 100 %; low values mean it is swayed by position or guesses.",
-        ),
-        (
-            "First shown wins",
-            _percent(health.first_share),
-            f"Share of the {health.decided:,} verdicts with a winner that went to the answer shown first. Without "
-            "favour for a position it is 50 % where every pair is shown in both orders.",
-        ),
-        ("First is worth", _effect(health), _effect_meaning(health)),
-        (
-            "Longer wins",
-            _percent(health.longer_share),
-            f"Share of the {health.lengths_compared:,} verdicts with a winner, between answers of different length, "
-            "that went to the longer one. Far above 50 %, the judge may reward length, or the longer may be better: "
-            "read some games.",
-        ),
-        (
-            "Ties",
-            _percent(health.tie_rate),
-            f"Share of the {health.n:,} verdicts that are ties. Many ties leave little to tell agents apart by.",
-        ),
-        (
-            "Circles",
-            f"{health.intransitive_triples:,} of {health.triples:,}",
-            "Sets of three agents that beat each other in a circle, of those in which every pair has a winner. Many "
-            "circles mean that one rating per agent cannot describe the games.",
-        ),
-    ]
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{share:.1%}"
-
-
-def _effect(health: JudgeHealth) -> str:
-    return "unknown" if health.first_effect is None else f"{signed(health.first_effect)} points"
-
-
-def _effect_meaning(health: JudgeHealth) -> str:
-    said = "Rating points that an answer gains by being shown first; 0 for a fair judge."
-    if health.first_effect_low is None or health.first_effect_high is None:
-        return said
-    return f"{said} 95 % interval: {signed(health.first_effect_low)} to {signed(health.first_effect_high)} points."

@@ -33,9 +33,9 @@ def report(
     from datetime import UTC, datetime
 
     from arena.cli.sources import open_tournament
+    from arena.present.report import render
     from arena.report.build import build_report
     from arena.report.facts import gather
-    from arena.report.page import render
     from arena.store import sqlite_path
     from judges.files import open_replacing
 
@@ -57,7 +57,7 @@ def report(
 
 def _refuse_to_replace(out: Path) -> None:
     """Raise an error where a file stands that no report was written to, such as a store named by mistake."""
-    from arena.report.page import MARK
+    from arena.present.report import MARK
     from judges.files import open_binary
 
     if out.suffix.lower() not in {".html", ".htm"}:

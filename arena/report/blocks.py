@@ -1,88 +1,61 @@
-"""What a report is made of. All texts are plain: the page shows them as they are and never as markup."""
+"""Pictures of a report that are still drawn by hand, and tables whose cells are texts already."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from functools import cache
+from typing import Any, ClassVar, TypeAlias
 
-Status: TypeAlias = Literal["passed", "failed", "unknown"]
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table whose first column names its rows.
-
-    Attributes:
-        caption: what it is, above it.
-        columns: headings.
-        rows: cells as they are shown, as many as columns.
-        notes: how to read it, below it.
-        words: columns besides the first that hold words, not figures.
-    """
-
-    kind: ClassVar[str] = "table"
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    words: frozenset[str] = frozenset()
+from arena.present.numbers import Words
+from arena.present.table import Column, Table
+from arena.present.texts import printable
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure that stands for itself, with its interval and meaning."""
-
-    name: str
-    value: str
-    meaning: str
-    interval: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Figures side by side."""
-
-    kind: ClassVar[str] = "figures"
-    items: Sequence[Figure]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that must hold for the conclusion to be believed.
-
-    Attributes:
-        finding: what was found, and what the bar is.
-        remedy: what to do where it did not pass.
-    """
-
-    name: str
-    status: Status
-    finding: str
-    remedy: str
+def text_table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Sequence[str] = (),
+    words: frozenset[str] = frozenset(),
+) -> Table:
+    """A table of cells as they are shown; ``words`` are columns besides the first that hold no figures."""
+    forms = [Words(numeric=bool(at) and name not in words) for at, name in enumerate(columns)]
+    return Table(
+        caption,
+        caption,
+        [Column(str(at), name, form) for at, (name, form) in enumerate(zip(columns, forms, strict=True))],
+        [{str(at): cell for at, cell in enumerate(row)} for row in rows],
+        notes,
+    )
 
 
-def passed(held: bool) -> Status:
-    """The status of a check that could be made."""
-    return "passed" if held else "failed"
+Block: TypeAlias = Any
+"""A block of ``arena.present.blocks``, or one of the pictures below."""
 
 
-def settled(low: float | None, high: float | None, least: float, most: float = math.inf) -> Status:
-    """The status of a figure by its interval: inside what is tolerated, outside, or nobody knows as it allows both."""
-    if low is None or high is None:
-        return "unknown"
-    if least <= low and high <= most:
-        return "passed"
-    return "failed" if high < least or low > most else "unknown"
+class _Drawn:
+    """A picture that a macro draws."""
+
+    kind: ClassVar[str]
+
+    def __html__(self) -> str:
+        return str(getattr(_macros().get_template("blocks.html").module, self.kind)(self))
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """Checks, one below the other."""
-
-    kind: ClassVar[str] = "checks"
-    items: Sequence[Check]
+@cache
+def _macros() -> Environment:
+    loader = PackageLoader("arena.report", "")
+    return Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +73,8 @@ class Whisker:
     leads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Whiskers:
+@dataclass(frozen=True)
+class Whiskers(_Drawn):
     """Ratings with their intervals as whiskers, best first; ``ticks`` are places in percent and their labels."""
 
     kind: ClassVar[str] = "whiskers"
@@ -120,8 +93,8 @@ class Cell:
     shade: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+@dataclass(frozen=True)
+class Matrix(_Drawn):
     """A square heat map; ``names`` are those of rows and columns."""
 
     kind: ClassVar[str] = "matrix"
@@ -162,8 +135,8 @@ class Level:
     dashed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+@dataclass(frozen=True)
+class Plot(_Drawn):
     """Points by name, and what ``caption`` says of them; a small one stands beside others."""
 
     kind: ClassVar[str] = "plot"
@@ -175,68 +148,11 @@ class Plot:
     small: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plots:
+@dataclass(frozen=True)
+class Plots(_Drawn):
     """Small plots side by side, below their heading, with how to read them."""
 
     kind: ClassVar[str] = "plots"
     heading: str
     items: Sequence[Plot]
     notes: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Remarks:
-    """Sentences, each for itself."""
-
-    kind: ClassVar[str] = "remarks"
-    items: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Commands:
-    """Lines for a terminal."""
-
-    kind: ClassVar[str] = "commands"
-    lines: Sequence[str]
-
-
-Block: TypeAlias = Table | Figures | Checks | Whiskers | Matrix | Plot | Plots | Remarks | Commands
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the report; ``ident`` is its anchor, ``lead`` says what it answers."""
-
-    ident: str
-    title: str
-    lead: str
-    blocks: Sequence[Block]
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The whole page.
-
-    Attributes:
-        tournament: its name.
-        subtitle: what it compares, in numbers.
-        kind: of conclusion, see ``arena.conclusion``.
-        headline, sentence: the conclusion.
-        meaning: what it comes to, a sentence each.
-        trust: how many checks passed, and the names of those that did not.
-        doubted: whether any check failed.
-        sections: in order.
-        made: when and by what.
-    """
-
-    tournament: str
-    subtitle: str
-    kind: str
-    headline: str
-    sentence: str
-    meaning: Sequence[str]
-    trust: str
-    doubted: bool
-    sections: Sequence[Section]
-    made: str

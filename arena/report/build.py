@@ -7,7 +7,8 @@ from datetime import datetime
 
 from arena.conclusion import conclude_board, expectation
 from arena.opinions.tournament import not_compared
-from arena.report.blocks import Check, Checks, Report, Section
+from arena.present.blocks import Check, Checks, Section
+from arena.present.report import Report
 from arena.report.calibration import method_section, people_section
 from arena.report.costs import costs
 from arena.report.facts import Facts
@@ -44,7 +45,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         *origin(facts, source),
     ]
     return Report(
-        tournament=board.tournament,
+        name=board.tournament,
         subtitle=_subtitle(facts),
         kind=conclusion.kind,
         headline=conclusion.headline,

@@ -9,7 +9,9 @@ from arena.calibration.estimates import Estimates
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import THINGS
 from arena.opinions.tournament import TournamentCalibration
-from arena.report.blocks import Block, Remarks, Section, Table
+from arena.present.blocks import Remarks, Section
+from arena.present.table import Table
+from arena.report.blocks import Block, text_table
 from arena.report.figures import NONE, number, percent, with_interval
 from arena.report.plots import difference_plots, method_plots
 from arena.wording import counted
@@ -72,7 +74,7 @@ def _among_people(comparisons: Sequence[Comparison]) -> Table:
         rows.append([*row, _share(own.within.share), with_interval(alpha, 2)])
     columns = ["Of", "People", "Votes", "Things judged", "By several", "Two people agree", "Krippendorff's alpha"]
     notes = ["How far people agree with each other is what can be asked of a judge."]
-    return Table("People among themselves", columns, rows, notes)
+    return text_table("People among themselves", columns, rows, notes)
 
 
 def _against_people(comparisons: Sequence[Comparison]) -> Table:
@@ -96,7 +98,7 @@ def _against_people(comparisons: Sequence[Comparison]) -> Table:
         "With 95% intervals, clustered by query. Kappa and alpha: agreement beyond chance, 1 is full. Bias: how much "
         "higher the judge's values are than people's; the sides of a game are arbitrary, so verdicts have none."
     ]
-    return Table("Judges against people", columns, rows, notes)
+    return text_table("Judges against people", columns, rows, notes)
 
 
 def _corrected(one: Comparison, judge: str, own: Estimates) -> Iterator[Block]:
@@ -107,7 +109,7 @@ def _corrected(one: Comparison, judge: str, own: Estimates) -> Iterator[Block]:
         ranked = sorted(
             zip(found.agents, found.corrected, alone, found.judge, strict=True), key=lambda row: -(row[1].value or 0)
         )
-        yield Table(
+        yield text_table(
             f"Bradley-Terry ratings corrected by people's verdicts, judge {judge}",
             ["Agent", "Corrected", "People alone", "Judge alone"],
             [[agent, *(with_interval(figure, 0) for figure in figures)] for agent, *figures in ranked],
@@ -122,7 +124,7 @@ def _corrected(one: Comparison, judge: str, own: Estimates) -> Iterator[Block]:
         yield Remarks([f"No corrected ratings of judge {judge}: {own.no_ratings}."])
     if own.figures:
         rates = one.people.level == "verdicts"
-        yield Table(
+        yield text_table(
             f"{'Win rates' if rates else f'Means of {things}'} corrected by people's labels, judge {judge}",
             ["Figure", things.capitalize(), "Labelled", "Corrected", "People alone", "Judge alone", "Weight"],
             [
@@ -158,7 +160,7 @@ def _places(found: MethodComparison, ranked: Sequence[str]) -> Table:
         ]
         for agent in ranked
     ]
-    return Table(
+    return text_table(
         "Places by each way of scoring",
         ["Agent", *(_name(own.method) for own in found.methods)],
         rows,
@@ -181,7 +183,7 @@ def _correlations(found: MethodComparison) -> Table:
         "1 is the same order, -1 the reverse, 0 no relation; in brackets 95% intervals over queries. With few agents "
         "even 1 may be chance."
     ]
-    return Table("Kendall's tau between ways of scoring", ["Way of scoring", *map(_name, names)], rows, notes)
+    return text_table("Kendall's tau between ways of scoring", ["Way of scoring", *map(_name, names)], rows, notes)
 
 
 def _name(method: str) -> str:

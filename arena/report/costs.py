@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from arena.agents.board import CostBoard
 from arena.agents.costs import COST, LATENCY, Figure
 from arena.agents.front import Front, money, seconds
-from arena.report.blocks import Block, Plot, Point, Remarks, Scale, Section, Table
+from arena.present.blocks import Remarks, Section
+from arena.present.table import Table
+from arena.report.blocks import Block, Plot, Point, Scale, text_table
 from arena.report.figures import NONE, Axis, number
 
 _TITLES = {LATENCY: "Rating against latency", COST: "Rating against cost"}
@@ -39,7 +41,7 @@ def _table(board: CostBoard) -> Table:
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     notes = ["Over the answers that have the figure; how many those are is said where they are not all."]
     notes += ["Latency is from sending the request to the end of the answer, without failed attempts."]
-    return Table("What an answer takes", columns, rows, notes, frozenset({"Why not answered"}))
+    return text_table("What an answer takes", columns, rows, notes, frozenset({"Why not answered"}))
 
 
 def _known(figure: Figure, answered: int, shown: Callable[[float], str]) -> str:

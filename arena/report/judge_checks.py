@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from arena.calibration.comparison import Comparison
 from arena.calibration.words import Finding, findings
 from arena.leaderboard import Leaderboard
+from arena.present.blocks import Check, Status, settled
 from arena.ratings.clustered import wilson
 from arena.ratings.direct import circles
 from arena.ratings.health import JudgeHealth
 from arena.ratings.rate import Ratings
-from arena.report.blocks import Check, Status, settled
 from arena.report.figures import in_brackets, percent, shares_between
 from arena.wording import counted, listed
 from judges.types import Task

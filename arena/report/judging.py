@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arena.boards.health import health_figures
 from arena.calibration.style import StyleEffect
 from arena.leaderboard import Leaderboard
-from arena.ratings.health import JudgeHealth
+from arena.present.blocks import Block, Section
+from arena.present.table import Table
 from arena.ratings.judges import JudgeAgreement
-from arena.report.blocks import Block, Figure, Figures, Section, Table
-from arena.report.figures import NONE, between, number, percent, shares_between
-from arena.wording import health_figures
+from arena.report.blocks import text_table
+from arena.report.figures import NONE, between, number, percent
 from retrieval_eval.stats.estimate import Estimate
 
 
@@ -18,7 +19,7 @@ def judging(board: Leaderboard, styles: Sequence[StyleEffect]) -> Section | None
     """The judges' health, and what they like besides quality; ``None`` without verdicts."""
     if board.ratings is None or board.ratings.judge_health is None:
         return None
-    blocks: list[Block] = [_habits(board.ratings.judge_health)]
+    blocks: list[Block] = [health_figures(board.ratings.judge_health)]
     if board.by_judge:
         blocks += [_habits_by_judge(board), _ranks_by_judge(board)]
     if board.ratings.judges is not None:
@@ -28,20 +29,6 @@ def judging(board: Leaderboard, styles: Sequence[StyleEffect]) -> Section | None
         blocks.append(_styles(styles))
     lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
     return Section("judges", "The judge's health", lead, blocks)
-
-
-def _habits(health: JudgeHealth) -> Figures:
-    bounds = {
-        "Orders agree": shares_between(health.order_agreement_low, health.order_agreement_high),
-        "First shown wins": shares_between(health.first_share_low, health.first_share_high),
-        "Longer wins": shares_between(health.longer_share_low, health.longer_share_high),
-    }
-    return Figures(
-        [
-            Figure(name, value, meaning, "" if bounds.get(name, NONE) == NONE else f"95% interval {bounds[name]}")
-            for name, value, meaning in health_figures(health)
-        ]
-    )
 
 
 def _habits_by_judge(board: Leaderboard) -> Table:
@@ -60,7 +47,7 @@ def _habits_by_judge(board: Leaderboard) -> Table:
                 ]
             )
     columns = ["Judge", "Verdicts", "Orders agree", "First shown wins", "Longer wins", "Ties"]
-    return Table("Each judge by itself", columns, rows)
+    return text_table("Each judge by itself", columns, rows)
 
 
 def _ranks_by_judge(board: Leaderboard) -> Table:
@@ -85,7 +72,7 @@ def _ranks_by_judge(board: Leaderboard) -> Table:
             f"{shown}."
         )
     columns = ["Agent", "All judges", *(f"{judge} alone" for judge in judges), *(["Weighed"] if weighed else [])]
-    return Table("What each judge alone would say", columns, rows, notes)
+    return text_table("What each judge alone would say", columns, rows, notes)
 
 
 def _agreement(own: JudgeAgreement) -> Table:
@@ -97,7 +84,7 @@ def _agreement(own: JudgeAgreement) -> Table:
     rows.append(["all (Krippendorff's alpha)", f"{own.games:,}", NONE, *_coefficient(own.alpha)])
     columns = ["Judges", "Games judged by both", "Same outcome", "Kappa or alpha", "95% interval"]
     notes = ["1 is full agreement, 0 what chance would give. Both orders of a game are reconciled first."]
-    return Table("Do the judges agree with each other?", columns, rows, notes)
+    return text_table("Do the judges agree with each other?", columns, rows, notes)
 
 
 def _consistency(board: Leaderboard) -> Iterator[Table]:
@@ -108,7 +95,7 @@ def _consistency(board: Leaderboard) -> Iterator[Table]:
     ]
     if rows:
         columns = ["Judge", "Stage", "Judged several times", "Two samples agree"]
-        yield Table("Does a judge agree with itself?", columns, rows, (), frozenset({"Stage"}))
+        yield text_table("Does a judge agree with itself?", columns, rows, (), frozenset({"Stage"}))
 
 
 def _styles(styles: Sequence[StyleEffect]) -> Table:
@@ -129,7 +116,7 @@ def _styles(styles: Sequence[StyleEffect]) -> Table:
         "Rating points that one standard deviation more of a quality is worth between agents of equal strength, or "
         "being of the judge's own family. What goes along with quality is no proof of bias."
     ]
-    return Table("What the judge likes besides strength", columns, rows, notes, frozenset({"Why not known"}))
+    return text_table("What the judge likes besides strength", columns, rows, notes, frozenset({"Why not known"}))
 
 
 def _coefficient(found: Estimate) -> tuple[str, str]:

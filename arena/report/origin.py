@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from arena.report.blocks import Block, Commands, Remarks, Section, Table
+from arena.present.blocks import Block, Commands, Remarks, Section
+from arena.present.table import Table
+from arena.report.blocks import text_table
 from arena.report.facts import Facts
 from arena.report.figures import NONE, percent
 from arena.wording import STAGES
@@ -37,7 +39,7 @@ def coverage(facts: Facts) -> Section | None:
         "coverage",
         "Coverage and failures",
         lead,
-        [Table("By stage", columns, rows, notes), *_failures(facts), *_effort(facts)],
+        [text_table("By stage", columns, rows, notes), *_failures(facts), *_effort(facts)],
     )
 
 
@@ -71,7 +73,7 @@ def _failures(facts: Facts) -> Iterator[Table]:
     ]
     columns = ["Cause", "Stage", "Judge", "Failures", "What to do"]
     notes = ["Samples are counted one by one. 'ragarena failures' lists them with their replies."]
-    yield Table("Why judgments failed", columns, rows, notes, frozenset({"Stage", "Judge", "What to do"}))
+    yield text_table("Why judgments failed", columns, rows, notes, frozenset({"Stage", "Judge", "What to do"}))
 
 
 def _effort(facts: Facts) -> Iterator[Table]:
@@ -92,7 +94,7 @@ def _effort(facts: Facts) -> Iterator[Table]:
     columns = ["Judge", "Stage", "Model that replied", "Judgments", "Failed", "Calls"]
     columns += ["Tokens in", "Tokens out", "Cost"]
     notes = ["A judgment that several games share, because their texts are the same, was paid for and counts once."]
-    yield Table("What was asked", columns, rows, notes, frozenset({"Stage", "Model that replied"}))
+    yield text_table("What was asked", columns, rows, notes, frozenset({"Stage", "Model that replied"}))
 
 
 def _tokens(count: int | None) -> str:
@@ -104,7 +106,7 @@ def _judges(settings: Mapping[str, Any]) -> Iterator[Table]:
     if judges:
         names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
         rows = [[name, *(_plain(judges[judge].get(name)) for judge in judges)] for name in names]
-        yield Table("Judges", ["Setting", *judges], rows, (), frozenset(judges))
+        yield text_table("Judges", ["Setting", *judges], rows, (), frozenset(judges))
 
 
 def _settings(settings: Mapping[str, Any]) -> Iterator[Table]:
@@ -114,7 +116,7 @@ def _settings(settings: Mapping[str, Any]) -> Iterator[Table]:
         shown["exam"] = {name: value for name, value in exam.items() if name != "bank"}  # it may hold secret items
     if rows := list(_flat(shown)):
         notes = ["Prompts by name and version in their sections, and by a digest of their words under 'prompts'."]
-        yield Table("Settings", ["Setting", "Value"], rows, notes, frozenset({"Value"}))
+        yield text_table("Settings", ["Setting", "Value"], rows, notes, frozenset({"Value"}))
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -150,7 +152,7 @@ def _reproduce(facts: Facts, source: str) -> Section:
     chosen = [] if source.endswith((".yaml", ".yml")) else ["--tournament", name]
     commands = [shlex.join(["ragarena", command, source, *chosen]) for command in ("leaderboard", "report", "failures")]
     blocks: list[Block] = [
-        Table("Identity", ["What", "Value"], rows, (), frozenset({"Value"})),
+        text_table("Identity", ["What", "Value"], rows, (), frozenset({"Value"})),
         Commands(commands),
         Remarks(
             [

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from arena.conclusion import Conclusion, units
 from arena.leaderboard import Leaderboard
+from arena.present.blocks import Remarks, Section
+from arena.present.table import Table
 from arena.ratings.counts import WinMatrix
 from arena.ratings.covariates import ControlledBoard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating, PairDifference
-from arena.report.blocks import Block, Cell, Matrix, Remarks, Section, Table, Whisker, Whiskers
+from arena.report.blocks import Block, Cell, Matrix, Whisker, Whiskers, text_table
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
 from arena.wording import (
@@ -50,7 +52,8 @@ def win_section(facts: Facts) -> Section | None:
     if ratings is None or wins is None:
         return None
     lead = "How each agent did against each other one: where the order of the leaderboard comes from."
-    return Section("matrix", "Who beats whom", lead, [_matrix(wins, [row.agent for row in ratings.agents])])
+    blocks: list[Block] = [_matrix(wins, [row.agent for row in ratings.agents])]
+    return Section("matrix", "Who beats whom", lead, blocks)
 
 
 def _remarks(board: Leaderboard, ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
@@ -116,7 +119,7 @@ def _table(ratings: Ratings) -> Table:
         "Elo is the mean over many random orders of the games; order noise is its standard deviation over them, and no "
         "confidence interval.",
     ]
-    return Table("The same in figures", columns, rows, notes, frozenset({"Read with care"}))
+    return text_table("The same in figures", columns, rows, notes, frozenset({"Read with care"}))
 
 
 def _controlled(board: ControlledBoard) -> Table:
@@ -130,14 +133,14 @@ def _controlled(board: ControlledBoard) -> Table:
         *controlled_doubts(board),
     ]
     names = listed([effect.name for effect in board.effects])
-    return Table(f"Ratings controlled for {names}", ["Agent", "Controlled", "Standard error", "Raw"], rows, notes)
+    return text_table(f"Ratings controlled for {names}", ["Agent", "Controlled", "Standard error", "Raw"], rows, notes)
 
 
 def _neighbours(ratings: Ratings) -> Iterator[Table]:
     pairs = ratings.neighbours
     if not pairs:
         return
-    yield Table(
+    yield text_table(
         "Can neighbours on the leaderboard be told apart?",
         ["Rated higher", "Neighbour", "Points", "Interval", "p (Holm)", "Told apart", "To tell apart"],
         [[*_pair(pair, ratings)] for pair in pairs],
@@ -165,7 +168,7 @@ def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:
         return
     names = found.queries[:_MOST_QUERIES]
     more = f" The first {len(names)} are shown." if len(names) < len(found.queries) else ""
-    yield Table(
+    yield text_table(
         f"{found.count} of {counted(found.units, 'query', 'queries')} carry the first place: without "
         f"{'it' if found.count == 1 else 'them'} {found.behind} would be rated highest",
         ["Query", "Text"],

@@ -9,7 +9,9 @@ from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.nuggets.board import NuggetBoard, Scored
 from arena.nuggets.notes import score_notes
-from arena.report.blocks import Block, Remarks, Section, Table
+from arena.present.blocks import Block, Remarks, Section
+from arena.present.table import Table
+from arena.report.blocks import text_table
 from arena.report.figures import NONE, between, number, percent, with_interval
 from arena.retrieval import RetrievalBoard
 from arena.wording import counted
@@ -49,7 +51,7 @@ def _criteria(board: Leaderboard, ranked: Sequence[str]) -> Table:
         rows.append([agent, *cells, f"{one.graded:,} of {one.wanted:,}"])
     low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
     notes = [f"Mean grades of each agent's answers, from {low} to {high}; higher is better."]
-    return Table("Grades by criterion", ["Agent", *names, "Answers graded"], rows, notes)
+    return text_table("Grades by criterion", ["Agent", *names, "Answers graded"], rows, notes)
 
 
 def _exam(exam: ExamBoard) -> Table:
@@ -72,7 +74,7 @@ def _exam(exam: ExamBoard) -> Table:
         f"{counted(len(exam.report.scores.queries), 'query', 'queries')} with one standard error. At most: if every "
         "pair without a grade covered its item."
     ]
-    return Table("Exam", columns, rows, notes)
+    return text_table("Exam", columns, rows, notes)
 
 
 def _nuggets(board: NuggetBoard, ranked: Sequence[str]) -> Iterator[Block]:
@@ -101,7 +103,7 @@ def _nugget_table(title: str, scored: Scored, ranked: Sequence[str]) -> Table:
         f"{title} state: of the vital ones in full; of all, one stated in part counting a half. Assigned: labels that "
         "did not fail."
     ]
-    return Table(f"Nuggets of {title}", columns, rows, notes)
+    return text_table(f"Nuggets of {title}", columns, rows, notes)
 
 
 def _citations(board: CitationBoard, ranked: Sequence[str]) -> Iterator[Table]:
@@ -116,7 +118,7 @@ def _citations(board: CitationBoard, ranked: Sequence[str]) -> Iterator[Table]:
             f"Share of the labelled documents an answer cites that have a label of {board.relevant} or more, mean over "
             "the queries where it is defined, with its 95% interval."
         ]
-        yield Table(f"Documents cited, by labels of {_WHOSE[source]}", columns, rows, notes)
+        yield text_table(f"Documents cited, by labels of {_WHOSE[source]}", columns, rows, notes)
 
 
 def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
@@ -141,7 +143,7 @@ def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
         ]
         if board.failing:
             notes.append("No answer: queries on which the agent failed, which are in none of its figures.")
-        yield Table(f"Documents retrieved, by labels of {_WHOSE[source]}", columns, rows, notes)
+        yield text_table(f"Documents retrieved, by labels of {_WHOSE[source]}", columns, rows, notes)
 
 
 def _labelled(board: RetrievalBoard, agent: str, source: str) -> list[str]:

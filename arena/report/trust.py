@@ -11,9 +11,9 @@ from arena.calibration.comparison import Comparison
 from arena.conclusion import Conclusion
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
+from arena.present.blocks import Check, Status, passed
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
-from arena.report.blocks import Check, Status, passed
 from arena.report.figures import percent
 from arena.report.judge_checks import between_judges, habits, language_models, one_line, people, samples
 from arena.wording import counted, listed

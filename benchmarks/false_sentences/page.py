@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from arena.report.blocks import Checks, Figures, Matrix, Remarks, Report, Table, Whiskers
+from arena.present.blocks import Checks, Figures, Remarks
+from arena.present.report import Report
+from arena.present.table import Table
+from arena.report.blocks import Matrix, Whiskers
 from benchmarks.false_sentences.claims import (
     NAMES,
     NOUN,
@@ -43,8 +47,8 @@ def _block(block: object) -> Iterator[str]:
         yield from (f"whisker: {row.name} {row.note}" for row in block.rows if row.note)
         yield f"explained: {block.caption}"
     elif isinstance(block, Table):
-        yield f"table: {block.caption}"
-        yield from (f"row of {block.caption.split(':')[0]}: {' | '.join(row)}" for row in block.rows)
+        yield f"table: {block.title}"
+        yield from (f"row of {block.title.split(':')[0]}: {' | '.join(_cells(block, row))}" for row in block.rows)
         yield from (f"explained: {note}" for note in block.notes)
     elif isinstance(block, Remarks):
         yield from block.items
@@ -58,7 +62,16 @@ def _block(block: object) -> Iterator[str]:
                 if other != name
             )
     elif isinstance(block, Figures):
-        yield from (f"figure {own.name}: {own.value} [{own.interval}]" for own in block.items)
+        yield from (f"figure {own.name}: {own.written} [{own.interval}]" for own in block.items)
+
+
+def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
+    """All that a row may show, also columns that are left out where no row has a value."""
+    for column in table.columns:
+        if column.heading:
+            yield column.form.write(column.value(row))
+            if column.interval:
+                yield column.form.between(*column.ends(row))
 
 
 always(
@@ -139,7 +152,7 @@ def _cell(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "figure",
-    rf"figure (?P<name>[\w ]+): (?P<value>unknown|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+) \[(?P<interval>.*)\]",
+    rf"figure (?P<name>[\w ]+): (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+) \[(?P<interval>.*)\]",
 )
 def _figure(seen: Seen, said: Mapping[str, str]) -> bool | str:
     count, name = seen.count, said["name"]
@@ -153,12 +166,12 @@ def _figure(seen: Seen, said: Mapping[str, str]) -> bool | str:
     }
     if name in shares:
         part, all_of = shares[name]
-        known = said["value"] != "unknown"
+        known = said["value"] != "-"
         return known == (all_of > 0) and (not known or share(said["value"][:-1], part, all_of, 1))
     if name == "Circles":
         around, triples = map(int, said["value"].split(" of "))
         return (triples, around) == count.circles()
-    return name == "First is worth" and (said["value"] == "unknown" or count.place_known)
+    return name == "First is worth" and (said["value"] == "-" or count.place_known)
 
 
 @claim("row of judges", r"row of Each judge by itself: (?P<j>\w+) \| (?P<n>\d+) \| .*")

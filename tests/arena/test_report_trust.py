@@ -17,9 +17,9 @@ from arena.config import RatingsSection
 from arena.coverage import Coverage
 from arena.leaderboard import Leaderboard
 from arena.opinions.tables import compare_opinions
+from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
-from arena.report.blocks import Check
 from arena.report.figures import Axis, percent
 from arena.report.trust import trust_checks
 from arena.samples import Consistency

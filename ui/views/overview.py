@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from arena.boards.health import health_figures
 from arena.conclusion import Kind, expectation
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
@@ -18,12 +19,12 @@ from arena.wording import FLAGS
 from ui import data, text
 from ui.address import unfold
 from ui.figures import between
+from ui.show import show_block
 from ui.tables import show_table
 from ui.views import trust
 from ui.views.controlled import show_controlled
 from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
-from ui.views.health import show_health
 from ui.whiskers import Mark, Whiskers, whiskers_html
 
 _ICONS: Mapping[Kind, str] = {
@@ -56,7 +57,9 @@ def show(source: data.Source) -> None:
     show_costs(board.costs)
     show_coverage(board.coverage, board.causes)
     if board.ratings is not None and board.ratings.judge_health is not None:
-        show_health(board.ratings.judge_health)
+        st.subheader("Habits of the judge", anchor=False)
+        st.caption("Over all its verdicts.")
+        show_block(health_figures(board.ratings.judge_health))
     _show_remarks(board)
 
 

@@ -10,7 +10,7 @@ import streamlit as st
 
 from arena.conclusion import Conclusion, conclude_board
 from arena.opinions.tournament import compare_with_people
-from arena.report.blocks import Check, Status
+from arena.present.blocks import Check, Status
 from arena.report.trust import TRUST, TRUST_LEAD, trust_checks
 from arena.store import Store
 from ui import data, text

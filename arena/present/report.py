@@ -1,0 +1,89 @@
+"""Sections as one HTML page: no script, no request, every text inert."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from arena.present.blocks import Section
+from arena.present.files import html_table
+from arena.present.table import Table
+from arena.present.texts import printable
+
+MARK: Final = "<!doctype html>\n<!-- ragarena report -->\n"
+"""How every report begins, so that a command knows one it may replace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A page.
+
+    Attributes:
+        name: of what it reports.
+        subtitle: what it compares, in numbers.
+        kind: of conclusion, which colours it; see ``arena.conclusion``.
+        headline, sentence: the conclusion.
+        meaning: what it comes to, a sentence each.
+        trust: how far to believe it; leads to the section ``trust``.
+        doubted: whether any check failed.
+        sections: in order.
+        made: when and by what.
+    """
+
+    name: str
+    subtitle: str
+    kind: str
+    headline: str
+    sentence: str
+    meaning: Sequence[str]
+    trust: str
+    doubted: bool
+    sections: Sequence[Section]
+    made: str
+
+
+def render(report: Report) -> str:
+    """The page.
+
+    Its policy forbids scripts, images, frames, fonts, forms and connections, and allows one style sheet by its hash.
+    """
+    style = resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return MARK + _environment().get_template("report.html").render(
+        report=report,
+        style=Markup(style),  # noqa: S704 - our own file
+        style_hash=digest,
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("arena.present", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters["drawn"] = _drawn
+    return environment
+
+
+def _drawn(block: Any) -> Markup:
+    """A table or picture, whose renderers guard the texts in it."""
+    return Markup(html_table(block)) if isinstance(block, Table) else Markup(block.__html__())  # noqa: S704
+
+
+def _visible(value: Any) -> Any:
+    """Texts without what moves a cursor or turns the direction of what follows; our own markup as it is."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
