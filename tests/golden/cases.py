@@ -1,0 +1,323 @@
+"""The table of cases: every command that writes JSON, CSV or tables, on small tournaments and on recorded judgments.
+
+A golden file's ending says whether programs rely on it (``.json``, ``.csv``) or people read it (``.txt``, ``.md``).
+"""
+
+from __future__ import annotations
+
+from tests.golden.check import Case, World
+from tests.golden.worlds import write_demo, write_sample, write_whole
+
+DATA = "$SHARED/data"
+MTBENCH = (
+    f"{DATA}/mtbench_human/gpt4_verdicts.csv --people {DATA}/mtbench_human/human_votes.csv --item turn --samples 50"
+)
+CROWD = (
+    f"{DATA}/crowdrag25/llm_verdicts.csv.gz --column judge=mode --people {DATA}/crowdrag25/human_votes.csv.gz "
+    "--by dimension --skip-empty --samples 50"
+)
+BOARD = "tournament.yaml"
+GRADES = "grades.csv --bank bank2.csv"
+
+
+def both(name: str, command: str) -> tuple[Case, Case]:
+    """As text and as JSON."""
+    return Case(f"{name}.txt", command), Case(f"{name}.json", f"{command} --json")
+
+
+def forms(name: str, command: str, *more: str) -> list[Case]:
+    """In each ``--format``: text, JSON, CSV and any further."""
+    endings = {"table": "txt", "latex": "tex"}
+    return [
+        Case(f"{name}.{endings.get(form, form)}", f"{command} --format {form}")
+        for form in ("table", "json", "csv", *more)
+    ]
+
+
+WORLDS = (
+    World(
+        "demo",
+        [
+            *both("plan", f"plan {BOARD}"),
+            Case("run.txt", f"run {BOARD} --log-json calls.jsonl"),
+            *forms("leaderboard", f"leaderboard {BOARD}", "md", "html"),
+            *forms("leaderboard-quick", f"leaderboard {BOARD} --quick"),
+            *forms("matrix", f"leaderboard {BOARD} --matrix", "md", "html"),
+            *both("queries", f"queries {BOARD}"),
+            *both("queries-labels", f"queries {BOARD} --labels --most 5"),
+            *both("queries-agent", f"queries {BOARD} --agent bm25-1 --most 5"),
+            *both("failures", f"failures {BOARD}"),
+            *both("batches", f"batches {BOARD}"),
+            *both("votes-none", f"votes list {BOARD}"),
+            *(
+                Case("", f"export {BOARD} {what}.csv --what {what}", {f"{what}.csv": f"export-{what}.csv"})
+                for what in ("verdicts", "labels", "query-labels", "criteria")
+            ),
+            Case("qrels-export.txt", f"qrels export {BOARD} --out labels.qrels", {"labels.qrels": "labels.qrels"}),
+            *forms("rate", "rate verdicts.csv --bootstrap 100 --tournaments 50"),
+            *both(
+                "rate-sandwich", "rate verdicts.csv --intervals sandwich --tournaments 50 --ties rao-kupper --position"
+            ),
+            Case("store-copy.json", f"store copy {BOARD} moved.db --json"),
+            *both("store-check", f"store check {BOARD}"),
+            Case("imported.txt", "import verdicts.csv --store recorded.db --name recorded"),
+            Case("imported-leaderboard.json", "leaderboard recorded.db --format json"),
+        ],
+        prepare=write_demo,
+    ),
+    World(
+        "whole",
+        [
+            *both("plan", "plan whole.yaml"),
+            Case("run.json", "run whole.yaml --json"),
+            *both("run-again", "run whole.yaml"),
+            *forms("leaderboard", "leaderboard whole.yaml", "md", "html"),
+            *forms("matrix", "leaderboard whole.yaml --matrix"),
+            *both("queries", "queries whole.yaml --by kind"),
+            *both("queries-agent", "queries whole.yaml --agent bm25-3"),
+            *both("queries-labels", "queries whole.yaml --labels"),
+            Case("votes-import.json", "votes import whole.yaml people.csv --kind verdict --json"),
+            Case("votes-import.txt", "votes import whole.yaml graded.csv --kind criteria"),
+            *both("votes-list", "votes list whole.yaml"),
+            Case(
+                "votes-export.json",
+                "votes export whole.yaml votes.csv --kind verdict --json",
+                {"votes.csv": "votes.csv"},
+            ),
+            *forms("calibrate", "calibrate whole.yaml --method-samples 20 --samples 50"),
+            *both("calibrate-disagreements", "calibrate whole.yaml --disagreements 5 --method-samples 0 --samples 50"),
+            *both("calibrate-estimates", "calibrate whole.yaml --estimates --next 3 --method-samples 0 --samples 50"),
+            *both("exam-grade", "exam grade whole.yaml --out graded.csv --secret"),
+            *both("exam-grade-2", "exam score graded.csv --bank bank.csv"),
+            Case(
+                "nuggets-assign.json",
+                "nuggets assign whole.yaml --out assignments.jsonl --json",
+                {"assignments.jsonl": "assignments.jsonl"},
+            ),
+            *forms("nuggets-score", "nuggets score assignments.jsonl --bootstrap 50"),
+            Case("doctor.txt", "doctor whole.yaml"),
+            Case("doctor.json", "doctor whole.yaml --json"),
+            Case("report.txt", "report whole.yaml --out report.html"),
+        ],
+        prepare=write_whole,
+    ),
+    World(
+        "sample",
+        [
+            *forms("leaderboard", "leaderboard sample.db --below-coverage", "md", "html"),
+            *both("queries", "queries sample.db"),
+            *both("failures", "failures sample.db"),
+            *forms("calibrate", "calibrate sample.db --method-samples 20 --samples 50"),
+            *both("calibrate-estimates", "calibrate sample.db --estimates --width 0.3 --method-samples 0 --samples 50"),
+            *both("votes-list", "votes list sample.db"),
+            Case("votes-export.txt", "votes export sample.db votes.csv --kind verdict", {"votes.csv": "votes.csv"}),
+            Case("", "export sample.db labels.csv --what labels", {"labels.csv": "labels.csv"}),
+        ],
+        prepare=write_sample,
+    ),
+    World(
+        "shop",
+        [
+            Case("plan-synth.json", "plan shop.yaml --json"),
+            Case("synth-stage.json", "run shop.yaml --stage synth --json"),
+            *both("plan", "plan shop.yaml"),
+            Case("agents-run.json", "agents run shop.yaml --out answers --json"),
+            Case("", "run shop.yaml"),
+            *both("failures", "failures shop.yaml"),
+        ],
+        "shop",
+    ),
+    World(
+        "synth",
+        [
+            *both("plan", "plan synth.yaml"),
+            *both("synth", "synth synth.yaml"),
+            Case("", "synth synth.yaml", {"queries.csv": "queries.csv", "review.csv": "review.csv"}),
+            *both("documents", "documents sensors.md mounting.txt --out corpus.jsonl"),
+            Case(
+                "",
+                "documents sensors.md --by sentences --size 3 --overlap 1 --out windows.csv",
+                {"windows.csv": "windows.csv", "corpus.jsonl": "corpus.jsonl"},
+            ),
+        ],
+        "synth",
+    ),
+    World(
+        "quality",
+        [
+            Case("run.json", "run quality.yaml --json"),
+            Case("leaderboard.txt", "leaderboard quality.yaml"),
+            *both("queries-labels", "queries quality.yaml --labels"),
+            Case("", "export quality.yaml labels.csv --what labels", {"labels.csv": "labels.csv"}),
+            Case(
+                "", "export quality.yaml query-labels.csv --what query-labels", {"query-labels.csv": "query-labels.csv"}
+            ),
+            Case("", "export quality.yaml data --what data", {"data/documents.csv": "documents.csv"}),
+        ],
+        "quality",
+    ),
+    World(
+        "exam",
+        [
+            *both("bank-show", "bank show bank.csv"),
+            *both("bank-show-secret", "bank show bank.csv --secret"),
+            *both("bank-diff", "bank diff bank2.csv bank3.csv --grades grades.csv --run systems.run"),
+            Case("bank-convert.txt", "bank convert bank.csv bank.jsonl", {"bank.jsonl": "bank.jsonl"}),
+            *both("grade", "exam grade tournament.yaml --out graded.jsonl.gz"),
+            Case("", "exam grade tournament.yaml --out graded.csv", {"graded.csv": "graded.csv"}),
+            *both("grade-documents", "exam grade retrieved.yaml --secret --out retrieved.csv"),
+            *both("score", f"exam score {GRADES} --run systems.run --out scores.csv"),
+            Case(
+                "",
+                f"exam score {GRADES} --run systems.run --compat workbench --out scores.csv",
+                {"scores.csv": "scores.csv"},
+            ),
+            Case("qrels.txt", f"exam qrels {GRADES.replace(' --', ' exam.qrels --')}", {"exam.qrels": "exam.qrels"}),
+            *forms("agreement", f"exam agreement {GRADES} --qrels human.qrels", "latex"),
+            *forms("agreement-with", f"exam agreement {GRADES} --with grades.csv", "latex"),
+            *(
+                case
+                for show in ("summary", "answers", "uncovered", "spurious", "influence")
+                for case in both(
+                    f"oversight-{show}", f"exam oversight {GRADES} --qrels human.qrels --run systems.run --show {show}"
+                )
+            ),
+            *both("oversight-grid", f"exam oversight {GRADES} --show grid --query skin"),
+            Case(
+                "",
+                f"exam oversight {GRADES} --qrels human.qrels --run systems.run --show influence --out influence.csv",
+                {"influence.csv": "influence.csv"},
+            ),
+            Case(
+                "export.txt",
+                "exam export graded.jsonl.gz exported.jsonl.gz --bank bank.csv",
+                {"exported.jsonl.gz": "exported.jsonl"},
+            ),
+            Case("import.txt", "exam import exported.jsonl.gz imported"),
+            *forms("leaderboard", "leaderboard tournament.yaml"),
+        ],
+        "exam",
+    ),
+    World(
+        "nuggets",
+        [
+            Case(
+                "edit.json",
+                "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --json",
+                {"nuggets.jsonl": "nuggets.jsonl"},
+            ),
+            Case("edit.txt", "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --force"),
+            Case("run.txt", "run cats.yaml"),
+            *both("plan", "plan cats.yaml"),
+            Case("assign.txt", "nuggets assign cats.yaml --nuggets nuggets.jsonl --answers answers.csv"),
+            *forms("assigned-score", "nuggets score assignments.jsonl"),
+            *forms("score", "nuggets score automatic.jsonl --bootstrap 100", "jsonl"),
+            *forms(
+                "score-citing",
+                "nuggets score automatic.jsonl --answers runs.jsonl --qrels labels.qrels --bootstrap 100",
+            ),
+            *both("correlate", "nuggets correlate automatic.jsonl manual.jsonl --column v --bootstrap 100"),
+            *forms("leaderboard", "leaderboard cats.yaml"),
+        ],
+        "nuggets",
+    ),
+    World(
+        "metrics",
+        [
+            *forms("metrics", "metrics --qrels human.qrels --run bm25.run dense.run --samples 100"),
+            *forms(
+                "metrics-several",
+                "metrics --qrels human.qrels llm.qrels --run bm25.run dense.run --measure nDCG@3 'RR(rel=2)@5' "
+                "--skip-faulty --per-query --baseline bm25 --samples 100",
+            ),
+            *forms("agreement", "qrels agreement human.qrels llm.qrels --samples 100"),
+            Case(
+                "retrieved.tsv",
+                "agents retrieve --corpus corpus.csv --queries queries.csv --retriever bm25 --out made.run",
+                {"made.run": "made-run.txt"},
+            ),
+            Case(
+                "",
+                "agents retrieve --corpus corpus.csv --queries queries.csv --retriever hybrid --embeddings hashed "
+                "--out hybrid.run",
+                {"hybrid.run": "hybrid-run.txt"},
+            ),
+        ],
+        "metrics",
+    ),
+    World(
+        "pool",
+        [
+            *forms("pool", "pool --run bm25.run --run dense.run --depth 2"),
+            *forms("pool-judged", "pool --run bm25.run --run dense.run --depth 2 --qrels human.qrels --skip-faulty"),
+            Case(
+                "pool-out.txt",
+                "pool --run bm25.run --run dense.run --depth 2 --out pairs.tsv",
+                {"pairs.tsv": "pairs.tsv"},
+            ),
+        ],
+        "trec",
+    ),
+    World(
+        "rate",
+        [
+            *forms("matrix", "rate matrix.csv --queries 200 --ties half --bootstrap 100"),
+            *forms("soft", "rate sure.csv --preferences soft --bootstrap 100"),
+            *forms("lengths", "rate lengths.csv --covariate log:words --bootstrap 100"),
+            *forms("elo", "rate lengths.csv --method elo --cluster none --bootstrap 100"),
+        ],
+        "rate",
+    ),
+    World(
+        "calibration",
+        [
+            *forms("judge", "calibrate judge.csv --people people.csv --samples 100"),
+            *forms("disagreements", "calibrate judge.csv --people people.csv --disagreements 2 --samples 100"),
+            *both("consensus", "calibrate judge.csv --people people.csv --consensus dawid-skene --samples 100"),
+        ],
+        "calibration",
+    ),
+    World(
+        "recorded-rate",
+        [
+            *both(
+                "multijudge",
+                f"rate {DATA}/mtbench_multijudge/verdicts.csv --skip-empty --by judge --bootstrap 50 --tournaments 5",
+            ),
+            *both("llmfao", f"rate {DATA}/llmfao/gpt4_verdicts.csv --bootstrap 0 --tournaments 5"),
+            *forms("qdrant", f"rate {DATA}/ragelo_qdrant/pairwise_verdicts.csv --bootstrap 100"),
+        ],
+        recorded=True,
+    ),
+    World(
+        "recorded-calibrate",
+        [
+            *forms("mtbench", f"calibrate {MTBENCH}"),
+            *forms("mtbench-votes", f"calibrate {MTBENCH} --against votes --games ordered"),
+            *both("mtbench-estimates", f"calibrate {MTBENCH} --estimates --width 0.2"),
+            *both("crowd", f"calibrate {CROWD}"),
+        ],
+        recorded=True,
+    ),
+    World(
+        "recorded-measures",
+        [
+            *forms(
+                "cranfield",
+                f"metrics --qrels {DATA}/cranfield/qrels.txt --run {DATA}/cranfield/runs/bm25.run --samples 50",
+            ),
+            *forms(
+                "labels",
+                f"qrels agreement {DATA}/llmjudge24/human.qrels "
+                f"{DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels --samples 20",
+            ),
+            *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --bootstrap 20"),
+            Case(
+                "exam-agreement.json",
+                f"exam agreement --json {DATA}/llmjudge24/rubric_grades.csv.gz --qrels {DATA}/llmjudge24/human.qrels",
+            ),
+        ],
+        recorded=True,
+    ),
+)
+"""Each is a test of its own, so that they can run side by side."""
