@@ -10,8 +10,9 @@ import streamlit as st
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
 from arena.present.files import spreadsheet
+from arena.present.markup import STYLE, html
 from arena.present.numbers import MISSING
-from arena.present.picture import Picture
+from arena.present.picture import Chart, Picture
 from arena.present.table import Column, Table
 from ui import text
 
@@ -172,7 +173,15 @@ def _filtered(shown: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def show_picture(picture: Picture) -> None:
     """Draw a picture, how to read it below it."""
-    raise NotImplementedError(picture.name)
+    if not isinstance(picture, Chart):
+        st.html(f"<style>{STYLE}</style>{html(picture)}")
+        return
+    from arena.present.charts import chart
+
+    if picture.title:
+        text.strong(picture.title)
+    st.altair_chart(chart(picture).properties(width="container"), width="stretch", alt=picture.words)
+    text.quiet(picture.caption)
 
 
 def frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:

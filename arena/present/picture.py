@@ -1,22 +1,198 @@
-"""Pictures, defined once and drawn everywhere."""
+"""Pictures, defined once and drawn everywhere: values here, HTML in ``markup``, files and Altair in ``charts``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from arena.present.numbers import FIGURE, Number
+from retrieval_eval.stats.estimate import Estimate
+
+Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
+"""Of a mark: a blue disc, an orange square, a grey triangle, a grey disc. In a chart grey is a ring."""
+
+
+class _Drawn:
+    """Base of pictures: templates and notebooks draw them by themselves."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        """The picture as HTML, to be shown with the style sheet of ``arena.present.markup``."""
+        from arena.present.markup import html
+
+        return html(self)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        from arena.present.markup import STYLE
+
+        return f"<style>{STYLE}</style>{self.__html__()}"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture.
+class Mark:
+    """A figure, its interval where it has one, its look, and words that stand beside it."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    look: Look = "blue"
+    beside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A name and its figures.
 
     Attributes:
-        name: of its file, unique among those shown together.
-        title: for people.
-        words: in place of it for those who do not see it.
+        name: from outside, perhaps, as all texts of a picture may be.
+        marks: one or more.
+        rank: before the name.
+        tag: in a box behind the name.
+        link: address that the name leads to.
+    """
+
+    name: str
+    marks: Sequence[Mark]
+    rank: str = ""
+    tag: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whiskers(_Drawn):
+    """Figures with their intervals, one line or more for each name.
+
+    Attributes:
+        name: of its file, unique among the pictures shown together.
+        title: for people; may be empty.
+        words: what it shows, for those who do not see it.
         caption: how to read it.
+        lines: from top to bottom, one or more.
+        axis: what the figures are.
+        form: how they are written.
+        headings: of ranks, names and figures; may be empty.
+        legend: what looks mean, where there are several.
+        zero: whether 0 is in the picture, as a line.
     """
 
     name: str
     title: str
     words: str
     caption: str
+    lines: Sequence[Line]
+    axis: str
+    form: Number = FIGURE
+    headings: tuple[str, str, str] | None = None
+    legend: Mapping[Look, str] = field(default_factory=dict)
+    zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a matrix.
+
+    Attributes:
+        figure: in it.
+        strength: of its colour, from -1 (orange) to 1 (blue); ``None`` for none.
+        below: in small type below the figure.
+        told: where the pointer rests on it.
+        bold: the figure.
+        link: address that the cell leads to.
+    """
+
+    figure: str
+    strength: float | None = None
+    below: str = ""
+    told: str = ""
+    bold: bool = False
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix(_Drawn):
+    """Names by names.
+
+    Attributes:
+        name, title, words, caption: as of ``Whiskers``.
+        rows, columns: names, from top to bottom and from left to right; unique in each.
+        cells: by the names of row and column; there may be gaps.
+        corner: what rows and columns are.
+    """
+
+    name: str
+    title: str
+    words: str
+    caption: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Mapping[tuple[str, str], Cell]
+    corner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point of a chart.
+
+    Attributes:
+        x, y: its place.
+        name: beside it where there is room, unless it is quiet: a small one behind the others.
+        told: where the pointer rests on it; empty: name and place.
+        size: its area, relative to those of the others.
+    """
+
+    x: float
+    y: float
+    name: str = ""
+    look: Look = "blue"
+    told: str = ""
+    size: float = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A line across a chart."""
+
+    at: float
+    name: str
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chart(_Drawn):
+    """Points by two figures.
+
+    Attributes:
+        name, title, words, caption: as of ``Whiskers``.
+        across, up: what the figures are.
+        dots: those whose names matter most first.
+        path: points that are joined.
+        stepped: joined by steps, as a front is.
+        levels: lines across.
+        zero: whether the horizontal axis begins at 0.
+    """
+
+    name: str
+    title: str
+    words: str
+    caption: str
+    across: str
+    up: str
+    dots: Sequence[Dot]
+    path: Sequence[tuple[float, float]] = ()
+    stepped: bool = False
+    levels: Sequence[Level] = ()
+    zero: bool = False
+
+
+Picture: TypeAlias = Whiskers | Matrix | Chart
+
+
+def lines(estimates: Mapping[str, Mapping[Look, Estimate]]) -> list[Line]:
+    """A line for each name of which a figure is known."""
+    found = {
+        name: [Mark(one.value, one.low, one.high, look) for look, one in figures.items() if one.value is not None]
+        for name, figures in estimates.items()
+    }
+    return [Line(name, marks) for name, marks in found.items() if marks]

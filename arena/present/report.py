@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from arena.present.blocks import Section
 from arena.present.files import html_table
+from arena.present.markup import STYLE
 from arena.present.table import Table
 from arena.present.texts import printable
 
@@ -55,7 +56,7 @@ def render(report: Report) -> str:
 
     Its policy forbids scripts, images, frames, fonts, forms and connections, and allows one style sheet by its hash.
     """
-    style = resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8")
+    style = resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return MARK + _environment().get_template("report.html").render(
         report=report,

@@ -1,0 +1,236 @@
+"""Pictures by Altair: charts for the page, and SVG and PNG of every picture, made without network or browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import altair as alt
+
+from arena.present import markup
+from arena.present.picture import Chart, Dot, Matrix, Picture, Whiskers
+from arena.present.texts import printable
+from judges.errors import DataError
+from judges.files import open_replacing
+
+_BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
+_COLOURS: Final = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
+_SHAPES: Final = {"blue": "circle", "orange": "square", "grey": "triangle-up", "quiet": "circle"}
+_DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "quiet": {"color": _GREY, "filled": True, "opacity": 0.35},
+    "grey": {"color": _GREY, "filled": False, "opacity": 1},
+    "orange": {"color": _ORANGE, "filled": True, "opacity": 0.85},
+    "blue": {"color": _BLUE, "filled": True, "opacity": 0.85},
+}
+"""Those behind first."""
+_INK: Final = "currentColor"
+_WIDTH, _HEIGHT = 440, 280
+_LETTER, _TALL = 6.5, 14
+"""Pixels of a chart, of a letter in it, and of a line."""
+_MOST_NAMED: Final = 30
+_NAME: Final = 40
+"""Characters of a name."""
+_SYMBOL: Final = re.compile(r'<path aria-label="([^"]*)"([^>]*)/>')
+_KINDS: Final = (".svg", ".png", ".html")
+_VEGA_LITE: Final = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+
+
+def chart(picture: Picture) -> alt.LayerChart:
+    """The picture as Altair draws it, without its title."""
+    if isinstance(picture, Chart):
+        return _points(picture)
+    return _whiskers(picture) if isinstance(picture, Whiskers) else _matrix(picture)
+
+
+def svg(*pictures: Picture) -> str:
+    """Pictures below each other as an SVG drawing on white ground."""
+    titled = [chart(one).properties(title=alt.Title(one.title or one.name, anchor="start")) for one in pictures]
+    return _svg(
+        alt.vconcat(*titled).resolve_scale(color="independent", size="independent", shape="independent"), "white"
+    )
+
+
+def png(*pictures: Picture) -> bytes:
+    """The same as a bitmap, with two pixels for one."""
+    import vl_convert
+
+    return vl_convert.svg_to_png(svg(*pictures), scale=2)
+
+
+def inline_svg(picture: Chart) -> str:
+    """A chart as an element of an HTML page, with the page's ink."""
+    return _svg(chart(picture), None)
+
+
+def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
+    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
+
+    Raises:
+        DataError: the name ends otherwise, or the file cannot be written.
+    """
+    kind = path.suffix.lower()
+    if kind not in _KINDS:
+        raise DataError(path, f"a plot is written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")
+    if kind == ".png":
+        written = png(*pictures)
+    else:
+        written = (svg(*pictures) if kind == ".svg" else markup.page(pictures, title)).encode()
+    with open_replacing(path) as raw:
+        raw.write(written)
+
+
+def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
+    import vl_convert
+
+    axis = {
+        "labelColor": _INK,
+        "titleColor": _INK,
+        "gridColor": _GREY,
+        "gridOpacity": 0.25,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+    }
+    config = {"background": ground, "axis": axis, "title": {"color": _INK}, "text": {"color": _INK}}
+    spec = drawn.to_dict()
+    spec["config"] = {"font": "Arial, Liberation Sans, sans-serif", **config, "view": {"stroke": None}}
+    found: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
+    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", found)
+
+
+def _points(picture: Chart) -> alt.LayerChart:
+    named = set(_with_room(picture))
+    rows = [
+        {
+            "x": dot.x,
+            "y": dot.y,
+            "name": printable(dot.name)[:_NAME] if at in named else "",
+            "told": printable(dot.told or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"),
+            "look": dot.look,
+            "size": dot.size,
+            "left": _left(picture, dot),
+        }
+        for at, dot in enumerate(picture.dots)
+    ]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X(
+            "x:Q",
+            scale=alt.Scale(zero=picture.zero, nice=True, padding=0 if picture.zero else 20),
+            axis=alt.Axis(title=picture.across, tickCount=6),
+        ),
+        y=alt.Y(
+            "y:Q", scale=alt.Scale(zero=False, nice=True, padding=20), axis=alt.Axis(title=picture.up, tickCount=6)
+        ),
+        tooltip=alt.Tooltip("told:N", title=" "),
+    )
+    layers: list[alt.Chart] = []
+    if picture.path:
+        path = alt.Chart(alt.Data(values=[{"x": x, "y": y} for x, y in sorted(picture.path)]))
+        interpolate: Any = "step-after" if picture.stepped else "linear"
+        layers.append(
+            path.mark_line(color=_GREY, strokeDash=[5, 4], interpolate=interpolate, aria=False).encode(x="x:Q", y="y:Q")
+        )
+    for level in picture.levels:
+        rule = alt.Chart(alt.Data(values=[{"y": level.at, "name": level.name}])).encode(y="y:Q")
+        layers.append(rule.mark_rule(color=_ORANGE, strokeDash=[6, 4] if level.dashed else [1, 0], aria=False))
+        layers.append(
+            rule.mark_text(align="right", dy=-6, aria=False, color=_ORANGE).encode(x=alt.value("width"), text="name:N")
+        )
+    largest = max((dot.size for dot in picture.dots), default=1)
+    smallest = min((dot.size for dot in picture.dots), default=1)
+    scale = alt.Scale(domain=[0, largest], range=[30, 500] if largest > smallest else [0, 100])
+    for look, style in _DOTS.items():
+        if any(dot.look == look for dot in picture.dots):
+            dots = base.transform_filter(f"datum.look == '{look}'").encode(description="told:N")
+            layers.append(dots.mark_point(**style).encode(size=alt.Size("size:Q", scale=scale, legend=None)))
+    for left in (False, True):
+        label = base.transform_filter(f"datum.name && datum.left == {str(left).lower()}")
+        layers.append(
+            label.mark_text(align="right" if left else "left", dx=-8 if left else 8, dy=-7, aria=False).encode(
+                text="name:N"
+            )
+        )
+    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _with_room(picture: Chart) -> Iterator[int]:
+    """Dots whose names fit, of those that come first."""
+    xs, ys = [dot.x for dot in picture.dots], [dot.y for dot in picture.dots]
+    boxes: list[tuple[float, float, float]] = []
+    for at, dot in enumerate(picture.dots):
+        if not dot.name or dot.look == "quiet" or len(boxes) == _MOST_NAMED:
+            continue
+        x = _WIDTH * (dot.x - min(xs)) / ((max(xs) - min(xs)) or 1)
+        y = _HEIGHT * (dot.y - min(ys)) / ((max(ys) - min(ys)) or 1)
+        long = _LETTER * min(len(dot.name), _NAME)
+        left = x - long if _left(picture, dot) else x
+        if all(left > right or left + long < start or abs(y - other) > _TALL for start, right, other in boxes):
+            boxes.append((left, left + long, y))
+            yield at
+
+
+def _left(picture: Chart, dot: Dot) -> bool:
+    """Whether its name stands to the left of it, as it is in the right half."""
+    xs = [other.x for other in picture.dots]
+    return 2 * dot.x > min(xs) + max(xs)
+
+
+def _whiskers(picture: Whiskers) -> alt.LayerChart:
+    factor = picture.form.factor
+    rows = [
+        {
+            "name": printable(line.name)[:_NAME],
+            "value": factor * mark.value,
+            "low": None if mark.low is None else factor * mark.low,
+            "high": None if mark.high is None else factor * mark.high,
+            "look": mark.look,
+            "told": printable(f"{line.name}: {picture.form.write(mark.value)} {mark.beside}".strip()),
+        }
+        for line in picture.lines
+        for mark in line.marks
+    ]
+    looks = list(dict.fromkeys(str(row["look"]) for row in rows))
+    several = any(len(line.marks) > 1 for line in picture.lines)
+    x = alt.X(
+        "value:Q",
+        scale=alt.Scale(zero=picture.zero),
+        axis=alt.Axis(title=picture.axis, labelExpr=f"datum.label + '{picture.form.unit}'"),
+    )
+    y = alt.Y("name:N", sort=[str(row["name"]) for row in rows], axis=alt.Axis(title=None, labelLimit=260, ticks=False))
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=x,
+        y=y,
+        color=alt.Color("look:N", scale=alt.Scale(domain=looks, range=[_COLOURS[look] for look in looks]), legend=None),
+    )
+    if several:
+        base = base.encode(yOffset=alt.YOffset("look:N", sort=looks))
+    shape = alt.Shape("look:N", scale=alt.Scale(domain=looks, range=[_SHAPES[look] for look in looks]), legend=None)
+    layers = [
+        base.mark_rule(strokeWidth=2, aria=False).encode(x=alt.X("low:Q"), x2="high:Q"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, description="told:N"),
+    ]
+    return alt.layer(*layers).properties(width=_WIDTH, height=alt.Step(16 if several else 24))
+
+
+def _matrix(picture: Matrix) -> alt.LayerChart:
+    rows = [
+        {
+            "row": printable(row),
+            "column": printable(column),
+            "figure": cell.figure,
+            "strength": cell.strength,
+            "told": printable(cell.told or f"{row}, {column}: {cell.figure}"),
+        }
+        for (row, column), cell in picture.cells.items()
+    ]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("column:N", sort=list(map(printable, picture.columns)), axis=alt.Axis(orient="top", title=None)),
+        y=alt.Y("row:N", sort=list(map(printable, picture.rows)), axis=alt.Axis(title=None)),
+    )
+    shades = alt.Scale(domain=[-1, 0, 1], range=["#efbc8f", "#f4f4f2", "#8fc2e2"], interpolate="rgb")
+    layers = [
+        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=shades, legend=None)),
+        base.mark_text(fontSize=10, color="#1a1a1a").encode(text="figure:N", description="told:N"),
+    ]
+    return alt.layer(*layers).properties(width=alt.Step(34), height=alt.Step(26))

@@ -1,0 +1,202 @@
+"""Pictures as HTML that page, report, notebook and files share.
+
+No script, no style attribute and nothing from outside, so that a policy may forbid all three; places across are widths
+of table cells in percent, which need neither. Texts come from outside and are escaped. Colours are mixed with what is
+around, so that they suit light and dark grounds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib import resources
+from typing import Final
+
+from arena.present.numbers import Number
+from arena.present.picture import Cell, Chart, Line, Mark, Matrix, Picture, Whiskers
+from arena.present.texts import printable
+
+_DENSE_LINES: Final = 20
+_DENSE_MATRIX: Final = 14
+"""With more lines or columns they stand closer to each other, and cells hold their figures alone."""
+_LONG: Final = 5
+"""Characters of a column's name from which on names are turned."""
+_MOST_TICKS: Final = 6
+_SHADES: Final = 10
+_SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
+"""Addresses that run nothing."""
+
+
+def html(picture: Picture) -> str:
+    """The picture as one ``figure``, to be shown with ``STYLE``."""
+    if isinstance(picture, Whiskers):
+        drawn = _whiskers(picture)
+    elif isinstance(picture, Matrix):
+        drawn = _matrix(picture)
+    else:
+        from arena.present.charts import inline_svg
+
+        drawn = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
+    title = f'<p class="title">{_text(picture.title)}</p>' if picture.title else ""
+    caption = f'<figcaption class="note">{_text(picture.caption)}</figcaption>' if picture.caption else ""
+    return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawn}{caption}</figure>'
+
+
+def page(pictures: Sequence[Picture], title: str) -> str:
+    """Pictures as an HTML file."""
+    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_text(title)}</title>'
+    body = "\n".join(map(html, pictures))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>body {{ font: 16px/1.5 sans-serif; }}{STYLE}</style>'
+        f"</head><body>\n{body}\n</body></html>\n"
+    )
+
+
+class Scale:
+    """An axis between round values that enclose all others."""
+
+    def __init__(self, values: Sequence[float], form: Number) -> None:
+        self._form = form
+        ends = [form.factor * value for value in values]
+        low, high = min(ends), max(ends)
+        step = next(step for step in _steps(high - low) if high / step - low / step <= _MOST_TICKS - 2)
+        first = math.floor(low / step)
+        last = max(math.ceil(high / step), first + 1)
+        self._low, self._span = first * step, (last - first) * step
+        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+        self.ticks = [f"{step * at:,.{decimals}f}{form.unit}" for at in range(first, last + 1)]
+
+    def place(self, value: float) -> float:
+        """Percent of the width."""
+        return 100 * (self._form.factor * value - self._low) / self._span
+
+
+def _steps(span: float) -> Iterator[float]:
+    power = 10.0 ** (math.floor(math.log10(span)) - 1) if span > 0 else 1.0
+    while True:
+        yield from (power, 2 * power, 5 * power)
+        power *= 10
+
+
+def _whiskers(picture: Whiskers) -> str:
+    ends = [
+        end
+        for line in picture.lines
+        for mark in line.marks
+        for end in (mark.value, mark.low, mark.high)
+        if end is not None
+    ]
+    scale = Scale([0.0, *ends] if picture.zero else ends, picture.form)
+    ranked = any(line.rank for line in picture.lines)
+    zero = _bar("zero", [(scale.place(0), "")]) if picture.zero else ""
+    rows = "".join(_line(line, picture.form, scale, zero, ranked=ranked) for line in picture.lines)
+    legend = "".join(
+        f"<span>{_bar(look, [(50, 'at')])}{_text(meaning)}</span>" for look, meaning in picture.legend.items()
+    )
+    if legend:
+        legend = f'<div class="legend" aria-hidden="true">{legend}</div>'
+    heads = ""
+    if picture.headings:
+        rank, name, figure = map(_text, picture.headings)
+        first = f"<span>{rank}</span>" if ranked else ""
+        heads = (
+            f'<div class="line head" aria-hidden="true">{first}<span>{name}</span><i></i><span>{figure}</span></div>'
+        )
+    kind = " ".join(
+        ["lines", f"ticks-{len(scale.ticks) - 1}"]
+        + ["ranked"] * ranked
+        + ["dense"] * (len(picture.lines) > _DENSE_LINES)
+    )
+    ticks = "".join(f"<i>{tick}</i>" for tick in scale.ticks)
+    return (
+        f'{legend}<div class="{kind}" role="list" aria-label="{_text(picture.words)}">{heads}{rows}'
+        f'<div class="foot" aria-hidden="true"><div class="ticks">{ticks}</div>{_text(picture.axis)}</div></div>'
+    )
+
+
+def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) -> str:
+    rank = f'<span class="rank">{_text(line.rank)}</span>' if ranked else ""
+    tag = f' <span class="tag">{_text(line.tag)}</span>' if line.tag else ""
+    bars = "".join(_mark(mark, scale) for mark in line.marks)
+    figures = "".join(_figure(mark, form) for mark in line.marks)
+    return (
+        f'<div class="line" role="listitem">{rank}<span class="who"><span>{_linked(_text(line.name), line.link)}</span>'
+        f'{tag}</span><div class="field" aria-hidden="true">{zero}{bars}</div><div class="said">{figures}</div></div>'
+    )
+
+
+def _mark(mark: Mark, scale: Scale) -> str:
+    at = scale.place(mark.value)
+    if mark.low is None or mark.high is None:
+        return _bar(mark.look, [(at, "at")])
+    return _bar(mark.look, [(scale.place(mark.low), ""), (at, "low at"), (scale.place(mark.high), "high")])
+
+
+def _bar(kind: str, ends: Sequence[tuple[float, str]]) -> str:
+    """Cells of a table that end at so many percent of the width, each with its class."""
+    cells, start = [], 0.0
+    for end, name in ends:
+        width = max(end - start, 0.01)  # HTML takes a width of 0 for none
+        cells.append(f'<td width="{width:.2f}%" class="{name}"></td>')
+        start = end
+    return f'<table role="presentation" class="bar {kind}"><tbody><tr>{"".join(cells)}<td></td></tr></tbody></table>'
+
+
+def _figure(mark: Mark, form: Number) -> str:
+    interval = f" {form.between(mark.low, mark.high)}" if mark.low is not None and mark.high is not None else ""
+    return f"<span><b>{form.write(mark.value)}</b>{interval} {_text(mark.beside)}</span>"
+
+
+def _matrix(picture: Matrix) -> str:
+    dense = len(picture.columns) > _DENSE_MATRIX
+    kind = "cells" + " dense" * dense + " turned" * any(len(name) >= _LONG for name in picture.columns)
+    across = "".join(f'<th scope="col"><span>{_text(name)}</span></th>' for name in picture.columns)
+    rows = "".join(
+        f'<tr><th scope="row">{_text(row)}</th>'
+        + "".join(_cell(picture.cells.get((row, column)), dense=dense) for column in picture.columns)
+        + "</tr>"
+        for row in picture.rows
+    )
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
+        f'<thead><tr><th scope="col" class="corner">{_text(picture.corner)}</th>{across}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Cell | None, *, dense: bool) -> str:
+    if cell is None:
+        return "<td></td>"
+    shade = round(_SHADES * (cell.strength or 0))
+    kind = "" if cell.strength is None else f' class="{"more" if shade > 0 else "less"}-{abs(shade)}"'
+    told = f' title="{_text(cell.told)}"' if cell.told else ""
+    figure = _text(cell.figure)
+    shown = _linked(f"<b>{figure}</b>" if cell.bold else figure, cell.link)
+    small = f"<small>{_text(cell.below)}</small>" if cell.below and not dense else ""
+    return f"<td{kind}{told}>{shown}{small}</td>"
+
+
+def _linked(markup: str, link: str) -> str:
+    return f'<a href="{escape(link)}" target="_self">{markup}</a>' if link and _SAFE.match(link) else markup
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _shades() -> str:
+    return "".join(
+        f".cells .{side}-{shade} {{ background: color-mix(in srgb, {colour} {5 * shade + 4}%, transparent); }}\n"
+        for side, colour in (("more", "var(--blue, #1f86c6)"), ("less", "var(--orange, #e07a1f)"))
+        for shade in range(_SHADES + 1)
+    )
+
+
+def _grids() -> str:
+    return "".join(f".ticks-{n} .field {{ background-size: calc(100% / {n}) 100%; }}\n" for n in range(1, 10))
+
+
+STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + _grids() + _shades()
+"""The style sheet of all pictures."""

@@ -1,0 +1,154 @@
+"""Pictures: the same value as HTML, SVG and PNG, with every text inert."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from arena.present.charts import chart, inline_svg, png, save_plot, svg
+from arena.present.markup import STYLE, Scale, html
+from arena.present.numbers import FIGURE, PERCENT, POINTS
+from arena.present.picture import Cell, Chart, Dot, Level, Line, Mark, Matrix, Picture, Whiskers, lines
+from judges.errors import DataError
+from retrieval_eval.stats.estimate import Estimate
+
+HOSTILE = '<img src=x onerror="alert(1)">'
+RATINGS = Whiskers(
+    "ratings",
+    "Ratings",
+    "Ratings with intervals",
+    "How to read it",
+    [
+        Line("known", [Mark(1010, 990, 1030)], rank="1-2", tag="leads", link="games?agent=known"),
+        Line(HOSTILE, [Mark(1000, look="quiet")], rank="2", link="javascript:alert(1)"),
+    ],
+    "points",
+    POINTS,
+)
+CELLS = {
+    ("a", HOSTILE): Cell("75", 0.5, below="8", told="won 6", bold=True, link="games?agent=a"),
+    (HOSTILE, "a"): Cell("25", -0.5, told=HOSTILE),
+}
+WINS = Matrix("wins", "Wins", "Who beats whom", "", ["a", HOSTILE, "c"], ["a", HOSTILE, "c"], CELLS)
+FRONT = Chart(
+    "front",
+    "Rating against latency",
+    "A chart",
+    "Up is better",
+    "seconds",
+    "points",
+    [Dot(2, 1100, HOSTILE), Dot(0.5, 1000, "fast"), Dot(3, 900, "poor", "grey"), Dot(1, 950, "behind", "quiet")],
+    [(2, 1100), (0.5, 1000)],
+    stepped=True,
+    levels=[Level(1000, "even")],
+    zero=True,
+)
+PICTURES = [RATINGS, WINS, FRONT]
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda own: own.name)
+def test_no_picture_runs_or_styles_anything_by_itself(picture: Picture) -> None:
+    drawn = html(picture)
+    assert HOSTILE not in drawn
+    for element in ElementTree.fromstring(drawn).iter():
+        assert element.tag.rpartition("}")[2] not in {"script", "style", "img", "image", "use", "foreignObject"}
+        assert not [name for name in element.attrib if name == "style" or name.startswith("on")]
+        assert not (element.get("href") or "").startswith("javascript")
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda own: own.name)
+def test_every_picture_is_drawn_for_files(picture: Picture) -> None:
+    drawn = svg(picture)
+    ElementTree.fromstring(drawn)
+    assert HOSTILE not in drawn
+    assert "&lt;img" in drawn
+    assert png(picture).startswith(b"\x89PNG")
+
+
+def test_a_mark_stands_in_the_middle_of_its_interval_and_without_one_has_no_line() -> None:
+    first, second = re.findall(r'<div class="field".*?</div>', html(RATINGS))
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)%"', first)]
+    assert widths[1] == pytest.approx(widths[2])
+    assert ("low at" in first, "low" in second, second.count("at")) == (True, False, second.count('class="at"') + 1)
+
+
+def test_figures_stand_beside_their_marks_in_their_form() -> None:
+    assert "<b>1,010</b> 990 to 1,030" in html(RATINGS)
+    share = replace(RATINGS, lines=[Line("a", [Mark(0.43, 0.4, 0.46)])], form=PERCENT, zero=True)
+    assert "<b>43%</b> 40 to 46%" in html(share)
+    assert "<i>0%</i>" in html(share)
+
+
+def test_looks_are_told_apart_by_shape_and_explained() -> None:
+    several = [Line("a", [Mark(1, 0, 2), Mark(-1, look="grey")])]
+    drawn = html(replace(RATINGS, lines=several, legend={"blue": "corrected", "grey": HOSTILE}))
+    assert drawn.count('class="bar grey"') == 2
+    assert "corrected" in drawn
+
+
+@pytest.mark.parametrize(
+    ("values", "form", "ticks"),
+    [
+        ([982.4, 1030], POINTS, ["980", "1,000", "1,020", "1,040"]),
+        ([0.0], FIGURE, ["0", "1"]),
+        ([0.31, 0.334], PERCENT, ["31%", "32%", "33%", "34%"]),
+        ([-0.004, 0.02], FIGURE, ["-0.01", "0.00", "0.01", "0.02"]),
+    ],
+)
+def test_an_axis_has_few_round_ticks_that_enclose_all(values: list[float], form: object, ticks: list[str]) -> None:
+    scale = Scale(values, form)  # type: ignore[arg-type]
+    assert scale.ticks == ticks
+    assert all(0 <= scale.place(value) <= 100 for value in values)
+
+
+def test_cells_say_figure_count_and_more_by_pointer_and_lead_where_they_should() -> None:
+    drawn = html(WINS)
+    assert '<td class="more-5" title="won 6"><a href="games?agent=a" target="_self"><b>75</b></a><small>8' in drawn
+    assert drawn.count("<td></td>") == 7
+    assert 'role="region" tabindex="0" aria-label="Who beats whom"' in drawn
+    assert all(f".cells .{side}-{shade} " in STYLE for side in ("more", "less") for shade in range(11))
+
+
+def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> None:
+    names = [f"a{i}" for i in range(30)]
+    cells = {(a, b): Cell("50", 0.0, below="2 games") for a in names for b in names}
+    drawn = html(replace(WINS, rows=names, columns=names, cells=cells))
+    assert (drawn.count(">50<"), "2 games" in drawn) == (900, False)
+
+
+def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
+    drawn = inline_svg(replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "covered")]))
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert {"fast", "poor", "even"} <= set(texts)
+    assert not {"covered", "behind"} & set(texts)
+    assert "<title>behind: 1, 950</title>" in drawn
+    assert 'fill="currentColor"' in drawn
+
+
+def test_names_are_data_of_a_chart_and_never_part_of_its_definition() -> None:
+    spec = chart(FRONT).to_dict()
+    assert HOSTILE not in str({key: value for key, value in spec["layer"][-1].items() if key != "data"})
+
+
+def test_a_plot_is_written_by_the_ending_of_its_name(tmp_path: Path) -> None:
+    for ending, start in ((".svg", b"<svg"), (".PNG", b"\x89PNG"), (".html", b"<!DOCTYPE html>")):
+        save_plot(path := tmp_path / f"plot{ending}", PICTURES, "Plots")
+        assert path.read_bytes().startswith(start)
+    with pytest.raises(DataError, match=r"\.svg, \.png or \.html"):
+        save_plot(tmp_path / "plot.pdf", PICTURES, "Plots")
+
+
+def test_lines_leave_out_what_is_not_known() -> None:
+    known, unknown = Estimate(0.5, 0.4, 0.6), Estimate(None)
+    assert lines({"a": {"blue": known, "grey": unknown}, "b": {"blue": unknown}}) == [
+        Line("a", [Mark(0.5, 0.4, 0.6, "blue")])
+    ]
+
+
+def test_templates_and_notebooks_draw_pictures_by_themselves() -> None:
+    assert WINS.__html__() == html(WINS)
+    assert WINS._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"
