@@ -214,7 +214,7 @@ def _free(heading: str, taken: Mapping[str, Any]) -> str:
 
 def _cell(column: Column, row: Mapping[str, Any]) -> Any:
     value = column.value(row)
-    if not column.form.numeric:
+    if not column.form.printf:
         written = column.form.write(value)
         return None if written == MISSING else text.encodable(written)
     return None if value is None else round(column.form.factor * float(value), 6)
@@ -222,7 +222,7 @@ def _cell(column: Column, row: Mapping[str, Any]) -> Any:
 
 def _settings(column: Column, *, pinned: bool) -> Any:
     label = text.encodable(column.heading)
-    if column.form.numeric:
+    if column.form.printf:
         return st.column_config.NumberColumn(
             label, help=column.explained or None, format=column.form.printf, pinned=pinned or None
         )

@@ -13,6 +13,9 @@ from typing import Final, Literal, TypeAlias
 
 import streamlit as st
 
+from arena.present.texts import clipped as clipped  # noqa: PLC0414 - offered here to all pages
+from arena.present.texts import encodable as encodable  # noqa: PLC0414
+
 CLIPPED_AT: Final = 4000
 """Characters of a passage shown at first; the rest is one click away."""
 
@@ -157,17 +160,6 @@ def _fact(own: Fact) -> str:
 
 def _inert(words: str) -> str:
     return html.escape(encodable(words))
-
-
-def encodable(text: str) -> str:
-    """The text with halves of surrogate pairs, which JSON can smuggle in and no protocol carries, replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def clipped(text: str, limit: int) -> str:
-    """One line of at most ``limit`` characters, for cells and options."""
-    line = " ".join(text[: 4 * limit].split())
-    return encodable(line if len(line) <= limit else line[: limit - 1] + "…")
 
 
 def query_label(query_id: str, query: str) -> str:

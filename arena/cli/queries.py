@@ -9,7 +9,7 @@ import typer
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.queries.board import QueryBoard
+    from arena.boards.queries import QueryBoard
 
 
 def register(app: typer.Typer) -> None:
@@ -29,9 +29,12 @@ def queries(
     as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, of all queries")] = False,
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
-    from arena.cli.query_output import print_agent, print_board, print_groups, print_labels, print_queries_json
+    from arena.boards.queries import query_board
+    from arena.cli.console import output
     from arena.cli.sources import open_tournament
-    from arena.queries.board import query_board
+    from arena.present import terminal
+    from arena.present.plain import json_text
+    from arena.present.table import first
 
     if (agent is not None) + (by is not None) + labels > 1:
         raise InputError("--agent, --by and --labels are tables of their own: give one of them")
@@ -40,15 +43,13 @@ def queries(
     store.close()
     _check(board, agent, by, labels=labels)
     if as_json:
-        print_queries_json(board)
-    elif labels:
-        print_labels(board, most)
-    elif agent is not None:
-        print_agent(board, agent, most)
+        print(json_text(board.json()))
     elif by is not None:
-        print_groups(board, by)
+        terminal.show(output, [board.groups_table(by, board.standings.agents)])
+    elif agent is not None or labels:
+        terminal.show(output, [first(board.labels_table() if agent is None else board.failures_table(agent), most)])
     else:
-        print_board(board, most)
+        terminal.show(output, [first(board.by_separation_table(), most), board.in_short()])
 
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:

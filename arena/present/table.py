@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena.present.glossary import TERMS
@@ -68,6 +68,14 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]]
     notes: Sequence[str] = ()
+
+
+def first(table: Table, most: int) -> Table:
+    """The table with so many rows, and a note on how many it leaves out."""
+    left = len(table.rows) - most
+    if left <= 0:
+        return table
+    return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more (--most)", *table.notes])
 
 
 class Shown(NamedTuple):

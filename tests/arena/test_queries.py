@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.queries.board import QueryBoard, query_board
+from arena.boards.queries import QueryBoard, query_board
 from arena.queries.separation import Standings, standings
 from arena.ratings.games import GameVerdict, tabulate
 from arena.store import Store

@@ -1,0 +1,360 @@
+"""The queries of a tournament: which separate the agents, and where each agent fails. For page and command alike."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
+from arena import samples
+from arena.kept import kept_games
+from arena.leaderboard import grades, win_and_tie
+from arena.nuggets.results import nugget_results
+from arena.present.blocks import Board, Remarks, Section
+from arena.present.numbers import COUNT, FIGURE, PERCENT, SCORE, Words, counted
+from arena.present.plain import plain
+from arena.present.table import Column, Table
+from arena.present.texts import clipped
+from arena.queries.groups import groupings
+from arena.queries.labels import QueryLabels, query_labels
+from arena.queries.separation import QueryFigures, Record, Standings, standings
+from arena.store import Store
+from judges.types import Judgment, Query, Task
+from retrieval_eval.nuggets.scores import query_scores
+from retrieval_eval.stats.estimate import Estimate
+
+_LONGEST = 80
+"""Characters of a query in a cell."""
+_SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
+_SEPARATION = (
+    "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
+    "others; below 0 the query turns the order round, so it may be unclear or badly judged: read some of its games."
+)
+
+GRADE, NUGGETS = "mean grade", "vital nuggets"
+"""What answers are scored by besides games: the mean over the criteria, and the share of vital nuggets stated whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOnQuery:
+    """How one agent did on one query.
+
+    Attributes:
+        elsewhere: its share of points on all other queries, ``None`` without games there.
+        answered: whether it has an answer at all.
+        scores: what else its answer was given, by ``GRADE`` or ``NUGGETS``, as far as it was.
+    """
+
+    query_id: str
+    record: Record
+    elsewhere: float | None
+    answered: bool
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """The queries that have one value in a column of their table.
+
+    Attributes:
+        separation: mean over its queries, as far as they have one.
+        agents: each agent's games on them.
+    """
+
+    value: str
+    queries: int
+    separation: float | None
+    agents: Mapping[str, Record]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryBoard(Board):
+    """What the queries of a tournament show.
+
+    Attributes:
+        queries: by id, as in the data.
+        verdicts: how many are there and were wanted, by query; each order of a game is one.
+        standings: games of every agent on every query.
+        answered: queries and agents with an answer.
+        scores: by kind, what answers were given, by query and agent.
+        labels: of the queries' documents, by query.
+    """
+
+    queries: Mapping[str, Query]
+    verdicts: Mapping[str, tuple[int, int]]
+    standings: Standings
+    answered: frozenset[tuple[str, str]]
+    scores: Mapping[str, Mapping[tuple[str, str], float]]
+    labels: Mapping[str, QueryLabels] = field(default_factory=dict)
+
+    @property
+    def by_separation(self) -> list[QueryFigures]:
+        """Every query, those first that separate the agents most; those of which nothing is known last."""
+        return sorted(
+            self.standings.figures,
+            key=lambda one: (one.separation is None, -(one.separation or 0), -(one.spread or 0)),
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the queries' table that put them into groups."""
+        return tuple(groupings(self.queries.values()))
+
+    def failures(self, agent: str) -> list[AgentOnQuery]:
+        """Every query, the agent's worst first: without an answer, then by share, then by more games lost."""
+        records = self.standings.each(agent)
+        won, tied, lost = (sum(getattr(one, name) for one in records) for name in ("won", "tied", "lost"))
+        found = [
+            AgentOnQuery(
+                query_id,
+                record,
+                Record(won - record.won, tied - record.tied, lost - record.lost).share,
+                (query_id, agent) in self.answered,
+                {name: each[query_id, agent] for name, each in self.scores.items() if (query_id, agent) in each},
+            )
+            for query_id, record in zip(self.standings.queries, records, strict=True)
+        ]
+        return sorted(found, key=_badness)
+
+    def by_group(self, column: str) -> list[GroupLine]:
+        """The groups of one of ``columns``, by value."""
+        rows: defaultdict[str, list[int]] = defaultdict(list)
+        for at, query in enumerate(self.queries.values()):
+            rows[query.metadata.get(column, "")].append(at)
+        return [
+            GroupLine(
+                value,
+                len(places),
+                _mean([self.standings.figures[at].separation for at in places]),
+                {agent: self.standings.together(agent, places) for agent in self.standings.agents},
+            )
+            for value, places in sorted(rows.items())
+        ]
+
+    def sections(self) -> list[Section]:
+        """Which queries separate the agents."""
+        lead = "Which queries tell the agents apart, and which contradict the others."
+        return [Section("queries", "Queries by separation", lead, [self.by_separation_table(), self.in_short()])]
+
+    def in_short(self) -> Remarks:
+        """What the table of separation comes to, and what is missing from it."""
+        known = [one for one in self.by_separation if one.separation is not None]
+        said = []
+        if known:
+            against = sum((one.separation or 0) < 0 for one in known)
+            flat = sum(one.spread == 0 for one in known)
+            said.append(
+                f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
+                f"{against:,} turn the order of the others round, and nobody can be told apart on {flat:,}."
+            )
+        missing = {query_id: wanted - judged for query_id, (judged, wanted) in self.verdicts.items()}
+        if lacking := [query_id for query_id, number in missing.items() if number]:
+            said.append(
+                f"{counted(sum(missing.values()), 'verdict')} on {counted(len(lacking), 'query', 'queries')} are "
+                "missing; figures use what is there."
+            )
+        return Remarks(said)
+
+    def by_separation_table(self) -> Table:
+        """A row per query, those first that separate the agents most."""
+        rows = [
+            {**_plain(one), "separation": one.separation, "text": self._text(one.query_id)}
+            | {"verdicts": "{} of {}".format(*self.verdicts.get(one.query_id, (0, 0)))}
+            for one in self.by_separation
+        ]
+        columns = (
+            Column("query_id", "Query"),
+            Column("text", "Text"),
+            Column("separation", "Separation", FIGURE),
+            Column("spread", "Spread", FIGURE),
+            Column("agreement", "Agreement", FIGURE, "Correlation of the agents' shares here with those elsewhere."),
+            Column("games", "Games", COUNT),
+            Column("decided", "Decided", PERCENT),
+            Column("orders_differ", "Orders differ", PERCENT),
+            Column("judges_differ", "Judges differ", PERCENT),
+            Column("verdicts", "Verdicts", Words(numeric=True), "Verdicts that are there, of those wanted."),
+        )
+        return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
+
+    def failures_table(self, agent: str) -> Table:
+        """A row per query, those first on which the agent does worst."""
+        found = self.failures(agent)
+        rows = [
+            {
+                "query_id": one.query_id,
+                "text": self._text(one.query_id),
+                "share": one.record.share,
+                "elsewhere": one.elsewhere,
+                "lost": f"{one.record.lost} of {one.record.games}",
+                "answer": None if one.answered else "none",
+                **one.scores,
+            }
+            for one in found
+        ]
+        columns = (
+            Column("query_id", "Query"),
+            Column("text", "Text"),
+            _SHARE,
+            Column("elsewhere", "Elsewhere", PERCENT, "The agent's share of points on all other queries."),
+            Column("lost", "Lost", Words(numeric=True), "Games lost, of those played on the query."),
+            Column("answer", "Answer"),
+            *self._scores(),
+        )
+        return Table("queries-of-agent", "", columns, rows)
+
+    def groups_table(self, column: str, agents: Sequence[str]) -> Table:
+        """A row per group of queries and agent."""
+        rows = [
+            {"group": clipped(line.value, _LONGEST) or "(none)", "queries": line.queries, "agent": agent}
+            | {"separation": line.separation, **_row(line.agents[agent])}
+            for line in self.by_group(column)
+            for agent in agents
+        ]
+        columns = (
+            Column("group", column),
+            Column("agent", "Agent"),
+            Column("queries", "Queries", COUNT),
+            Column("separation", "Separation", FIGURE, "Mean over the queries of the group."),
+            Column("games", "Games", COUNT),
+            replace(_SHARE, interval="95% interval"),
+        )
+        notes = ["With few queries in a group, its shares may be chance: see their intervals."]
+        return Table("groups-of-queries", "", columns, rows, notes)
+
+    def labels_table(self) -> Table:
+        """A row per query with documents to label, those first whose documents are worth least."""
+        worst = sorted(self.labels.items(), key=lambda entry: (entry[1].label.mean is None, entry[1].label.mean or 0.0))
+        parts = dict.fromkeys(name for labels in self.labels.values() for name in labels.parts)
+        rows = [
+            {"query_id": query_id, "text": self._text(query_id), "mean": labels.label.mean, **labels.parts}
+            | {"judged": f"{labels.label.judged} of {labels.label.of}"}
+            for query_id, labels in worst
+        ]
+        columns = (
+            Column("query_id", "Query"),
+            Column("text", "Text"),
+            Column("mean", "Mean label", SCORE),
+            *(Column(name, name, SCORE) for name in parts),
+            Column("judged", "Documents judged", Words(numeric=True)),
+        )
+        notes = ["Means over the documents that have a label; one whose judgment failed is in none of them."]
+        return Table("labels-by-query", "", columns, rows, notes)
+
+    def query_table(self, query_id: str, agents: Sequence[str]) -> Table:
+        """A row per agent: how it did on one query, the best first."""
+        at = self.standings.queries.index(query_id)
+        found = {agent: self.standings.each(agent)[at] for agent in agents}
+        rows = [
+            {"agent": agent, **_row(record)} | {name: each.get((query_id, agent)) for name, each in self.scores.items()}
+            for agent, record in sorted(found.items(), key=lambda entry: -(entry[1].share or -1))
+        ]
+        counts = (Column(name, name.capitalize(), COUNT) for name in ("games", "won", "tied", "lost"))
+        return Table("agents-on-query", "", (Column("agent", "Agent"), _SHARE, *counts, *self._scores()), rows)
+
+    def json(self) -> Any:
+        """Every query, every agent on every query, every group."""
+        counts = ("verdicts", "wanted")
+        return plain(
+            {
+                "queries": [
+                    _plain(one)
+                    | dict(zip(counts, self.verdicts.get(one.query_id, (0, 0)), strict=True))
+                    | {"separation": one.separation, "labels": _labels(self.labels.get(one.query_id))}
+                    for one in self.by_separation
+                ],
+                "agents": {agent: [_on_query(one) for one in self.failures(agent)] for agent in self.standings.agents},
+                "groups": {
+                    column: [
+                        {**_plain(line), "agents": {agent: _record(record) for agent, record in line.agents.items()}}
+                        for line in self.by_group(column)
+                    ]
+                    for column in self.columns
+                },
+            }
+        )
+
+    def _text(self, query_id: str) -> str:
+        return clipped(self.queries[query_id].text, _LONGEST)
+
+    def _scores(self) -> Iterator[Column]:
+        return (Column(name, name.capitalize(), FIGURE) for name in self.scores)
+
+
+def query_board(store: Store, tournament: str) -> QueryBoard:
+    """Read a tournament.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    settings, data, games = store.settings(tournament), store.dataset(tournament), kept_games(store, tournament)
+    verdicts = games.verdicts() if games.judged.any() else None
+    agents = sorted({*data.agents, *games.agents})
+    found = standings(verdicts, list(data.queries), agents, win_and_tie(settings))
+    graded = {
+        (want.query_id, want.item): fmean(given)
+        for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
+        if isinstance(result, Judgment) and (given := list(grades(result, settings).values()))
+    }
+    scores = {GRADE: graded, NUGGETS: _nuggets(store, tournament)}
+    return QueryBoard(
+        data.queries,
+        games.coverage_by_query(),
+        found,
+        frozenset(data.answers),
+        {name: own for name, own in scores.items() if own},
+        query_labels(store, tournament),
+    )
+
+
+def _nuggets(store: Store, tournament: str) -> dict[tuple[str, str], float]:
+    results = nugget_results(store, tournament)
+    found = {}
+    for own in results.assignments if results else ():
+        score = query_scores([nugget.importance for nugget in own.nuggets], own.labels).v_strict
+        if score is not None:
+            found[own.query_id, own.run] = score
+    return found
+
+
+def _plain(value: QueryFigures | GroupLine) -> dict[str, Any]:
+    found: dict[str, Any] = plain(value)
+    return found
+
+
+def _record(record: Record) -> dict[str, Any]:
+    return asdict(record) | {"games": record.games, "share": record.share}
+
+
+def _row(record: Record) -> dict[str, Any]:
+    return _record(record) | {"share": Estimate(record.share, record.low, record.high)}
+
+
+def _on_query(found: AgentOnQuery) -> dict[str, Any]:
+    kept = ("won", "tied", "lost", "games", "share")
+    record = _record(found.record)
+    return {
+        **{name: record[name] for name in kept},
+        "query_id": found.query_id,
+        "answered": found.answered,
+        "elsewhere": found.elsewhere,
+        "scores": dict(found.scores),
+    }
+
+
+def _labels(found: QueryLabels | None) -> dict[str, Any] | None:
+    """The same names as of an agent's labels on a leaderboard."""
+    if found is None:
+        return None
+    return asdict(found.label) | {"coverage": found.label.coverage, "parts": dict(found.parts)}
+
+
+def _badness(own: AgentOnQuery) -> tuple[bool, bool, float, int]:
+    share = own.record.share
+    return own.answered, share is None, 0.0 if share is None else share, -own.record.lost
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
