@@ -217,7 +217,7 @@ def _cell(column: Column, row: Mapping[str, Any]) -> Any:
     if not column.form.printf:
         written = column.form.write(value)
         return None if written == MISSING else text.encodable(written)
-    return None if value is None else round(column.form.factor * float(value), 6)
+    return None if value is None else round(column.form.factor * float(value), column.form.decimals)
 
 
 def _settings(column: Column, *, pinned: bool) -> Any:

@@ -20,6 +20,7 @@ class Form(Protocol):
         numeric: whether they are numbers, which stand to the right and are sorted by size.
         printf: how a page writes a number that it sorts; empty for texts.
         factor: what the page multiplies it by.
+        decimals: of the number on the page.
     """
 
     @property
@@ -28,6 +29,8 @@ class Form(Protocol):
     def printf(self) -> str: ...  # noqa: D102
     @property
     def factor(self) -> float: ...  # noqa: D102
+    @property
+    def decimals(self) -> int: ...  # noqa: D102
 
     def write(self, value: Any) -> str:
         """The value as text; ``MISSING`` where there is none."""
@@ -44,6 +47,7 @@ class Words:
     numeric: bool = False
     printf: str = ""
     factor: float = 1
+    decimals: int = 0
 
     def write(self, value: Any) -> str:  # noqa: D102
         if value is None:
@@ -156,7 +160,7 @@ class PValue(Number):
 
 
 WORDS: Final = Words()
-COUNT: Final = Count()
+COUNT: Final = Count(1)
 POINTS: Final = Number(0)
 POINTS_1: Final = Number(1)
 SIGNED: Final = Number(0, signed=True)
@@ -167,7 +171,7 @@ SCORE: Final = Number(3)
 SCORE_4: Final = Number(4)
 PERCENT: Final = Percent()
 PERCENT_1: Final = Percent(1)
-MONEY: Final = Money(2)
+MONEY: Final = Money(4)
 SECONDS: Final = Seconds(2)
 P_VALUE: Final = PValue(3)
 
