@@ -18,11 +18,12 @@ from arena.calibration.comparison import PANEL, Comparison
 from arena.calibration.words import Finding, findings
 from arena.coverage import Shortfall
 from arena.leaderboard import Leaderboard
+from arena.present.numbers import counted, listed
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from arena.ratings.results import DirectGames, PairDifference
 from arena.ratings.ties import NO_TIES, probabilities
-from arena.wording import counted, listed, more_needed
+from arena.wording import more_needed
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 

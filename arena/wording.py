@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from arena.adaptive_games import AdaptiveState
@@ -45,19 +45,6 @@ FLAGS: Mapping[str, str] = {
 
 
 CONTROLLED: Final = "The rating that an agent would have if the answers of each game were alike in these qualities."
-
-
-def listed(words: Sequence[str], most: int | None = None) -> str:
-    """One or more, as a sentence names them: "a, b and c"; those behind the first ``most`` are counted."""
-    if most is not None and len(words) > most:
-        words = [*words[:most], f"{len(words) - most} more"]
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def counted(count: float, one: str, many: str = "") -> str:
-    """A number with its noun."""
-    noun = one if count == 1 else many or f"{one}s"
-    return f"{count:,g} {noun}" if count % 1 else f"{count:,.0f} {noun}"
 
 
 def more_needed(pair: PairDifference, units: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.agents.costs import COST, LATENCY, AgentCosts
+from arena.present.numbers import listed
 from arena.ratings.results import AgentRating
-from arena.wording import listed
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""

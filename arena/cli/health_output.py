@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from arena.cli.console import output, printable
 from arena.cli.figures import percent
 from arena.conclusion import Conclusion
+from arena.present.numbers import counted
 from arena.ratings.health import JudgeHealth
 from arena.ratings.rate import Ratings
 from arena.ratings.results import Fragility
-from arena.wording import counted, more_needed
+from arena.wording import more_needed
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_PAIRS = 15

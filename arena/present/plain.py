@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from retrieval_eval.stats.estimate import PROVENANCE, Estimate
+
 _DECIMALS = 6
 """Fewer than floating point has, so that equal figures are equal bytes on every machine."""
 
@@ -22,7 +24,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(inner) for key, inner in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        left_out = PROVENANCE if isinstance(value, Estimate) else ()
+        return {own.name: plain(getattr(value, own.name)) for own in fields(value) if own.name not in left_out}
     values = value.tolist() if hasattr(value, "tolist") else value  # of numpy
     if not isinstance(values, Iterable):
         return plain(values)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
+from arena.boards.trust import in_short, trust_checks, trust_section
 from arena.conclusion import conclude_board, expectation
 from arena.opinions.tournament import not_compared
-from arena.present.blocks import Check, Checks, Section
+from arena.present.numbers import counted
 from arena.present.report import Report
 from arena.report.calibration import method_section, people_section
 from arena.report.costs import costs
@@ -16,8 +16,6 @@ from arena.report.judging import judging
 from arena.report.origin import coverage, origin
 from arena.report.ranking import ranking, win_section
 from arena.report.scores import scores
-from arena.report.trust import TRUST, TRUST_LEAD, in_short, trust_checks
-from arena.wording import counted
 
 
 def build_report(facts: Facts, source: str, made: datetime) -> Report:
@@ -34,7 +32,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     checks = trust_checks(board, conclusion, calibration.comparisons, not_compared(calibration.apart))
     found = [
         ranking(facts, conclusion),
-        _trust(checks),
+        trust_section(checks),
         win_section(facts),
         judging(board, calibration.styles),
         people_section(calibration),
@@ -65,7 +63,3 @@ def _subtitle(facts: Facts) -> str:
     judges = facts.board.settings.get("judges") or {}
     named = ", ".join(f"{name} ({own.get('model') or own.get('provider')})" for name, own in judges.items())
     return f"{agents} compared on {queries}" + (f", judged by {named}" if named else "")
-
-
-def _trust(checks: Sequence[Check]) -> Section:
-    return Section("trust", TRUST, TRUST_LEAD, [Checks(checks)])

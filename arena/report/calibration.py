@@ -10,11 +10,11 @@ from arena.calibration.methods import MethodComparison
 from arena.calibration.words import THINGS
 from arena.opinions.tournament import TournamentCalibration
 from arena.present.blocks import Remarks, Section
+from arena.present.numbers import counted
 from arena.present.table import Table
 from arena.report.blocks import Block, text_table
 from arena.report.figures import NONE, number, percent, with_interval
 from arena.report.plots import difference_plots, method_plots
-from arena.wording import counted
 from retrieval_eval.stats.estimate import Estimate
 
 _METHODS = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from arena.conclusion import Conclusion, units
 from arena.leaderboard import Leaderboard
 from arena.present.blocks import Remarks, Section
+from arena.present.numbers import counted, listed
 from arena.present.table import Table
 from arena.ratings.counts import WinMatrix
 from arena.ratings.covariates import ControlledBoard
@@ -15,16 +16,7 @@ from arena.ratings.results import AgentRating, PairDifference
 from arena.report.blocks import Block, Cell, Matrix, Whisker, Whiskers, text_table
 from arena.report.facts import Facts
 from arena.report.figures import NONE, Axis, between, number
-from arena.wording import (
-    CONTROLLED,
-    FLAGS,
-    adaptive_line,
-    controlled_doubts,
-    controlled_effects,
-    counted,
-    listed,
-    more_needed,
-)
+from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, more_needed
 
 _MOST_QUERIES = 12
 """Queries that carry the lead which are shown with their texts."""

@@ -10,11 +10,11 @@ from arena.leaderboard import Leaderboard
 from arena.nuggets.board import NuggetBoard, Scored
 from arena.nuggets.notes import score_notes
 from arena.present.blocks import Block, Remarks, Section
+from arena.present.numbers import counted
 from arena.present.table import Table
 from arena.report.blocks import text_table
 from arena.report.figures import NONE, between, number, percent, with_interval
 from arena.retrieval import RetrievalBoard
-from arena.wording import counted
 from retrieval_eval.exam.cover import Mean
 
 _WHOSE = {"judge": "the judge", "people": "people"}

@@ -200,14 +200,16 @@ def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 # --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
 
-_BRACKET = rf" \((?P<l>{NUMBER}) to (?P<h>{NUMBER})%?\)"
+_END = rf"(?:under |over )?{NUMBER}"
+_BRACKET = rf" \((?P<l>{_END})(?: to (?P<h>{_END}))?%?\)"
 
 
 def _status(said: Mapping[str, str], least: float, most: float) -> bool | str:
     """Whether the status follows from the interval printed, give or take its rounding."""
     if said["l"] is None:
         return said["status"] == "unknown" or "a verdict without an interval"
-    low, high, slack = float(said["l"]), float(said["h"]), 0.51 if float(said["h"]) > 1.5 or most > 1.5 else 0.0051
+    low, high = (float(end.split()[-1]) for end in (said["l"], said["h"] or said["l"]))
+    slack = 0.51 if high > 1.5 or most > 1.5 else 0.0051
     if said["status"] == "passed":
         return (low >= least - slack and high <= most + slack) or "passed although its interval allows a failure"
     if said["status"] == "failed":
@@ -217,35 +219,39 @@ def _status(said: Mapping[str, str], least: float, most: float) -> bool | str:
 
 @claim(
     "check: ties",
-    rf"check (?P<status>\w+): Few ties: (?P<v>{NUMBER})%(?:{_BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
+    rf"check (?P<status>\w+): Few ties: (?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
 )
 def _few_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
     rows = seen.count.rows
-    right = whole(said["n"]) == len(rows) and near(said["v"], 100 * sum(not row.winner for row in rows) / len(rows), 1)
+    right = whole(said["n"]) == len(rows) and near(
+        said["v"].split()[-1], 100 * sum(not row.winner for row in rows) / len(rows), 1
+    )
     return right and _status(said, 0, 50)
 
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{NUMBER})%(?:{_BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
+    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
 )
 def _both(seen: Seen, said: Mapping[str, str]) -> bool | str:
     both = seen.count.in_both_orders
     if not both or said["v"] is None:
         return not both and said["v"] is None and said["status"] == "unknown"
-    right = whole(said["n"]) == len(both) and near(said["v"], 100 * sum(a == b for a, b in both) / len(both), 1)
+    right = whole(said["n"]) == len(both) and near(
+        said["v"].split()[-1], 100 * sum(a == b for a, b in both) / len(both), 1
+    )
     return right and _status(said, 75, 100)
 
 
 @claim(
     "check: place",
-    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{NUMBER})%(?:{_BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
+    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{_END})%(?:{_BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
 )
 def _place(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if said["v"] is None:
         return said["status"] == "unknown" and (not seen.world.placed or not seen.count.place_known)
     by_place = seen.count.by_place
-    if by_place is not None and not near(said["v"], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
+    if by_place is not None and not near(said["v"].split()[-1], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
         return "another share"
     return _status(said, 45, 55)
 

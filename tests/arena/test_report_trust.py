@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from arena.boards.trust import trust_checks
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
 from arena.conclusion import conclude_board
@@ -21,7 +22,6 @@ from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
 from arena.report.figures import Axis, percent
-from arena.report.trust import trust_checks
 from arena.samples import Consistency
 from judges.types import Task, Verdict
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.boards.trust import trust_checks
 from arena.conclusion import conclude_board
 from arena.dataset import Dataset
 from arena.leaderboard import leaderboard
-from arena.report.trust import trust_checks
 from arena.samples import labels_of
 from arena.store import Store, Wanted
 from arena.wording import FLAGS, STAGES

@@ -11,7 +11,7 @@ import streamlit as st
 
 from arena.history.comparison import Changes, Difference, Move, State, compare
 from arena.history.record import standings_of, subject_of
-from arena.wording import listed
+from arena.present.numbers import listed
 from ui import data, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.figures import between

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from arena.present.numbers import listed
 from arena.ratings.covariates import ControlledBoard
-from arena.wording import CONTROLLED, controlled_doubts, controlled_effects, listed
+from arena.wording import CONTROLLED, controlled_doubts, controlled_effects
 from ui import text
 from ui.tables import show_table
 

@@ -9,17 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from arena.boards.health import health_figures
+from arena.boards.trust import in_short, trust_section
 from arena.conclusion import Kind, expectation
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
-from arena.report.trust import in_short
 from arena.wording import FLAGS
 from ui import data, text
 from ui.address import unfold
 from ui.figures import between
-from ui.show import show_block
+from ui.show import show_block, show_section
 from ui.tables import show_table
 from ui.views import trust
 from ui.views.controlled import show_controlled
@@ -49,7 +49,7 @@ def show(source: data.Source) -> None:
         _show_ratings(board.ratings, board, conclusion.top)
     if board.controlled is not None:
         show_controlled(board.controlled)
-    trust.show_checks(checks)
+    show_section(trust_section(checks))
     if board.criteria:
         _show_criteria(board)
     if board.exam is not None:

@@ -11,10 +11,11 @@ import pandas as pd
 import streamlit as st
 
 from arena.agents.front import money
+from arena.present.numbers import listed
 from arena.store.progress import Progress
 from arena.store.runs import Run
 from arena.store.spending import AGENTS
-from arena.wording import STAGES, listed
+from arena.wording import STAGES
 from judges.errors import CAUSES, StoreError
 from ui import data, editing, runs, text
 from ui.editing import Session

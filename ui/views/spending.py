@@ -9,9 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from arena.agents.front import money
+from arena.present.numbers import counted, listed
 from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
-from arena.wording import AGENTS_ASKED, STAGES, counted, listed
+from arena.wording import AGENTS_ASKED, STAGES
 from ui import runs
 from ui.address import pick, say_what_is_unknown
 from ui.tables import show_table
