@@ -13,7 +13,7 @@ from arena.kept import kept_games
 from arena.leaderboard import grades, win_and_tie
 from arena.nuggets.results import nugget_results
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, SCORE, Words, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, counted
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.present.texts import clipped
@@ -174,7 +174,7 @@ class QueryBoard(Board):
             Column("decided", "Decided", PERCENT),
             Column("orders_differ", "Orders differ", PERCENT),
             Column("judges_differ", "Judges differ", PERCENT),
-            Column("verdicts", "Verdicts", Words(numeric=True), "Verdicts that are there, of those wanted."),
+            Column("verdicts", "Verdicts", ALIGNED, "Verdicts that are there, of those wanted."),
         )
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
@@ -198,7 +198,7 @@ class QueryBoard(Board):
             Column("text", "Text"),
             _SHARE,
             Column("elsewhere", "Elsewhere", PERCENT, "The agent's share of points on all other queries."),
-            Column("lost", "Lost", Words(numeric=True), "Games lost, of those played on the query."),
+            Column("lost", "Lost", ALIGNED, "Games lost, of those played on the query."),
             Column("answer", "Answer"),
             *self._scores(),
         )
@@ -237,7 +237,7 @@ class QueryBoard(Board):
             Column("text", "Text"),
             Column("mean", "Mean label", SCORE),
             *(Column(name, name, SCORE) for name in parts),
-            Column("judged", "Documents judged", Words(numeric=True)),
+            Column("judged", "Documents judged", ALIGNED),
         )
         notes = ["Means over the documents that have a label; one whose judgment failed is in none of them."]
         return Table("labels-by-query", "", columns, rows, notes)

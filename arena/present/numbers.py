@@ -160,6 +160,8 @@ class PValue(Number):
 
 
 WORDS: Final = Words()
+ALIGNED: Final = Words(numeric=True)
+"""Of texts that hold numbers, such as "3 of 4"."""
 COUNT: Final = Count(1)
 POINTS: Final = Number(0)
 POINTS_1: Final = Number(1)
