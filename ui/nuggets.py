@@ -7,20 +7,11 @@ from typing import Any, Final
 
 import pandas as pd
 
+from arena.boards.nuggets import SCORES
 from arena.nuggets.preview import Preview
 from retrieval_eval.nuggets.editing import HISTORY, Change, Kind
 from retrieval_eval.nuggets.run_scores import Mean, RunScores
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
-
-SCORES: Final[Mapping[str, str]] = {
-    "v_strict": "V strict",
-    "v": "V",
-    "w_strict": "W strict",
-    "w": "W",
-    "a_strict": "All strict",
-    "a": "All",
-}
-"""The six scores as the page has them, the primary one first."""
 
 _WORDS: Final = {
     Support.FULL: "support",
@@ -69,27 +60,12 @@ def nuggets_frame(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Se
     return pd.DataFrame(columns)
 
 
-def scores_frame(scored: Sequence[RunScores]) -> pd.DataFrame:
-    """The six scores of each agent, each with its interval, and their coverage."""
-    columns: dict[str, list[Any]] = {
-        "Agent": [own.run for own in scored],
-        "Assigned": [100 * own.coverage for own in scored],
-    }
-    for column, name in SCORES.items():
-        means = [own.means[column] for own in scored]
-        columns[name] = [mean.value for mean in means]
-        columns[f"{name} interval"] = [_span(mean.low, mean.high) for mean in means]
-    columns["Words"] = [own.length for own in scored]
-    columns["Queries"] = [own.means["v_strict"].topics for own in scored]
-    return pd.DataFrame(columns)
-
-
 def preview_frame(previews: Sequence[Preview]) -> pd.DataFrame:
     """V strict and All of each agent before and after an edit; both ends where labels are still to be assigned."""
     columns: dict[str, list[Any]] = {"Agent": [own.agent for own in previews]}
     for column in ("v_strict", "a"):
-        columns[f"{SCORES[column]} before"] = [_mean(own.before, column) for own in previews]
-        columns[f"{SCORES[column]} after"] = [_mean(own.after, column) for own in previews]
+        columns[f"{SCORES[column][0]} before"] = [_mean(own.before, column) for own in previews]
+        columns[f"{SCORES[column][0]} after"] = [_mean(own.after, column) for own in previews]
     columns["To be assigned"] = [own.after.labels - own.after.assigned for own in previews]
     return pd.DataFrame(columns)
 

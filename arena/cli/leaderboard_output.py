@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from arena.boards.citations import Citations
+from arena.boards.nuggets import Nuggets
 from arena.calibration.comparison import Comparison
-from arena.cli.citation_output import print_citation_board
 from arena.cli.console import errors, output, print_json, printable
 from arena.cli.cost_output import print_costs
 from arena.cli.exam_tables import print_scores
 from arena.cli.figures import percent
 from arena.cli.health_output import print_health
 from arena.cli.markup import print_csv, print_html, print_markdown
-from arena.cli.nugget_output import print_nugget_board
 from arena.cli.rating_output import print_controlled, print_rating_table
 from arena.cli.retrieval_output import print_retrieval
 from arena.cli.shapes import board_json, covers, flat_rows
 from arena.cli.tables import print_table
 from arena.conclusion import Conclusion, conclude_board
 from arena.leaderboard import CriterionMean, Leaderboard
+from arena.present import terminal
 from arena.ratings.panel import PanelRatings
 from arena.wording import adaptive_line
 from judges.types import Task
@@ -77,10 +78,10 @@ def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
         print_scores(board.exam.report, board.exam.study, board.exam.workbench)
         output.print()
     if board.nuggets is not None:
-        print_nugget_board(board.nuggets, order)
+        terminal.show(output, Nuggets(board.nuggets, order).sections()[:1])
         output.print()
     if board.citations is not None:
-        print_citation_board(board.citations, order)
+        terminal.show(output, Citations(board.citations, order).sections())
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, order)

@@ -24,6 +24,9 @@ class ScoreFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     JSONL = "jsonl"
+    MD = "md"
+    HTML = "html"
+    LATEX = "latex"
 
 
 class CompareFormat(StrEnum):
@@ -128,7 +131,8 @@ def score(
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[
-        ScoreFormat, typer.Option("--format", help="table, json, csv, or jsonl: nuggetizer's metrics by topic")
+        ScoreFormat,
+        typer.Option("--format", help="how to write it; jsonl: nuggetizer's metrics by topic"),
     ] = ScoreFormat.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
@@ -137,11 +141,14 @@ def score(
     A run's score is the mean over the topic set; a topic it did not answer counts 0. Topics with failed labels are
     left out of its means and counted. With --answers and --qrels also which share of the documents cited is relevant.
     """
-    from arena.cli.nugget_output import print_scores
+    import json
+
+    from arena.boards.nuggets import NuggetScores
+    from arena.cli.show import show
+    from arena.nuggets.board import scored
     from arena.nuggets.citations import read_cited
     from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
-    from retrieval_eval.nuggets.run_scores import score_runs
     from retrieval_eval.nuggets.scores import score_table
     from retrieval_eval.topics import read_topics
 
@@ -154,7 +161,12 @@ def score(
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
         cited = citation_scores(documents, labels, relevant=relevant, samples=bootstrap, seed=seed)
-    print_scores(table, score_runs(table, bootstrap, seed), cited, "json" if as_json else form.value)
+    board = NuggetScores(scored(table, bootstrap, seed), table, cited)
+    if form is ScoreFormat.JSONL and not as_json:
+        for line in board.metrics():
+            print(json.dumps(line, allow_nan=False))
+    else:
+        show(board, "json" if as_json else form.value)
 
 
 @group.command()

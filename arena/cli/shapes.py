@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from arena.boards.citations import Citations
+from arena.boards.nuggets import Nuggets
 from arena.calibration.comparison import Comparison
-from arena.cli.citation_output import citation_board_json, citation_columns
 from arena.cli.console import rounded
 from arena.cli.cost_shapes import cost_columns, costs_json
 from arena.cli.exam_shapes import score_json
-from arena.cli.nugget_shapes import nugget_agents, nugget_columns, nuggets_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.conclusion import conclude, conclude_board
 from arena.leaderboard import Leaderboard
@@ -41,7 +41,7 @@ def board_json(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Ro
             "by_judge": {judge: ratings_json(own, comparisons, judge) for judge, own in board.by_judge.items()},
             "pairs": [asdict(pair) for pair in ratings.pairs] if ratings else [],
             "fragility": [asdict(found) for found in ratings.fragility] if ratings else [],
-            "nuggets": None if board.nuggets is None else nuggets_json(board.nuggets),
+            "nuggets": None if board.nuggets is None else Nuggets(board.nuggets).json(),
             "coverage": {task.value: {**asdict(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "self_consistency": {
                 task.value: {judge: asdict(found) for judge, found in judges.items()}
@@ -56,7 +56,7 @@ def board_json(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Ro
             "position": _position_json(ratings),
             "adaptive": None if board.adaptive is None else asdict(board.adaptive),
             "retrieval": retrieval_json(board.retrieval),
-            "citations": citation_board_json(board.citations),
+            "citations": None if board.citations is None else Citations(board.citations).json(),
             "notes": list(ratings.notes) if ratings else [],
             "exam": board.exam and score_json(board.exam.report, board.exam.study, board.exam.workbench),
             "settings": _settings_json(board),
@@ -157,11 +157,11 @@ def flat_rows(board: Leaderboard) -> list[Row]:
     if board.controlled is not None:
         rows = _with_controlled(rows, board.controlled)
     if board.ratings is None:
-        agents = [*board.criteria, *covers(board), *nugget_agents(board.nuggets), *scored_agents(board.retrieval)]
+        nuggets = [] if board.nuggets is None else Nuggets(board.nuggets).agents()
+        agents = [*board.criteria, *covers(board), *nuggets, *scored_agents(board.retrieval)]
         rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
     for row in rows:
-        row.update(nugget_columns(board.nuggets, row["agent"]))
-        row.update(citation_columns(board.citations, row["agent"]))
+        row.update(_beside(board, row["agent"]))
         if board.exam is not None:
             row["exam_cover"] = covers(board).get(row["agent"])
         grades = board.criteria.get(row["agent"], {})
@@ -181,8 +181,14 @@ def covers(board: Leaderboard) -> dict[str, float]:
 def _agent_json(row: AgentRating, board: Leaderboard) -> Row:
     grades = board.criteria.get(row.agent, {})
     shape = {**asdict(row), "criteria": {name: asdict(grade) for name, grade in grades.items()}}
-    shape |= nugget_columns(board.nuggets, row.agent) | citation_columns(board.citations, row.agent)
+    shape |= _beside(board, row.agent)
     return shape if board.exam is None else {**shape, "exam_cover": covers(board).get(row.agent)}
+
+
+def _beside(board: Leaderboard, agent: str) -> Row:
+    """Nugget scores and citation precision beside an agent's ratings."""
+    nuggets = {} if board.nuggets is None else Nuggets(board.nuggets).columns(agent)
+    return nuggets if board.citations is None else nuggets | Citations(board.citations).columns(agent)
 
 
 def _shortfall_json(board: Leaderboard) -> Row | None:

@@ -1,4 +1,4 @@
-"""Nugget scores of a tournament's agents, to stand beside their ratings."""
+"""Nugget scores of runs, and of a tournament's agents, to stand beside their ratings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ from retrieval_eval.nuggets.types import Assignment
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Scores of what agents answered or retrieved.
+    """Scores of what runs answered or retrieved, and what a reader must know who compares them.
 
     Attributes:
-        runs: by agent, best Vital strict first; none where these are not held against nuggets.
-        table: the counts behind them.
+        runs: best Vital strict first.
+        queries: in the topic set.
+        unjudged: queries without an assignment of any run, which count 0 for all.
+        differing: queries whose runs were held against different nuggets.
+        left_out: assignments outside the topic set.
+        partial: whether any label is partial support; without one, strict scores equal the others.
     """
 
     runs: Sequence[RunScores]
-    table: ScoreTable
+    queries: int
+    unjudged: Sequence[str]
+    differing: Sequence[str]
+    left_out: int
+    partial: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,7 @@ class NuggetBoard:
     """Scores over the queries that have nuggets.
 
     Attributes:
-        answers: scores of what agents answered.
+        answers: scores of what agents answered; of no runs where answers are not held against nuggets.
         documents: scores of what they retrieved, all of a ranking's first documents taken together: nugget recall.
         depth: how many documents these are.
         without: why each other query has no nuggets; these are in nobody's mean.
@@ -41,8 +49,21 @@ class NuggetBoard:
     without: Mapping[str, str]
 
 
+def scored(table: ScoreTable, samples: int, seed: int) -> Scored:
+    """Score every run; see ``run_scores.score_runs`` for the intervals."""
+    partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
+    return Scored(
+        score_runs(table, samples, seed),
+        len(table.topics),
+        table.unjudged_topics,
+        table.differing_topics,
+        table.left_out,
+        partial,
+    )
+
+
 def nugget_board(results: NuggetResults, samples: int, seed: int) -> NuggetBoard:
-    """Score every agent; see ``run_scores.score_runs`` for the intervals.
+    """Score every agent.
 
     Args:
         results: banks and assignments.
@@ -50,8 +71,7 @@ def nugget_board(results: NuggetResults, samples: int, seed: int) -> NuggetBoard
         seed: of the samples.
     """
 
-    def scored(assignments: Sequence[Assignment]) -> Scored:
-        table = score_table(assignments, list(results.banks))
-        return Scored(score_runs(table, samples, seed), table)
+    def of(assignments: Sequence[Assignment]) -> Scored:
+        return scored(score_table(assignments, list(results.banks)), samples, seed)
 
-    return NuggetBoard(scored(results.assignments), scored(results.retrieved), results.depth, results.without)
+    return NuggetBoard(of(results.assignments), of(results.retrieved), results.depth, results.without)

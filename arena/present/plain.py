@@ -15,9 +15,13 @@ _DECIMALS = 6
 """Fewer than floating point has, so that equal figures are equal bytes on every machine."""
 
 
+class Exact(float):
+    """A number written with all digits that it has, such as a tiny probability."""
+
+
 def plain(value: Any) -> Any:
     """A value without our own types: fields of dataclasses by name, arrays as lists, NaN as nothing."""
-    if value is None or isinstance(value, bool | str | int | Enum):
+    if value is None or isinstance(value, bool | str | int | Enum | Exact):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, float):
         return None if math.isnan(value) else round(value, _DECIMALS) + 0.0  # -0.0 becomes 0.0

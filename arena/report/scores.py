@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from arena.citations import CitationBoard
+from arena.boards.citations import Citations
+from arena.boards.nuggets import Nuggets
 from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
-from arena.nuggets.board import NuggetBoard, Scored
-from arena.nuggets.notes import score_notes
-from arena.present.blocks import Block, Remarks, Section
+from arena.present.blocks import Block, Section
 from arena.present.numbers import counted
 from arena.present.table import Table
 from arena.report.blocks import text_table
-from arena.report.figures import NONE, between, number, percent, with_interval
+from arena.report.figures import NONE, between, number
 from arena.retrieval import RetrievalBoard
 from retrieval_eval.exam.cover import Mean
 
@@ -29,11 +28,11 @@ def scores(board: Leaderboard) -> Section | None:
     if board.exam is not None:
         blocks.append(_exam(board.exam))
     if board.nuggets is not None:
-        blocks += _nuggets(board.nuggets, ranked)
+        blocks += [block for part in Nuggets(board.nuggets, ranked).sections() for block in part.blocks]
     if board.retrieval is not None:
         blocks += _retrieval(board.retrieval, ranked)
     if board.citations is not None:
-        blocks += _citations(board.citations, ranked)
+        blocks += [block for part in Citations(board.citations, ranked).sections() for block in part.blocks]
     if not blocks:
         return None
     lead = "Each agent judged by itself, without an opponent: does another way of looking give the same order?"
@@ -75,50 +74,6 @@ def _exam(exam: ExamBoard) -> Table:
         "pair without a grade covered its item."
     ]
     return text_table("Exam", columns, rows, notes)
-
-
-def _nuggets(board: NuggetBoard, ranked: Sequence[str]) -> Iterator[Block]:
-    said: list[str] = []
-    for title, scored in (("answers", board.answers), (f"the first {board.depth} documents", board.documents)):
-        if scored.runs:
-            yield _nugget_table(title, scored, ranked)
-            said += score_notes(scored.table, scored.runs)
-    if board.without:
-        said.append(f"{counted(len(board.without), 'query has', 'queries have')} no nuggets and are in nobody's mean.")
-    if said:
-        yield Remarks(said)
-
-
-def _nugget_table(title: str, scored: Scored, ranked: Sequence[str]) -> Table:
-    place = {agent: at for at, agent in enumerate(ranked)}
-    rows = []
-    for own in sorted(scored.runs, key=lambda own: place.get(own.run, len(place))):
-        strict, every = own.means["v_strict"], own.means["a"]
-        cells = [number(strict.value, 3), between(strict.low, strict.high, 3)]
-        cells += [number(every.value, 3), between(every.low, every.high, 3), number(own.length, 0)]
-        rows.append([own.run, *cells, f"{own.topics - own.missing:,} of {own.topics:,}", percent(own.coverage, 1)])
-    columns = ["Agent", "Vital strict", "Its 95% interval", "All", "Its 95% interval", "Words", "Queries", "Assigned"]
-    notes = [
-        f"Share of the facts (nuggets) of {counted(len(scored.table.topics), 'query', 'queries')} that an agent's "
-        f"{title} state: of the vital ones in full; of all, one stated in part counting a half. Assigned: labels that "
-        "did not fail."
-    ]
-    return text_table(f"Nuggets of {title}", columns, rows, notes)
-
-
-def _citations(board: CitationBoard, ranked: Sequence[str]) -> Iterator[Table]:
-    for source, found in board.scores.items():
-        rows = []
-        for agent in [*(agent for agent in ranked if agent in found), *sorted(set(found) - set(ranked))]:
-            own = found[agent]
-            cells = [with_interval(own.precision, 3), *(f"{count:,}" for count in (own.queries, own.uncited))]
-            rows.append([agent, *cells, f"{own.labelled:,} of {own.cited:,}"])
-        columns = ["Agent", "Precision", "Queries", "Cite nothing", "Documents labelled"]
-        notes = [
-            f"Share of the labelled documents an answer cites that have a label of {board.relevant} or more, mean over "
-            "the queries where it is defined, with its 95% interval."
-        ]
-        yield text_table(f"Documents cited, by labels of {_WHOSE[source]}", columns, rows, notes)
 
 
 def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:

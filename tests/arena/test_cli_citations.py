@@ -35,7 +35,7 @@ def test_the_leaderboard_has_precision_by_the_judges_and_by_peoples_labels(cli: 
     assert (people["z"]["precision"], people["z"]["uncited"], people["z"]["coverage"]) == (None, 2, None)
     assert shape["citations"]["judge"]["x"]["labelled"] == 3
     assert {row["agent"]: row["citation_precision_people"] for row in shape["agents"]}["x"] == pytest.approx(0.25)
-    assert "citations: by people's labels, relevant from 1 on" in cli("leaderboard", store).out
+    assert "Citations, by labels of people" in cli("leaderboard", store).out
     (row,) = (
         row
         for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))
@@ -69,7 +69,7 @@ def test_answers_without_citations_have_no_such_table(cli: Any, tmp_path: Path) 
     config = configured(tmp_path, criteria=None)
     run(config)
     assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["citations"] is None
-    assert "citations" not in cli("leaderboard", config.store).out
+    assert "Citations" not in cli("leaderboard", config.store).out
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_nugget_scores_stand_beside_citation_precision(cli: Any) -> None:
     runs = json.loads(cli(*given, "--json").out)["runs"]
     assert runs["r"]["citations"]["precision"] == 0.5
     assert (runs["s"]["citations"]["precision"], runs["s"]["citations"]["uncited"]) == (None, 1)
-    assert "citations" in cli(*given).out
+    assert "Citations" in cli(*given).out
     rows = {row["run"]: row for row in csv.DictReader(io.StringIO(cli(*given, "--format", "csv").out))}
     assert rows["r"]["citation_precision"] == "0.5"
     assert rows["s"]["citation_uncited"] == "1"

@@ -57,7 +57,7 @@ def test_the_table_lists_runs_best_first_and_says_what_is_missing(cli: Any, assi
     lines = cli("nuggets", "score", assignments).out.splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["r<1>", "r2", "r3", "r4"]
     text = "\n".join(lines)
-    assert "4 runs, means over 3 topics" in text
+    assert "Means over 3 queries" in text
     assert "topics a run did not answer, each counted 0: r4 1" in text
     assert "r2: 1 of 9 labels failed; topics left out of its means for that: 1; with every label" in text
 

@@ -211,7 +211,7 @@ def test_nuggets_are_those_of_the_leaderboard(cli: Any, write: Any, tmp_path: Pa
     rows = tables(page)["Nuggets of answers"].by_name()
     assert len(rows) == len(board["nuggets"]["agents"]) == 3
     for agent, own in board["nuggets"]["agents"].items():
-        assert (rows[agent]["Vital strict"], rows[agent]["All"]) == (shown(own["v_strict"], 3), shown(own["a"], 3))
+        assert (rows[agent]["V strict"], rows[agent]["All"]) == (shown(own["v_strict"], 3), shown(own["a"], 3))
         assert rows[agent]["Assigned"] == "100.0%"
 
 

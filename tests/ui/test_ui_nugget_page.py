@@ -74,11 +74,11 @@ def drafted(page: AppTest) -> list[str]:
 def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     played_nugget_tournament(here)
     page = opened()
-    scores = table(page, "V strict").set_index("Agent")
+    scores = table(page, "V strict", "Assigned").set_index("Agent")
     assert scores.loc["z", ["V strict", "All strict", "Assigned"]].tolist() == pytest.approx([1, 2 / 3, 100])
     assert scores.loc["x", "V strict"] == 0
     assert set(scores) >= {"V strict", "V", "W strict", "W", "All strict", "All"}
-    assert scores.loc["z", "V strict interval"] == "1.000 to 1.000"
+    assert scores.loc["z", "95% interval"] == "1.000"
     support = table(page, "Nugget", "Stated by")
     assert support["Nugget"].tolist() == list(FACTS)
     assert support["Importance"].tolist() == ["vital", "vital", "okay"]
@@ -100,8 +100,8 @@ def with_documents(folder: Path, assign: dict[str, Any]) -> Path:
 def test_nugget_recall_of_retrieved_documents_is_shown_also_by_itself(here: Path) -> None:
     run(load_config(with_documents(here, {"texts": "documents", "depth": 5})))
     page = opened()
-    assert "Nugget recall of the first 5 documents" in [element.value for element in page.subheader]
-    scores = table(page, "V strict").set_index("Agent")
+    assert "Nuggets of the first 5 documents" in words(page)
+    scores = table(page, "V strict", "Assigned").set_index("Agent")
     assert scores["V strict"].to_dict() == {"y": 0.5, "z": 0}, "a mean over both queries"
     assert scores["Assigned"].tolist() == [100, 100]
     assert "Nothing to a query with nuggets" not in words(page)

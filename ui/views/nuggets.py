@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import streamlit as st
 
-from arena.nuggets.board import Scored
+from arena.boards.nuggets import Nuggets
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown
 from ui.charts import support_chart
-from ui.nuggets import SCORES, nuggets_frame, scores_frame, support_frame
+from ui.nuggets import nuggets_frame, support_frame
+from ui.show import show_sections
 from ui.states import incomplete, nothing
 from ui.tables import show_chart, show_table
 from ui.views.nugget_editor import show_editor
@@ -22,19 +22,18 @@ from ui.views.nugget_editor import show_editor
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Nuggets", anchor=False)
-    results, board = data.nuggets(source), data.board(source).nuggets
-    if results is None or board is None:
+    results, board = data.nuggets(source), data.board(source)
+    if results is None or board.nuggets is None:
         nothing(
             "This tournament has no nuggets. Give its YAML file a section `nuggets`, with a `bank` or with a judge "
             "that makes them, and run `ragarena run`."
         )
         return
+    scores = Nuggets(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
+    agents = scores.agents()
     _say_what_is_missing(results)
-    if board.answers.runs:
-        _show_scores("Scores", board.answers, "answer")
-    if board.documents.runs:
-        _show_scores(f"Nugget recall of the first {board.depth} documents", board.documents, "ranking")
-    if results.banks and not (board.answers.runs or board.documents.runs):
+    show_sections(scores.sections())
+    if results.banks and not agents:
         nothing("Nothing to a query with nuggets is there to be scored.")
     queries = data.queries(source)
     named = {query_id: text.query_label(query_id, query.text) for query_id, query in queries.items()}
@@ -43,7 +42,7 @@ def show(source: data.Source) -> None:
     say_what_is_unknown()
     text.lead(queries[query_id].text)
     if query_id in results.banks:
-        _show_support(results.banks[query_id], results, [own.run for own in board.answers.runs])
+        _show_support(results.banks[query_id], results, agents)
         st.markdown(f"[Games on this query]({link('games', source.tournament, query=named[query_id])})")
     else:
         st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
@@ -57,30 +56,6 @@ def _say_what_is_missing(results: NuggetResults) -> None:
             f"{open_:,} of {len(labels):,} labels failed or are not made yet. A score that needs "
             "one of them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed."
         )
-    for why, number in Counter(results.without.values()).items():
-        st.caption(f"Queries without nuggets, in nobody's mean: {number:,}. Why: {why}.")
-
-
-def _show_scores(title: str, scored: Scored, of: str) -> None:
-    st.subheader(title, anchor=False)
-    number, words = st.column_config.NumberColumn, st.column_config.TextColumn
-    show_table(
-        scores_frame(scored.runs),
-        title,
-        columns={
-            "Agent": words(pinned=True),
-            **{name: number(format="%.3f", width=80) for name in SCORES.values()},
-            **{f"{name} interval": words("95% interval") for name in SCORES.values()},
-            "Words": number(format="%.0f", help=f"Mean length of {of}s.", width=70),
-            "Assigned": number(format="%.1f %%", help="Share of the labels that did not fail.", width=90),
-            "Queries": number(help="Queries in the mean of V strict.", width=80),
-        },
-    )
-    st.caption(
-        f"Means over {len(scored.table.topics):,} queries, from 0 to 1, higher is better. V counts vital "
-        "nuggets, All every nugget, W okay ones by half; strict scores give nothing for partial support, the others "
-        "half. Intervals: had other queries been asked."
-    )
 
 
 def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]) -> None:

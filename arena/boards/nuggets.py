@@ -1,0 +1,260 @@
+"""Nuggets: six scores of each run or agent, who states which nugget, two conditions compared, edits of a list."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from arena.boards.citations import citations_table, flat_citations
+from arena.nuggets.board import NuggetBoard, Scored
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import COUNT, PERCENT_1, POINTS, SCORE, WORDS, counted
+from arena.present.plain import Exact
+from arena.present.table import Column, Table
+from retrieval_eval.citations import CitationScores
+from retrieval_eval.nuggets.run_scores import RunScores
+from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
+
+Row: TypeAlias = dict[str, Any]
+
+SCORES: Final[Mapping[str, tuple[str, str]]] = {
+    "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
+    "v": ("V", "Share of the vital nuggets; one stated in part counts a half."),
+    "w_strict": ("W strict", "Share of all nuggets stated in full; okay ones weigh half as much as vital ones."),
+    "w": ("W", "The same, where one stated in part counts a half."),
+    "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
+    "a": ("All", "Share of all nuggets; one stated in part counts a half."),
+}
+"""Heading and meaning of each score, the primary one first."""
+_NUGGETIZER: Final = {
+    "v_strict": "strict_vital_score",
+    "v": "vital_score",
+    "w_strict": "strict_weighted_score",
+    "w": "weighted_score",
+    "a_strict": "strict_all_score",
+    "a": "all_score",
+}
+"""nuggetizer's names; it writes neither of the weighted scores."""
+_DIGITS = 8
+"""Significant ones in files of single scores, whose p-values are small."""
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Nuggets(Board):
+    """Nugget scores of a tournament's agents; ``order`` is that of their ratings, others follow by score."""
+
+    scores: NuggetBoard
+    order: Sequence[str] = ()
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        lead = "Which of the facts (nuggets) that make a good answer does each agent state?"
+        blocks: list[Block] = []
+        spread: list[Block] = []
+        for name, title, own in self._scored():
+            blocks.append(scores_table(title, own, self.order, name=f"{name}_scores"))
+            spread.append(_intervals_table(name, title, own, self.order))
+        reasons = Counter(self.scores.without.values())
+        if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
+            blocks.append(Remarks(left_out))
+        return [
+            Section("nuggets", "Nuggets", lead, blocks),
+            Section("nugget-intervals", "Intervals of the nugget scores", "Had other queries been asked.", spread),
+        ]
+
+    def _scored(self) -> Iterator[tuple[str, str, Scored]]:
+        documents = f"Nuggets of the first {self.scores.depth} documents"
+        for name, title, own in (
+            ("nuggets", "Nuggets of answers", self.scores.answers),
+            ("nuggets_documents", documents, self.scores.documents),
+        ):
+            if own.runs:
+                yield name, title, own
+
+    def json(self) -> Row:  # noqa: D102
+        answers, documents = self.scores.answers, self.scores.documents
+        shape = _scores_json(answers, "agents") | {"queries": answers.queries, "without": dict(self.scores.without)}
+        if documents.runs:
+            shape["documents"] = {"depth": self.scores.depth, **_scores_json(documents, "agents")}
+        return shape
+
+    def agents(self) -> list[str]:
+        """Those with a score."""
+        return [own.run for _, _, scored in self._scored() for own in scored.runs]
+
+    def columns(self, agent: str) -> Row:
+        """The scores that stand beside an agent's ratings; ``None`` where it has none."""
+        row: Row = {}
+        for name, _, scored in self._scored():
+            means = next((own.means for own in scored.runs if own.run == agent), None)
+            for key, column in (("v_strict", "v_strict"), ("all", "a")):
+                row[f"{name}_{key}"] = None if means is None else means[column].value
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetScores(Board):
+    """Scores of runs read from files, beside what they cite."""
+
+    scores: Scored
+    table: ScoreTable
+    cited: Mapping[str, CitationScores] = field(default_factory=dict)
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        cited = {
+            run: {f"citation_{key}": value for key, value in row.items()}
+            for run, row in flat_citations(self.cited).items()
+        }
+        table = scores_table("", self.scores, who="Run", more=cited)
+        blocks: list[Block] = [replace(table, rows=[_exact(row) for row in table.rows])]
+        if cited:
+            blocks.append(citations_table("citations", "Citations", self.cited, [own.run for own in self.scores.runs]))
+        return [Section("nuggets", "Nuggets", "", blocks)]
+
+    def json(self) -> Row:  # noqa: D102
+        shape = _scores_json(self.scores, "runs")
+        if self.cited:
+            cited = flat_citations(self.cited)
+            for run, row in shape["runs"].items():
+                row["citations"] = cited.get(run)
+        exact: Row = _exact(shape)
+        return exact
+
+    def metrics(self) -> Iterator[Row]:
+        """Lines of nuggetizer's metrics file: each run's queries, then its means as query ``all``."""
+        table = self.table
+        for own in self.scores.runs:
+            at = table.runs.index(own.run)
+            for topic, values, answered, words in zip(
+                table.topics, table.values[at], table.answered[at].tolist(), table.words[at].tolist(), strict=True
+            ):
+                scores = {_NUGGETIZER[column]: value for column, value in zip(COLUMNS, values.tolist(), strict=True)}
+                yield _exact(
+                    {"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered}
+                )
+            means = {_NUGGETIZER[column]: mean.value for column, mean in own.means.items()}
+            yield _exact({"run_id": own.run, "qid": "all", **means, "response_length": own.length})
+
+
+def scores_table(
+    title: str,
+    scored: Scored,
+    order: Sequence[str] = (),
+    *,
+    name: str = "nuggets_scores",
+    who: str = "Agent",
+    more: Mapping[str, Row] = MappingProxyType({}),
+) -> Table:
+    """The six scores of each run.
+
+    Args:
+        title: of the table.
+        scored: what to show.
+        order: of runs; others follow, best first.
+        name: of the table, for files.
+        who: heading of the runs.
+        more: further columns for programs, by run.
+    """
+    none = dict.fromkeys(key for row in more.values() for key in row)
+    rows = [_score_row(own) | more.get(own.run, none) for own in _ordered(scored.runs, order)]
+    if all(row["v_strict_topics"] == scored.queries for row in rows):
+        rows = [row | {"queries": None} for row in rows]  # as the note says
+    first, *others = (Column(key, heading, SCORE, said, programs=False) for key, (heading, said) in SCORES.items())
+    people = [
+        Column("run", who, programs=False),
+        Column(first.key, first.heading, SCORE, first.meaning, interval="95% interval", programs=False),
+        *others,
+        Column("length", "Words", POINTS, "Mean length; nothing that is missing has any.", programs=False),
+        Column("queries", "Queries", COUNT, "In the mean of V strict.", programs=False),
+        Column("unanswered", "No answer", COUNT, "Queries without one, each counted 0.", programs=False),
+        Column("coverage", "Assigned", PERCENT_1, "Share of the labels that did not fail.", programs=False),
+    ]
+    programs = [Column(key, "") for key in rows[0] if key not in ("queries", "unanswered")] if rows else []
+    notes = [
+        f"Means over {counted(scored.queries, 'query', 'queries')}, from 0 to 1. V counts vital nuggets, W okay ones "
+        "by half, All every one; strict scores give nothing for partial support, the others half.",
+        *score_notes(scored),
+    ]
+    return Table(name, title, [*people, *programs], rows, notes)
+
+
+def _intervals_table(name: str, title: str, scored: Scored, order: Sequence[str]) -> Table:
+    columns = [Column(key, heading, WORDS, said) for key, (heading, said) in SCORES.items()]
+    rows = [
+        {"run": own.run, **{key: SCORE.between(mean.low, mean.high) for key, mean in own.means.items()}}
+        for own in _ordered(scored.runs, order)
+    ]
+    return Table(f"{name}_intervals", f"{title}: 95% intervals", [Column("run", "Agent"), *columns], rows)
+
+
+def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]:
+    place = {agent: at for at, agent in enumerate(order)}
+    return sorted(runs, key=lambda own: place.get(own.run, len(place)))
+
+
+def _score_row(own: RunScores) -> Row:
+    row: Row = {"run": own.run, **{column: mean.value for column, mean in own.means.items()}}
+    row |= {"length": own.length, "topics": own.topics, "missing": own.missing, "failed": own.failed}
+    row |= {"empty": own.empty, "labels": own.labels, "assigned": own.assigned, "coverage": own.coverage}
+    for column, mean in own.means.items():
+        row |= {f"{column}_{part}": value for part, value in asdict(mean).items() if part != "value"}
+    return row | {"queries": own.means["v_strict"].topics, "unanswered": own.missing or None}
+
+
+def _scores_json(scored: Scored, what: str) -> Row:
+    rows = {own.run: _score_row(own) for own in scored.runs}
+    for row in rows.values():
+        del row["run"], row["queries"], row["unanswered"]
+    return {what: rows, "notes": score_notes(scored)}
+
+
+def score_notes(scored: Scored) -> list[str]:
+    """All a reader must know who compares the scores."""
+    runs, notes = scored.runs, []
+    if missing := [f"{own.run} {own.missing}" for own in runs if own.missing]:
+        notes.append(f"topics a run did not answer, each counted 0: {named(missing)}")
+    for own in runs:
+        if own.failed:
+            first = own.means["v_strict"]
+            notes.append(
+                f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means "
+                f"for that: {own.failed}; with every label V strict would lie in "
+                f"{SCORE.between(first.lowest, first.highest)}"
+            )
+    if empty := [f"{own.run} {own.empty}" for own in runs if own.empty]:
+        notes.append(f"answers without a single nugget, left out of the means: {named(empty)}")
+    fewer = [
+        f"{own.run} {own.means['v_strict'].topics}"
+        for own in runs
+        if own.means["v_strict"].topics < own.topics - own.failed - own.empty
+    ]
+    if fewer:
+        notes.append(f"V is not defined without vital nuggets; topics in its mean: {named(fewer)}")
+    if scored.unjudged:
+        notes.append(f"topics without an assignment of any run, counted 0 for all: {named(scored.unjudged)}")
+    if scored.differing:
+        notes.append(f"topics where runs were held against different nuggets: {named(scored.differing)}")
+    if scored.left_out:
+        notes.append(f"{scored.left_out} assignments are on queries outside the topic set and left out")
+    if not scored.partial:
+        notes.append("no label is partial_support, so strict scores are the same as the others")
+    return notes
+
+
+def named(names: Sequence[str]) -> str:
+    """The first of many names."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _exact(value: Any) -> Any:
+    """With significant digits, where ``plain`` has decimals."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else Exact(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        return {key: _exact(inner) for key, inner in value.items()}
+    return [_exact(inner) for inner in value] if isinstance(value, list | tuple) else value
