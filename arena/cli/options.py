@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
 
+Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
+Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
+AsJson = Annotated[bool, typer.Option("--json", help="the same as --format json")]
+ForPrograms = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Form = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv")]
+PageForm = Annotated[
+    Literal["table", "json", "csv", "md", "html"], typer.Option("--format", help="table, json, csv, md or html")
+]
+Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
+Samples = Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from arena.cli.options import Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ def register(app: typer.Typer) -> None:
 
 
 def queries(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    source: Source,
+    tournament: Tournament = None,
     agent: Annotated[str | None, typer.Option(help="the queries on which this agent does worst")] = None,
     by: Annotated[str | None, typer.Option(metavar="COLUMN", help="each agent by a column of the queries")] = None,
     labels: Annotated[
