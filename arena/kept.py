@@ -14,7 +14,7 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from arena.exam.board import exam_board
+from arena.exam.stored import stored_scores
 from arena.games.table import GameTable
 from arena.leaderboard import Leaderboard, leaderboard, nuggets_of, read_verified
 from arena.ratings.panel import panel_ratings
@@ -98,7 +98,7 @@ def _read_board(store: Store, tournament: str, content: bytes) -> Leaderboard | 
     return Leaderboard(
         **parts,
         panel=panel_ratings(kept_games(store, tournament).verdicts()) if parts["by_judge"] else None,
-        exam=exam_board(store, tournament),
+        exam=stored_scores(store, tournament),
         nuggets=nuggets_of(store, tournament, parts["settings"]),
     )
 

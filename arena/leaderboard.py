@@ -16,7 +16,8 @@ from arena.config import PairwiseSection, RatingsSection
 from arena.controlled import controlled_for
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.dataset import Dataset
-from arena.exam.board import ExamBoard, exam_board
+from arena.exam.scores import ExamScores
+from arena.exam.stored import stored_scores
 from arena.games.read import WantedGames, read_games
 from arena.games.table import GameTable
 from arena.nuggets.board import NuggetBoard, nugget_board
@@ -80,7 +81,7 @@ class Leaderboard:
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
     consistency: Mapping[Task, Mapping[str, Consistency]] = field(default_factory=dict)
-    exam: ExamBoard | None = None
+    exam: ExamScores | None = None
     nuggets: NuggetBoard | None = None
     retrieval: RetrievalBoard | None = None
     citations: CitationBoard | None = None
@@ -170,7 +171,7 @@ def leaderboard(
         panel_ratings(several) if several else None,
         lacking,
         {task: own for task, own in _in_order(agreeing).items() if own},
-        exam_board(store, name, lambda task: samples.get(task, ())),
+        stored_scores(store, name, lambda task: samples.get(task, ())),
         nuggets_of(store, name, settings),
         retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
         citation_board(data, samples.get(Task.RELEVANCE, ()), settings),

@@ -54,8 +54,8 @@ def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
     from arena import tournament
     from arena.config import Config
-    from arena.exam.board import exam_study
     from arena.exam.run import save_grades
+    from arena.exam.stored import exam_study
     from arena.prompting import Prompting
     from arena.store import Store, chunks
     from judges.types import Judgment, Task
@@ -95,24 +95,27 @@ def write_grades(folder: Path) -> int:
 
 def of_store(folder: Path) -> None:
     """As ``ragarena leaderboard`` and the page of the exam do."""
-    from arena.exam.board import exam_board
+    from arena.boards.exam import ExamBoard
+    from arena.exam.stored import stored_scores
     from arena.store import Store
 
     with closing(Store.open(str(folder / "exam.db"))) as store:
-        board = exam_board(store, "exam")
-    assert board is not None
-    tables(board.study, folder)
+        scores = stored_scores(store, "exam")
+    assert scores is not None
+    ExamBoard(scores).json()
+    tables(scores.study, folder)
 
 
 def of_file(name: str) -> Callable[[Path], None]:
     """As ``exam score``, ``qrels``, ``agreement`` and ``oversight`` do."""
 
     def work(folder: Path) -> None:
-        from arena.exam.score import score_report
+        from arena.boards.exam import ExamBoard
+        from arena.exam.scores import exam_scores
         from arena.exam.study import load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
-        score_report(study)
+        ExamBoard(exam_scores(study)).json()
         tables(study, folder)
 
     return work
@@ -120,7 +123,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
-    from arena.cli.exam_agreement import agreement_report
+    from arena.boards.exam_agreement import of_labels
     from arena.exam.study import Study
     from retrieval_eval.exam.influence import influences
     from retrieval_eval.exam.labels import exam_labels
@@ -129,7 +132,7 @@ def tables(study: object, folder: Path) -> None:
 
     assert isinstance(study, Study)
     people, level = read_qrels(folder / "human.qrels").labels, study.usual_level
-    agreement_report(exam_labels(study.grids).labels, people, level, 1)
+    of_labels(exam_labels(study.grids).labels, people, level, 1)
     for query_id in study.grids.grids:
         list(grid_rows(study.grids, query_id))
     list(graded_answers(study.grids, study.graded.answers(study.grader)))

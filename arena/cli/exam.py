@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.formats import PaperFormat
 from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.present.table import Table
 
 exam = typer.Typer(no_args_is_help=True, help="Exam questions and nuggets: scores, labels, agreement, oversight.")
 
@@ -86,27 +90,22 @@ def score(
 
     Also normalised cover, alpha-nDCG, and how the leaderboard agrees with an official one.
     """
-    from arena.cli.console import output, print_json
-    from arena.cli.exam_shapes import query_rows, score_json
-    from arena.cli.exam_tables import print_scores
-    from arena.exam.score import score_report
+    from arena.boards.exam import ExamBoard
+    from arena.cli.console import output
+    from arena.cli.show import show
+    from arena.exam.scores import exam_scores
     from arena.exam.study import load_study, read_official
-    from judges.tables import write_rows
 
     study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
     if not study.rankings:
         raise InputError(f"{file}: says of no passage whose response it is part of; give the runs with --run")
     known = read_official(official) if official is not None else None
-    report = score_report(study, k=k, alpha=alpha, workbench=compat is not None, official=known)
+    board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=compat is not None, official=known))
     if out is not None:
-        rows = query_rows(report)
-        write_rows(out, tuple(rows[0]) if rows else ("agent",), rows)
-    if as_json:
-        print_json(score_json(report, study, compat is not None))
-    else:
-        print_scores(report, study, compat is not None)
-        if out is not None:
-            output.print(f"every query's scores are in {out}")
+        _save(out, board.queries())
+    show(board, "json" if as_json else "table")
+    if out is not None and not as_json:
+        output.print(f"every query's scores are in {out}")
 
 
 @exam.command("qrels")
@@ -124,8 +123,8 @@ def qrels(
     prompt: PromptName = None,
 ) -> None:
     """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
+    from arena.boards.exam import UNITS
     from arena.cli.console import output
-    from arena.cli.exam_tables import UNITS
     from arena.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.trec_files import write_qrels
@@ -134,7 +133,7 @@ def qrels(
     steps = read_grade_map(grade_map) if grade_map is not None else None
     labels = exam_labels(study.grids, by=by.value, level=min_grade or study.usual_level, grade_to_label=steps)
     write_qrels(out, labels.labels)
-    output.print(f"{len(labels)} labels of {UNITS[study.unit]} written to {out}")
+    output.print(f"{len(labels)} labels of {study.unit} written to {out}")
     if labels.partly:
         output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
     if labels.ungraded:
@@ -166,8 +165,10 @@ def agreement(
 
     With another grading: how far a second judge, or several items in one call, gives the same grades.
     """
-    from arena.cli.exam_agreement import agreement_report, grades_report, print_agreement
+    from arena.boards.exam_agreement import of_grades, of_labels
+    from arena.cli.show import show
     from arena.exam.study import load_study
+    from arena.present.files import latex, sentence
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.trec_files import is_qrels, read_qrels
 
@@ -175,13 +176,13 @@ def agreement(
         if qrels is not None or grade_map is not None or by is not By.HIGHEST:
             raise InputError("--with compares grades as they are, without --qrels, --map and --by")
         first, second = (load_study(path, bank=bank, items=items, llm=llm, prompt=prompt) for path in (file, other))
-        report = grades_report(first, second, min_grade)
-        if not report.agreement.n:
+        board = of_grades(first, second, min_grade)
+        if not board.agreement.n:
             raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
     elif is_qrels(file):
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
-        report = agreement_report(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label)
+        board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label)
     else:
         study = load_study(file, bank=bank, qrels=qrels, items=items, llm=llm, prompt=prompt)
         if not study.labels:
@@ -190,10 +191,14 @@ def agreement(
         level = min_grade or study.usual_level
         made = exam_labels(study.grids, by=by.value, level=level, grade_to_label=steps)
         plain = steps is None and by is By.HIGHEST
-        report = agreement_report(made.labels, study.labels, level if plain else None, min_label)
-    if not report.agreement.n:
+        board = of_labels(made.labels, study.labels, level if plain else None, min_label)
+    if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
-    print_agreement(report, "json" if as_json else form.value)
+    if form is PaperFormat.LATEX and not as_json:
+        for table in board.tables()[1:]:
+            sys.stdout.write(latex(table) + "".join(sentence(note, "latex") for note in table.notes) + "\n")
+    else:
+        show(board, "json" if as_json else form.value)
 
 
 @exam.command("oversight")
@@ -218,14 +223,32 @@ def oversight(
     Grades beside extracted answers; the grid of passages and items; relevant passages that no item covers; items that
     passages without relevance cover often; items that the leaderboard hangs on.
     """
-    from arena.cli.exam_views import show_view
+    from arena.boards.exam_oversight import OversightBoard, items_table
+    from arena.cli.console import output, print_json
+    from arena.cli.show import show as show_board
     from arena.exam.study import load_study
+    from arena.present import terminal
+    from arena.present.table import records
 
     study = load_study(file, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
     if query is not None and query not in study.grids.grids:
         raise InputError(f"--query: no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ...")
     level = min_grade or study.usual_level
-    show_view(study, show.value, query=query, level=level, relevant=min_label, k=k, out=out, as_json=as_json)
+    board = OversightBoard(study, level, min_label, k, query)
+    if show is View.SUMMARY:
+        if out is not None:
+            raise InputError("--out goes with one view; say which with --show")
+        show_board(board, "json" if as_json else "table")
+        return
+    table = board.view(show.value)
+    if out is not None:
+        _save(out, table)
+        output.print(f"{len(table.rows)} rows written to {out}")
+    elif as_json:
+        print_json(records(table))
+    else:
+        numbers = [items_table(study, query, level)] if show is View.GRID and query is not None else []
+        terminal.show(output, [*numbers, table])
 
 
 @exam.command("import")
@@ -265,3 +288,10 @@ def export_grades(
     output.print(f"{count} queries written to {out}")
     if left_out:
         output.print(f"{left_out} grades of secret items left out")
+
+
+def _save(path: Path, table: Table) -> None:
+    from arena.present.table import keys, records
+    from judges.tables import write_rows
+
+    write_rows(path, keys(table), records(table))

@@ -67,9 +67,9 @@ def grade(
 
     Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
     """
+    from arena.boards.exam import ExamBoard
     from arena.cli.console import Bars, errors, output, print_json
-    from arena.cli.exam_shapes import score_json
-    from arena.cli.exam_tables import print_scores
+    from arena.cli.show import show
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
     from arena.config import load_config
@@ -79,11 +79,10 @@ def grade(
     with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
         graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(graded.summary)
-    board = graded.board
-    if as_json:
-        print_json(None if board is None else score_json(board.report, board.study, board.workbench))
-    elif board is not None:
-        print_scores(board.report, board.study, board.workbench)
+    if graded.scores is not None:
+        show(ExamBoard(graded.scores), "json" if as_json else "table")
+    elif as_json:
+        print_json(None)
     if out is not None:
         left_out = exam_run.save_grades(out, graded.study, secret=secret)
         if not as_json:

@@ -105,7 +105,7 @@ def _failed_agents(store: Store, tournament: str) -> list[Entry]:
 
 
 def _failed(store: Store, tournament: str) -> list[Entry]:
-    from arena.exam.board import open_items
+    from arena.exam.stored import open_items
 
     open_ids = open_items(store, tournament)
     return [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.boards.citations import Citations
-from arena.boards.costs import CostsBoard
+from arena.boards.exam import ExamBoard
 from arena.boards.nuggets import Nuggets
 from arena.calibration.comparison import Comparison
 from arena.cli.console import errors, output, print_json, printable
-from arena.cli.exam_tables import print_scores
+from arena.cli.cost_output import print_costs
 from arena.cli.figures import percent
 from arena.cli.health_output import print_health
 from arena.cli.markup import print_csv, print_html, print_markdown
@@ -75,7 +75,7 @@ def _print_board(board: Leaderboard, conclusion: Conclusion) -> None:
 
 def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
     if board.exam is not None:
-        print_scores(board.exam.report, board.exam.study, board.exam.workbench)
+        terminal.show(output, ExamBoard(board.exam).sections())
         output.print()
     if board.nuggets is not None:
         terminal.show(output, Nuggets(board.nuggets, order).sections()[:1])
@@ -85,9 +85,7 @@ def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, order)
-    if took := CostsBoard(board.costs).sections():
-        terminal.show(output, took)
-        output.print()
+    print_costs(board.costs)
 
 
 def _refusal(board: Leaderboard) -> str:

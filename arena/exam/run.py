@@ -9,7 +9,8 @@ from pathlib import Path
 
 from arena import tournament
 from arena.config import Config
-from arena.exam.board import ExamBoard, exam_board, exam_study, stored_bank
+from arena.exam.scores import ExamScores
+from arena.exam.stored import exam_study, stored_bank, stored_scores
 from arena.exam.study import Study
 from arena.runtime.ledger import Progress, RunSummary
 from arena.store import Store
@@ -28,12 +29,12 @@ class GradedExam:
     Attributes:
         summary: of the run.
         study: all grades there are by now.
-        board: the scores, ``None`` where answers are extracted and not graded.
+        scores: what it comes to, ``None`` where answers are extracted and not graded.
     """
 
     summary: RunSummary
     study: Study
-    board: ExamBoard | None
+    scores: ExamScores | None
 
 
 def generate(
@@ -77,7 +78,7 @@ def grade(
         raise ConfigError(f"exam.texts: {unit!r} are to be graded, and 'data' has none")
     summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
-        return GradedExam(summary, exam_study(store, config.name), exam_board(store, config.name))
+        return GradedExam(summary, exam_study(store, config.name), stored_scores(store, config.name))
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:

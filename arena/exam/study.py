@@ -81,6 +81,10 @@ class Study:
         """The question or nugget; its id where the bank is not known. Of a secret item neither is shown."""
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
 
+    def text_of_passage(self, query_id: str, passage_id: str) -> str:
+        """What was graded; empty where the texts are not known."""
+        return self.graded.passages.get(query_id, {}).get(passage_id, "")
+
     def open_id(self, item_id: str) -> str:
         """The item's id; of a secret item, whose id may give it away, a number among the secret ones of its query."""
         if item_id not in self.secret:

@@ -11,7 +11,7 @@ import numpy as np
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.orders import games_of, settled
 from arena.dataset import Dataset
-from arena.exam.board import exam_board
+from arena.exam.stored import stored_scores
 from arena.games.table import GameTable
 from arena.leaderboard import grades, rating_settings
 from arena.nuggets.results import nugget_results
@@ -38,9 +38,9 @@ def stored_methods(store: Store, tournament: str, games: GameTable, data: Callab
     """
     settings = store.settings(tournament)
     found: list[Method] = [*_played(games, settings), *_criteria(store, tournament, settings)]
-    if (board := exam_board(store, tournament)) is not None:
-        scores, level = board.report.scores, board.study.usual_level
-        found.append(Means("cover", scores.agents, scores.queries, scores.cover[:, :, scores.levels.index(level)]))
+    if (exam := stored_scores(store, tournament)) is not None:
+        own = exam.cover
+        found.append(Means("cover", own.agents, own.queries, own.cover[:, :, own.levels.index(exam.level)]))
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         table = score_table(results.assignments, list(results.banks))
         found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from arena.boards.costs import CostsBoard
+from arena.boards.exam import ExamBoard
 from arena.boards.trust import in_short, trust_checks, trust_section
 from arena.conclusion import conclude_board, expectation
 from arena.opinions.tournament import not_compared
 from arena.present.numbers import counted
 from arena.present.report import Report
 from arena.report.calibration import method_section, people_section
+from arena.report.costs import costs
 from arena.report.facts import Facts
 from arena.report.judging import judging
 from arena.report.origin import coverage, origin
@@ -37,8 +38,9 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         judging(board, calibration.styles),
         people_section(calibration),
         scores(board),
+        *(ExamBoard(board.exam).sections() if board.exam is not None else ()),
         method_section(calibration),
-        *CostsBoard(board.costs).sections(),
+        costs(board.costs),
         coverage(facts),
         *origin(facts, source),
     ]

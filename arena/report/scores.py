@@ -1,4 +1,4 @@
-"""Scores that do not come from games: criteria, exam, nuggets, documents retrieved; each with its coverage."""
+"""Scores that do not come from games: criteria, nuggets, documents retrieved; each with its coverage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from arena.boards.citations import Citations
 from arena.boards.nuggets import Nuggets
-from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.present.blocks import Block, Section
 from arena.present.numbers import counted
@@ -14,7 +13,6 @@ from arena.present.table import Table
 from arena.report.blocks import text_table
 from arena.report.figures import NONE, between, number
 from arena.retrieval import RetrievalBoard
-from retrieval_eval.exam.cover import Mean
 
 _WHOSE = {"judge": "the judge", "people": "people"}
 
@@ -25,8 +23,6 @@ def scores(board: Leaderboard) -> Section | None:
     blocks: list[Block] = []
     if board.criteria:
         blocks.append(_criteria(board, ranked))
-    if board.exam is not None:
-        blocks.append(_exam(board.exam))
     if board.nuggets is not None:
         blocks += [block for part in Nuggets(board.nuggets, ranked).sections() for block in part.blocks]
     if board.retrieval is not None:
@@ -51,29 +47,6 @@ def _criteria(board: Leaderboard, ranked: Sequence[str]) -> Table:
     low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
     notes = [f"Mean grades of each agent's answers, from {low} to {high}; higher is better."]
     return text_table("Grades by criterion", ["Agent", *names, "Answers graded"], rows, notes)
-
-
-def _exam(exam: ExamBoard) -> Table:
-    level, k = exam.study.usual_level, exam.report.scores.k
-    rows = [
-        [
-            row.agent,
-            _mean(row.cover[level]),
-            number(row.possible[level].value, 3),
-            _mean(row.normalised[level]),
-            _mean(row.alpha_ndcg[level]),
-            f"{row.graded:,} of {row.pairs:,}",
-        ]
-        for row in exam.report.agents
-    ]
-    columns = ["Agent", f"Cover@{k}", "At most", "Normalised", f"alpha-nDCG@{k}", "Pairs graded"]
-    what = "passages of an answer" if exam.study.unit == "answers" else "documents of an agent"
-    notes = [
-        f"Share of the test bank's items that the first {k} {what} cover with a grade of {level} or more, mean over "
-        f"{counted(len(exam.report.scores.queries), 'query', 'queries')} with one standard error. At most: if every "
-        "pair without a grade covered its item."
-    ]
-    return text_table("Exam", columns, rows, notes)
 
 
 def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:
@@ -106,7 +79,3 @@ def _labelled(board: RetrievalBoard, agent: str, source: str) -> list[str]:
         return []
     mean = board.mean_labels.get(agent)
     return [NONE if mean is None else f"{mean.judged:,} of {mean.of:,}"]
-
-
-def _mean(mean: Mean) -> str:
-    return number(mean.value, 3) + ("" if mean.error is None else f" ± {mean.error:.3f}")

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
+from retrieval_eval.stats.estimate import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -58,12 +60,15 @@ class CoverScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """A mean over queries; ``error`` is the sample standard deviation over the root of ``n``, ``None`` below two."""
+class Mean(Estimate):
+    """A mean over queries of shares, with a 95 % interval by Student's t.
+
+    Attributes:
+        error: the sample standard deviation over the root of ``n``; ``None`` below two, and then without an interval.
+    """
 
     value: float
-    error: float | None
-    n: int
+    error: float | None = None
 
 
 def cover_scores(
@@ -118,26 +123,31 @@ def cover_scores(
     )
 
 
-def cover_means(scores: CoverScores, of: Floats, *, own_queries: bool = False) -> dict[tuple[str, int], Mean]:
-    """Mean over queries of ``scores.cover``, ``possible`` or ``normalised``, by agent and level.
+def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, Mean]:
+    """Mean over queries of ``scores.cover``, ``possible`` or ``normalised`` at a level, by agent.
 
     Args:
         scores: where ``of`` comes from.
         of: shape (agents, queries, levels).
+        level: one of ``scores.levels``.
         own_queries: average over the queries to which an agent has a response, as the workbench does, instead of all.
     """
+    place = scores.levels.index(level)
     return {
-        (agent, level): mean(of[number, scores.present[number] if own_queries else slice(None), place])
+        agent: _mean(of[number, scores.present[number] if own_queries else slice(None), place])
         for number, agent in enumerate(scores.agents)
-        for place, level in enumerate(scores.levels)
     }
 
 
-def mean(values: Floats) -> Mean:
-    """Mean and standard error, 0 of nothing."""
-    size = int(values.size)
-    error = float(values.std(ddof=1) / np.sqrt(size)) if size > 1 else None
-    return Mean(float(values.mean()) if size else 0.0, error, size)
+def _mean(values: Floats) -> Mean:
+    """0 of nothing."""
+    n = int(values.size)
+    value = float(values.mean()) if n else 0.0
+    if n < 2:
+        return Mean(value, n=n)
+    error = float(values.std(ddof=1) / np.sqrt(n))
+    far = error * float(scipy.special.stdtrit(n - 1, 0.975))
+    return Mean(value, max(value - far, 0.0), min(value + far, 1.0), n, "Student's t", error)
 
 
 def _weight_covered(grid: Grid, grades: NDArray[np.int8], levels: Sequence[int]) -> Floats:

@@ -130,7 +130,7 @@ def edit_effect(
 
 def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float]:
     scores = cover_scores(grids, rankings, levels=(level,), k=k)
-    return {agent: value.value for (agent, _), value in cover_means(scores, scores.cover).items()}
+    return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).items()}
 
 
 def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:

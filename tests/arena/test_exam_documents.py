@@ -64,15 +64,16 @@ def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(
     (source,) = ended.study.source.grades.values()
     assert {entry.passage_id for entry in source} == {"layers", "organ", "long#1of2", "long#2of2", "elvis"}
     assert grades(config)["long", LAYERS] == 5, "a document answers if one of its passages does"
-    assert ended.board is not None
-    rows = {row.agent: row for row in ended.board.report.agents}
-    assert rows["one"].cover[5].value == 0.25, "one of skin's two items, and nothing was retrieved for rock"
-    assert rows["two"].cover[5].value == 1.0
+    assert ended.scores is not None
+    covers, diverse = (ended.scores.means(measure, 5) for measure in ("cover", "alpha_ndcg"))
+    assert covers["one"].value == 0.25, "one of skin's two items, and nothing was retrieved for rock"
+    assert covers["two"].value == 1.0
     skin = (1 + 1 / log2(3)) / (1 + 1 / log2(3) + 0.5 / 2)  # the best order of all three has a second passage on layers
-    assert rows["two"].alpha_ndcg[5].value == pytest.approx((skin + 1) / 2)
-    assert (rows["one"].queries, rows["one"].pairs, rows["two"].pairs) == (1, 4, 5)
+    assert diverse["two"].value == pytest.approx((skin + 1) / 2)
+    assert ended.scores.cover.present.sum(axis=1).tolist() == [1, 2]
+    assert ended.scores.cover.pairs.sum(axis=1).tolist() == [4, 5]
     shown = cli("leaderboard", config.store)
-    assert "graded: documents, the first 20 of each agent and query" in shown.out
+    assert "the first 20 documents of an agent cover" in shown.out
     assert (
         json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]["settings"]["texts"] == "documents"
     )
@@ -135,8 +136,8 @@ def test_a_passage_without_a_grade_leaves_its_document_ungraded(tmp_path: Path) 
 def test_documents_that_all_agents_were_given_have_one_row(tmp_path: Path) -> None:
     with LLMServer(knows) as server:
         ended = graded(documents_config(tmp_path, server.openai_url, shared=True))
-    assert ended.board is not None
-    assert [row.agent for row in ended.board.report.agents] == [EVERY_AGENT]
+    assert ended.scores is not None
+    assert list(ended.scores.covers) == [EVERY_AGENT]
 
 
 def test_runs_are_read_as_deep_as_the_exam_looks(tmp_path: Path) -> None:

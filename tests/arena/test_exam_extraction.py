@@ -57,8 +57,8 @@ def test_answers_are_checked_against_the_key_by_their_words(tmp_path: Path) -> N
         assert server.calls == [], "another key asks for no other answers"
     assert ended.summary.complete
     assert {where: grade for where, grade in grades(config).items() if grade} == {("rock/one#1", PIONEERS): 1}
-    assert ended.board is not None
-    assert ended.board.report.levels == (1,)
+    assert ended.scores is not None
+    assert ended.scores.cover.levels == (1,)
     assert {entry.answer for entry in ended.study.grades} == {
         "Epidermis.",
         "the outer one",
@@ -107,7 +107,7 @@ def test_answers_for_information_are_no_grades(tmp_path: Path, cli: Any) -> None
     with LLMServer(examinee) as server:
         config = exam_config(tmp_path, server.openai_url, grading="extraction_only")
         ended = graded(config)
-    assert (ended.summary.complete, ended.board) == (True, None)
+    assert (ended.summary.complete, ended.scores) == (True, None)
     assert {entry.grade for entry in ended.study.grades} == {None}
     assert len(ended.study.grades) == ALL
     assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"] is None
@@ -140,8 +140,8 @@ def test_an_extractive_head_is_a_grader(tmp_path: Path, skin_qa_model: Path) -> 
     assert ended.summary.complete
     assert grades(config) == {("skin/knows#1", QUESTION): 1, ("skin/does%20not#1", QUESTION): 0}
     assert {entry.answer for entry in ended.study.grades} == {"upper epidermis", ""}
-    assert ended.board is not None
-    assert [row.agent for row in ended.board.report.agents] == ["knows", "does not"]
+    assert ended.scores is not None
+    assert list(ended.scores.covers) == ["knows", "does not"]
 
 
 def test_a_text_to_text_model_is_a_grader(tmp_path: Path) -> None:

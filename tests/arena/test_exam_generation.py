@@ -98,8 +98,8 @@ def test_a_run_grades_each_query_by_its_items_as_soon_as_they_are_written(tmp_pa
         assert again.summary.complete
         assert len(server.calls) == ALL + 2
     assert len(grades(config)) == ALL
-    assert again.board is not None
-    assert [row.pairs for row in again.board.report.agents] == [3 * 4, 4]
+    assert again.scores is not None
+    assert again.scores.cover.pairs.sum(axis=1).tolist() == [3 * 4, 4]
 
 
 def test_grades_by_a_written_bank_are_known_when_it_is_edited_as_a_file(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_query_whose_items_cannot_be_written_is_counted_and_leaves_the_others(
     questions, grading = ended.summary.stages[Task.QUESTIONS], ended.summary.stages[Task.GRADING]
     assert (questions.judged, questions.failed, grading.judged) == (1, 1, 4 * PASSAGES["skin"])
     assert not ended.summary.complete
-    assert ended.board is not None
-    assert ended.board.report.scores.empty_queries == ("rock",)
+    assert ended.scores is not None
+    assert ended.scores.cover.empty_queries == ("rock",)
     assert "questions judge rock" in cli("failures", config.store).out
 
 
@@ -159,7 +159,7 @@ def test_a_writer_that_cannot_go_on_ends_the_run(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer(lambda _: Reply("no credit", status=401)) as server:
         ended = graded(exam_config(tmp_path, server.openai_url, generate=WRITTEN))
-    assert (ended.summary.complete, ended.board) == (False, None)
+    assert (ended.summary.complete, ended.scores) == (False, None)
     assert ended.summary.stopped
 
 

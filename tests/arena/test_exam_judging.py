@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from arena import tournament
+from arena.boards.exam import ExamBoard
 from arena.exam.run import save_grades
 from arena.plan import plan
 from judges.errors import InputError
@@ -51,9 +52,9 @@ def test_every_passage_is_graded_against_every_item_once(tmp_path: Path) -> None
         again = graded(config)
         assert len(server.calls) == ALL
     assert again.summary.stages[Task.GRADING].known == ALL
-    assert first.board is not None
-    assert again.board is not None
-    assert again.board.report.agents == first.board.report.agents
+    assert first.scores is not None
+    assert again.scores is not None
+    assert ExamBoard(again.scores).json() == ExamBoard(first.scores).json()
     found = grades(config)
     assert len(found) == ALL
     assert {passage for passage, _ in found} == {"skin/one#1", "skin/one#2", "skin/two#1", "rock/one#1"}
@@ -70,12 +71,13 @@ def test_cover_is_made_of_the_grades(tmp_path: Path) -> None:
         return Reply("5" if covered else "3")
 
     with LLMServer(judge) as server:
-        board = graded(exam_config(tmp_path, server.openai_url)).board
-    assert board is not None
-    one, two = board.report.agents
-    assert (one.agent, one.cover[4].value, one.cover[3].value) == ("one", 0.75, 1.0)
-    assert (two.agent, two.cover[4].value, two.cover[3].value) == ("two", 0.0, 0.5)
-    assert (one.pairs, one.graded, two.pairs, two.graded) == (5, 5, 2, 2)
+        scores = graded(exam_config(tmp_path, server.openai_url)).scores
+    assert scores is not None
+    covers = {level: scores.means("cover", level) for level in (3, 4)}
+    assert scores.places(4) == {"one": 1, "two": 2}
+    assert [covers[4][agent].value for agent in ("one", "two")] == [0.75, 0.0]
+    assert [covers[3][agent].value for agent in ("one", "two")] == [1.0, 0.5]
+    assert scores.cover.pairs.sum(axis=1).tolist() == scores.cover.graded.sum(axis=1).tolist() == [5, 2]
 
 
 def test_an_edited_bank_costs_calls_for_its_new_items_only(tmp_path: Path) -> None:
@@ -138,7 +140,8 @@ def test_what_several_items_in_one_call_do_to_the_grades_can_be_measured(tmp_pat
     counts = found["confusion"]["counts"]
     assert (found["n"], counts[0][0], counts[5][0]) == (ALL, 6, 1)
     shown = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv").out
-    assert "7 pairs of passage and item with both labels; rows: predicted, columns: the other grading" in shown
+    assert "7 pairs of passage and item with both labels, of 2 queries." in shown
+    assert "Labels: predicted in rows, the other grading in columns" in shown
     refused = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--by", "count")
     assert (refused.status, "--with compares grades as they are" in refused.err) == (2, True)
 
@@ -178,10 +181,11 @@ def test_a_reply_that_may_be_a_rating_is_asked_again_and_a_text_is_read_by_the_r
     assert (ended.summary.complete, ended.summary.stages[Task.GRADING].failed) == (False, PASSAGES["rock"])
     found = grades(config)
     assert {item: grade for (_, item), grade in found.items()} == {LAYERS: 1, ORGAN: 0}
-    assert ended.board is not None
-    one = ended.board.report.agents[0]
-    assert (one.pairs, one.graded) == (5, 4), "a failure is an ungraded pair, not a grade of 0"
-    assert one.possible[4].value > one.cover[4].value == 0
+    assert ended.scores is not None
+    cover = ended.scores.cover
+    assert (cover.pairs[0].sum(), cover.graded[0].sum()) == (5, 4), "a failure is an ungraded pair, not a grade of 0"
+    possible, covered = (ended.scores.means(measure, 4)["one"].value for measure in ("possible", "cover"))
+    assert possible > covered == 0
 
 
 def test_compat_reads_the_same_replies_as_the_workbenchs_code_does(tmp_path: Path) -> None:
@@ -194,8 +198,8 @@ def test_compat_reads_the_same_replies_as_the_workbenchs_code_does(tmp_path: Pat
         ended = graded(config)
         assert server.calls == []
     assert {item: grade for (_, item), grade in grades(config).items()} == {LAYERS: 0, ORGAN: 1, PIONEERS: 1}
-    assert ended.board is not None
-    assert ended.board.workbench
+    assert ended.scores is not None
+    assert ended.scores.workbench
 
 
 def test_samples_of_a_rating_are_combined(tmp_path: Path) -> None:
@@ -214,8 +218,8 @@ def test_only_the_first_passages_of_an_answer_are_graded(tmp_path: Path) -> None
         config = exam_config(tmp_path, server.openai_url, depth=1)
         ended = graded(config)
     assert {passage for passage, _ in grades(config)} == {"skin/one#1", "skin/two#1", "rock/one#1"}
-    assert ended.board is not None
-    assert ended.board.report.scores.k == 1
+    assert ended.scores is not None
+    assert ended.scores.cover.k == 1
 
 
 def test_secret_items_are_graded_and_not_shown(tmp_path: Path, cli: Any) -> None:
@@ -319,7 +323,7 @@ def test_a_judge_that_cannot_go_on_leaves_the_rest_ungraded(tmp_path: Path) -> N
         ended = graded(exam_config(tmp_path, server.openai_url))
     assert not ended.summary.complete
     assert ended.summary.stopped
-    assert ended.board is not None
-    assert ended.board.study.grids.ungraded == ended.board.study.grids.pairs == ALL
+    assert ended.scores is not None
+    assert ended.scores.study.grids.ungraded == ended.scores.study.grids.pairs == ALL
     with LLMServer(steady_judge) as server:
         assert graded(exam_config(tmp_path, server.openai_url)).summary.complete

@@ -75,7 +75,7 @@ def grades(config: Config) -> dict[tuple[str, str], int | None]:
     """By passage, or document, and text of the item, as the store has them."""
     from contextlib import closing
 
-    from arena.exam.board import exam_study
+    from arena.exam.stored import exam_study
 
     with closing(Store.open(config.store)) as store:
         study = exam_study(store, config.name)

@@ -10,7 +10,8 @@ import pytest
 
 from arena.config import Config
 from arena.dataset import Dataset
-from arena.exam.board import ExamBoard, exam_board
+from arena.exam.scores import ExamScores
+from arena.exam.stored import stored_scores
 from arena.store import Store
 from judges.tables import write_rows
 from judges.types import Query
@@ -44,9 +45,9 @@ def judged(folder: Path, script: Any = judge, **section: Any) -> Config:
     return config
 
 
-def board_of(config: Config) -> ExamBoard:
+def scores_of(config: Config) -> ExamScores:
     with closing(Store.open(config.store)) as store:
-        found = exam_board(store, config.name)
+        found = stored_scores(store, config.name)
     assert found is not None
     return found
 
@@ -58,17 +59,14 @@ def test_cover_at_every_grade_is_the_leaderboards_and_what_is_missing_is_said(
     config = judged(tmp_path)
     start_on(monkeypatch, config)
     run = page("exam")
-    cover = table(run, "Grade 5 or more")
+    grades, cover = table(run, "Grade 5 or more").set_index("Agent"), table(run, "Cover@20")
     one, two = (cover.set_index("Agent").loc[agent] for agent in ("one", "two"))
-    assert [one[f"Grade {level} or more"] for level in range(1, 6)] == [
-        *["0.500 ± 0.500"] * 2,
-        *["0.250 ± 0.250"] * 3,
-    ]
-    assert one["At most"] == 0.75
+    assert list(grades.loc["one"]) == [0.5, 0.5, 0.25, 0.25, 0.25]
+    assert (one["Cover@20"], one["95% interval"], one["At most"]) == (0.25, "0.000 to 1.000", 0.75)
     assert (one["Graded"], two["Graded"]) == (80.0, 100.0)
-    report = board_of(config).report
-    assert list(cover["Agent"]) == [row.agent for row in report.agents]
-    assert cover["alpha-nDCG"].iloc[0].startswith(f"{report.agents[0].alpha_ndcg[4].value:.3f}")
+    scores = scores_of(config)
+    assert list(cover["Agent"]) == list(scores.places(4))
+    assert one["alpha-nDCG@20"] == round(scores.means("alpha_ndcg", 4)["one"].value, 6)
     assert "1 of 7 pairs of passage and item have no grade" in run.warning[0].value
 
 
@@ -90,11 +88,15 @@ def test_the_influence_of_items_is_that_of_leaving_each_out(tmp_path: Path, monk
     write_exam(tmp_path)
     config = judged(tmp_path)
     start_on(monkeypatch, config)
-    study = board_of(config).study
-    moving = [one for one in influences(study.grids, study.rankings, level=4) if one.moved]
+    study = scores_of(config).study
+    each = influences(study.grids, study.rankings, level=4)
     found = table(page("exam"), "Largest move", "Item")
-    assert list(found["Item"]) == [study.text_of(one.item_id) for one in moving] == [LAYERS]
-    assert list(found["Other leader"]) == ["yes"]
+    assert list(found["Item"]) == [study.text_of(one.item_id) for one in each]
+    assert (found["Item"][0], found["Other leader"][0], list(found["Agents moved"] > 0)) == (
+        LAYERS,
+        "yes",
+        [True, False, False],
+    )
 
 
 def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
@@ -110,24 +112,20 @@ def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
 
     start_on(monkeypatch, judged(tmp_path, script, grading="extraction_words"))
     run = page("exam")
-    grid = table(run, f"1: {LAYERS}")
-    assert list(grid)[2:] == [f"1: {LAYERS}", "2: (secret)"]
-    assert [tuple(row) for row in grid.iloc[:, :3].itertuples(index=False)] == [
-        ("one", 1, 1),
-        ("one", 2, 0),
-        ("two", 1, 0),
-    ]
+    assert list(table(run, "No.")["Item"]) == [LAYERS, "(secret)"]
+    grid = table(run, "Passage", "2")
+    assert grid[["Passage", "1"]].values.tolist() == [["skin/one#1", 1], ["skin/one#2", 0], ["skin/two#1", 0]]
     answers = table(run, "Answer or reason")
-    assert list(answers["Answer or reason"]) == ["the **epidermis** $", "", ""]
-    assert answers["Text of the passage"][0] == "The epidermis is outside."
+    assert list(answers["Answer or reason"].fillna("")) == ["the **epidermis** $", "", ""]
+    assert answers["Text"][0] == "The epidermis is outside."
     run.selectbox(key="item-0").select_index(1).run(timeout=20)
-    assert "Answer or reason" not in table(run, "Text of the passage")
+    assert "Answer or reason" not in table(run, "Passage", "Text")
     assert "What was answered to a secret item is not shown" in shown(run)
     run.query_params["item-0"] = "3: gone"
     assert "not here, so it was left out: Item" in shown(run.run(timeout=20))
     run.selectbox(key="query").select("rock").run(timeout=20)
     assert PIONEERS in shown(run)
-    assert "secret" not in "".join(table(run, f"1: {PIONEERS}"))
+    assert list(table(run, "No.")["Item"]) == [PIONEERS]
 
 
 @pytest.mark.parametrize("whose", ["people", "the judge"])
@@ -161,9 +159,7 @@ def test_labels_of_passages_show_what_the_bank_lacks_and_what_it_asks_for_in_vai
     run = page("exam")
     assert run.selectbox(key="labels").options == [whose]
     uncovered, spurious = table(run, "Highest grade", "Label"), table(run, "Not relevant, cover it")
-    assert uncovered[["Query", "Agent", "Passage", "Label", "Highest grade"]].values.tolist() == [
-        ["skin", "one", 2, 2, 2]
-    ]
+    assert uncovered[["Query", "Passage", "Label", "Highest grade"]].values.tolist() == [["skin", "skin/one#2", 2, 2]]
     assert uncovered["Text"][0] == "The skin is an organ of ours."
     assert spurious.values.tolist() == [["skin", LAYERS, 1, 1, 0, 1]]
 
@@ -181,7 +177,7 @@ def test_an_exam_of_documents_speaks_of_documents(tmp_path: Path, monkeypatch: p
     data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers", "documents")}
     start_on(monkeypatch, judged(tmp_path, texts="documents", beside={"data": data}))
     words = shown(page("exam"))
-    assert "the first 20 documents of a ranking cover" in words
+    assert "the first 20 documents of an agent cover" in words
     assert "Not known: nobody labelled a graded document" in words
 
 

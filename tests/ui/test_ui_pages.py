@@ -283,10 +283,10 @@ def test_an_exam_shows_the_cover_of_every_agent_and_its_coverage(here: Path, tmp
     Path(config.store).rename(here)
     run = opened()
     tables = {tuple(frame.value.columns): frame.value for frame in run.dataframe}
-    (exam,) = (table for columns, table in tables.items() if "Cover, grade 4 or more" in columns)
+    (exam,) = (table for columns, table in tables.items() if "Cover@20" in columns)
     assert set(exam["Agent"]) == {"one", "two"}
     assert set(exam["Graded"]) == {100.0}
-    assert "the first 20 passages of an answer cover, mean over 2 queries" in shown(run)
+    assert "the first 20 passages of an answer cover with a grade of 4 or more, mean over 2 queries" in shown(run)
     (coverage,) = (table for columns, table in tables.items() if "Stage" in columns)
     assert list(coverage["Stage"]) == ["Passages graded by exam items"]
 

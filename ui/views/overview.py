@@ -8,11 +8,10 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
-from arena.boards.costs import CostsBoard
+from arena.boards.exam import ExamBoard
 from arena.boards.health import health_figures
 from arena.boards.trust import in_short, trust_section
 from arena.conclusion import Kind, expectation
-from arena.exam.board import ExamBoard
 from arena.leaderboard import Leaderboard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
@@ -24,6 +23,7 @@ from ui.show import show_block, show_section, show_sections
 from ui.tables import show_table
 from ui.views import trust
 from ui.views.controlled import show_controlled
+from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.whiskers import Mark, Whiskers, whiskers_html
 
@@ -53,8 +53,8 @@ def show(source: data.Source) -> None:
     if board.criteria:
         _show_criteria(board)
     if board.exam is not None:
-        _show_exam(board.exam)
-    show_sections(CostsBoard(board.costs).sections())
+        show_sections(ExamBoard(board.exam).sections())
+    show_costs(board.costs)
     show_coverage(board.coverage, board.causes)
     if board.ratings is not None and board.ratings.judge_health is not None:
         st.subheader("Habits of the judge", anchor=False)
@@ -182,24 +182,6 @@ def _show_criteria(board: Leaderboard) -> None:
     show_table(frame, "Grades by criterion", formats, pinned="Agent")
     low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
     st.caption(f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better.")
-
-
-def _show_exam(exam: ExamBoard) -> None:
-    st.subheader("Exam", anchor=False)
-    levels, rows = exam.report.levels, exam.report.agents
-    frame = pd.DataFrame(
-        {
-            "Agent": [row.agent for row in rows],
-            **{f"Cover, grade {level} or more": [round(row.cover[level].value, 3) for row in rows] for level in levels},
-            "Graded": [100 * row.graded / row.pairs if row.pairs else None for row in rows],
-        }
-    )
-    show_table(frame, "Exam", {"Graded": st.column_config.NumberColumn(format="%.0f %%")}, pinned="Agent")
-    what = "passages of an answer" if exam.study.unit == "answers" else "documents of an agent"
-    st.caption(
-        f"Share of the test bank's items that the first {exam.report.scores.k} {what} cover, mean over "
-        f"{len(exam.report.scores.queries)} queries; a pair without a grade covers nothing here."
-    )
 
 
 def _show_remarks(board: Leaderboard) -> None:

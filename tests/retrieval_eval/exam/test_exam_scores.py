@@ -45,8 +45,7 @@ def grades_of(**queries: Rating) -> list[Grade]:
 
 
 def mean_cover(scores: CoverScores, of: Floats, level: int, *, own: bool = False) -> dict[str, float]:
-    means = cover_means(scores, of, own_queries=own)
-    return {agent: means[agent, level].value for agent in scores.agents}
+    return {agent: mean.value for agent, mean in cover_means(scores, of, level, own_queries=own).items()}
 
 
 def test_cover_by_hand() -> None:
@@ -61,7 +60,7 @@ def test_cover_by_hand() -> None:
     assert mean_cover(scores, scores.normalised, 3) == {"one": 1.0, "two": pytest.approx((2 / 3 + 0) / 2)}
     # The workbench averages "two" over skin alone.
     assert mean_cover(scores, scores.cover, 4, own=True) == {"one": 3 / 4, "two": 1 / 4}
-    error = cover_means(scores, scores.cover)["one", 4].error
+    error = cover_means(scores, scores.cover, 4)["one"].error
     assert error == pytest.approx(np.std([1 / 2, 1], ddof=1) / math.sqrt(2))
 
 

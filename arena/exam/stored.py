@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from arena.config import ExamSection, GenerateSection
 from arena.exam.bank import bank_kept, generated_bank, written_items
 from arena.exam.passages import material
-from arena.exam.score import ScoreReport, score_report
+from arena.exam.scores import ExamScores, exam_scores
 from arena.exam.study import Study
 from arena.exam.wants import item_ids
 from arena.samples import Combine, combinations, combined
@@ -28,22 +28,7 @@ Outcomes: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
 """Gives the wants of a task with their results, ``None`` where there is none yet."""
 
 
-@dataclass(frozen=True)
-class ExamBoard:
-    """The exam of a tournament.
-
-    Attributes:
-        study: grades, bank and passages.
-        report: the scores of every agent.
-        workbench: whether they are counted as the workbench's code does.
-    """
-
-    study: Study
-    report: ScoreReport
-    workbench: bool
-
-
-def exam_board(store: Store, tournament: str, outcomes: Outcomes | None = None) -> ExamBoard | None:
+def stored_scores(store: Store, tournament: str, outcomes: Outcomes | None = None) -> ExamScores | None:
     """Score what has been graded so far; ``None`` where there is nothing to score.
 
     That is so without an exam, before an item is written, and where answers are extracted and not graded.
@@ -59,12 +44,11 @@ def exam_board(store: Store, tournament: str, outcomes: Outcomes | None = None) 
     study = exam_study(store, tournament, outcomes)
     if study.bank is None or not study.bank.items:
         return None
-    workbench = kept["compat"] == "workbench"
-    return ExamBoard(study, score_report(study, k=kept["depth"], workbench=workbench), workbench)
+    return exam_scores(study, k=kept["depth"], workbench=kept["compat"] == "workbench")
 
 
 def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) -> Study:
-    """Everything that the exam of a tournament says, from its store; ``outcomes`` as for ``exam_board``.
+    """Everything that the exam of a tournament says, from its store; ``outcomes`` as for ``stored_scores``.
 
     Raises:
         KeyError: the tournament has no exam.

@@ -1,0 +1,229 @@
+"""The exam: what each agent's passages cover of the test bank, at every grade, beside another leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from arena.exam.scores import ExamScores
+from arena.exam.study import Unit
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT, PERCENT, SCORE, WORDS, counted, listed
+from arena.present.plain import plain
+from arena.present.table import Column, Table
+from retrieval_eval.exam.cover import Mean
+from retrieval_eval.exam.leaderboards import Correlation, correlate
+
+UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
+"""What an exam grades, in words."""
+_NAMED: Final = 3
+"""Queries that a note names."""
+
+
+@dataclass(frozen=True)
+class ExamBoard(Board):
+    """The leaderboard of an exam.
+
+    Attributes:
+        exam: the scores.
+        chosen: the grade from which an item counts as covered, for people; the usual one where nobody chose.
+    """
+
+    exam: ExamScores
+    chosen: int | None = None
+
+    @property
+    def level(self) -> int:
+        """The grade from which an item counts as covered, for people."""
+        return self.chosen or self.exam.level
+
+    def sections(self) -> list[Section]:
+        """The leaderboard, the cover at the other grades, and the official leaderboard's."""
+        blocks = [self._scores()]
+        if len(self.exam.cover.levels) > 1:
+            blocks.append(self._levels())
+        if self.exam.official is not None:
+            blocks.append(self._official())
+        lead = "How much of the test bank does each agent cover?"
+        return [Section("exam", "Exam", lead, blocks)]
+
+    def _scores(self) -> Table:
+        exam, level, k = self.exam, self.level, self.exam.cover.k
+        pairs, graded = exam.cover.pairs.sum(axis=1).tolist(), exam.cover.graded.sum(axis=1).tolist()
+        cover, possible = exam.means("cover", level), exam.means("possible", level)
+        normalised, diverse = exam.means("normalised", level), exam.means("alpha_ndcg", level)
+        rows = [
+            {
+                "agent": agent,
+                "place": place,
+                "cover": cover[agent],
+                "possible": None if pairs == graded else possible[agent].value,
+                "normalised": normalised[agent].value,
+                "alpha_ndcg": diverse[agent].value,
+                "queries": int(exam.cover.present[at].sum()),
+                "graded": graded[at] / pairs[at] if pairs[at] else None,
+            }
+            for agent, place in exam.places(level).items()
+            for at in [exam.cover.agents.index(agent)]
+        ]
+        columns = [
+            Column("agent", "Agent"),
+            Column("place", "Place", COUNT, "By cover; ties share the average."),
+            Column("cover", f"Cover@{k}", SCORE, "Share of the test bank's items that are covered.", "95% interval"),
+            Column("possible", "At most", SCORE, "Cover if every pair without a grade covered its item."),
+            Column("normalised", "Normalised", SCORE, "Share of those items that any passage of the query covers."),
+            Column(
+                "alpha_ndcg",
+                f"alpha-nDCG@{k}",
+                SCORE,
+                "The items as intents: covering one again is worth less, and early passages count more.",
+            ),
+            Column("queries", "Queries", COUNT, "Queries to which the agent has a response."),
+            Column("graded", "Graded", PERCENT, "Share of the pairs of its passages and the items that have a grade."),
+        ]
+        return Table("exam-cover", "EXAM-Cover", columns, rows, list(self._notes()))
+
+    def _notes(self) -> Iterator[str]:
+        exam, cover, study = self.exam, self.exam.cover, self.exam.study
+        mean = "the queries it responded to" if exam.workbench else counted(len(cover.queries), "query", "queries")
+        yield (
+            f"Share of the test bank's items that the first {cover.k} {UNITS[study.unit]} cover with a grade of "
+            f"{self.level} or more, mean over {mean}{'' if exam.workbench else '; no response counts 0'}."
+        )
+        if exam.workbench:
+            yield "The bank is the items with a grade, as the workbench counts."
+        elif study.bank is None:
+            yield "The bank is the items with a grade, since no --bank was given."
+        else:
+            yield f"Bank version {study.version}: {counted(sum(map(len, study.bank.active.values())), 'item')}."
+        pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
+        if graded < pairs:
+            yield (
+                f"{pairs - graded:,} of {pairs:,} pairs of passage and item have no grade and cover nothing; at most: "
+                "the cover if each of them covered its item."
+            )
+        if nobody := int(cover.uncovered_queries[cover.levels.index(self.level)]):
+            yield f"{counted(nobody, 'query has', 'queries have')} no passage that covers an item."
+        if empty := cover.empty_queries:
+            yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
+        if (strange := study.strange_queries) and not exam.workbench:
+            ranked = counted(len(strange), "ranked query is", "ranked queries are")
+            yield f"{ranked} not in the bank: {listed(strange, _NAMED)}."
+        if exam.grids.unknown:
+            yield f"{counted(exam.grids.unknown, 'grade')} of items that the bank does not have, or retired, left out."
+
+    def _levels(self) -> Table:
+        means = {level: self.exam.means("cover", level) for level in self.exam.cover.levels}
+        rows = [
+            {"agent": agent, **{str(level): own[agent].value for level, own in means.items()}}
+            for agent in self.exam.places(self.level)
+        ]
+        columns = [Column(str(level), f"Grade {level} or more", SCORE) for level in means]
+        return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
+
+    def _official(self) -> Table:
+        rows = [
+            {"score": name.capitalize(), "level": level, **asdict(own)}
+            for name in ("cover", "normalised")
+            for level, both in self._correlations().items()
+            for own in [both[name]]
+        ]
+        only = {"Only here": rows[0]["only_first"], "Only there": rows[0]["only_second"]}
+        columns = [
+            Column("score", "Score"),
+            Column("level", "Grade", COUNT),
+            Column("spearman", "Spearman", SCORE),
+            Column("kendall", "Kendall's tau-b", SCORE),
+            Column("n", "Agents", COUNT),
+        ]
+        notes = [f"{where}: {listed(agents)}." for where, agents in only.items() if agents]
+        return Table("exam-official", "Agreement with the official leaderboard", columns, rows, notes)
+
+    def _correlations(self) -> dict[int, dict[str, Correlation]]:
+        exam = self.exam
+        if exam.official is None:
+            return {}
+        return {
+            level: {
+                "cover": correlate(exam.places(level), exam.official),
+                "normalised": correlate(exam.places(level, "normalised"), exam.official),
+            }
+            for level in exam.cover.levels
+        }
+
+    def queries(self) -> Table:
+        """A row for each agent, query and level, for programs."""
+        cover = self.exam.cover
+        rows = [
+            {
+                "agent": agent,
+                "qid": query_id,
+                "min_grade": level,
+                "cover": float(cover.cover[number, at, place]),
+                "cover_possible": float(cover.possible[number, at, place]),
+                "normalised": float(cover.normalised[number, at, place]),
+                "responded": int(cover.present[number, at]),
+                "pairs": int(cover.pairs[number, at]),
+                "graded": int(cover.graded[number, at]),
+            }
+            for number, agent in enumerate(cover.agents)
+            for at, query_id in enumerate(cover.queries)
+            for place, level in enumerate(cover.levels)
+        ]
+        return Table("exam-queries", "", [Column(name, "", WORDS) for name in rows[0]] if rows else [], rows)
+
+    def json(self) -> Any:
+        """The scores of every agent at every level, what they rest on, and how they were made."""
+        exam, cover, study = self.exam, self.exam.cover, self.exam.study
+        levels = {level: self._level_json(level) for level in cover.levels}
+        found: dict[str, Any] = {
+            "agents": [
+                {
+                    "agent": agent,
+                    "levels": {level: own[agent] for level, own in levels.items()},
+                    "queries": int(cover.present[at].sum()),
+                    "pairs": int(cover.pairs[at].sum()),
+                    "graded": int(cover.graded[at].sum()),
+                }
+                for agent in exam.places(exam.level)
+                for at in [cover.agents.index(agent)]
+            ],
+            "official": self._correlations(),
+            "coverage": {
+                "queries": len(cover.queries),
+                "queries_without_items": cover.empty_queries,
+                "queries_outside_the_bank": study.strange_queries,
+                "queries_that_nobody_covers": dict(zip(cover.levels, cover.uncovered_queries.tolist(), strict=True)),
+                "pairs": int(cover.pairs.sum()),
+                "graded": int(cover.graded.sum()),
+                "grades_outside_the_bank": study.grids.unknown,
+            },
+            "settings": {
+                "texts": study.unit,
+                "k": cover.k,
+                "levels": cover.levels,
+                "bank": None if exam.workbench else study.version,
+                "compat": "workbench" if exam.workbench else None,
+                "llm": study.grader.llm,
+                "prompt": study.grader.prompt,
+            },
+        }
+        return plain(found)
+
+    def _level_json(self, level: int) -> dict[str, dict[str, Any]]:
+        exam = self.exam
+        places, possible = exam.places(level), exam.means("possible", level)
+        means = {name: exam.means(name, level) for name in ("cover", "normalised", "alpha_ndcg")}
+        return {
+            agent: {
+                "place": place,
+                "cover_possible": possible[agent].value,
+                **{name: _mean_json(own[agent]) for name, own in means.items()},
+            }
+            for agent, place in places.items()
+        }
+
+
+def _mean_json(mean: Mean) -> dict[str, float | int | None]:
+    return {"mean": mean.value, "standard_error": mean.error, "n": mean.n}

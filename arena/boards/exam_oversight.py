@@ -1,0 +1,233 @@
+"""What to look at before trusting grades and a bank. Of a secret item neither text nor id is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from arena.exam.study import Study
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import COUNT, POINTS_1, SCORE, Number
+from arena.present.table import Column, Table, records
+from judges.errors import InputError
+from retrieval_eval.exam.grades import Grids
+from retrieval_eval.exam.influence import Influence, influences
+from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages
+
+_WEIGHT: Final = Number(1)
+_FIRST: Final = 10
+"""Rows of a table among others."""
+_QUERY: Final = Column("qid", "Query")
+_ITEM: Final = Column("item", "Item")
+_PASSAGE: Final = Column("did", "Passage")
+
+
+@dataclass(frozen=True)
+class OversightBoard(Board):
+    """Where grades and bank may go wrong.
+
+    Attributes:
+        study: grades, bank, rankings and labels.
+        level: the grade from which an item counts as covered.
+        relevant: the label from which a passage is relevant.
+        k: passages of a response that count.
+        query_id: the only query to look at.
+    """
+
+    study: Study
+    level: int
+    relevant: int = 1
+    k: int = 20
+    query_id: str | None = None
+
+    def view(self, name: str) -> Table:
+        """One table, whole: ``answers``, ``grid``, ``uncovered``, ``spurious`` or ``influence``.
+
+        Raises:
+            InputError: what it is made of is not there.
+        """
+        study = self.study
+        if self.query_id is not None:
+            study = replace(study, grids=Grids({self.query_id: study.grids.grids[self.query_id]}))
+        if name == "grid":
+            if self.query_id is None:
+                raise InputError("--show grid: name the query with --query")
+            return grid_table(study, self.query_id)
+        if name == "answers":
+            return answers_table(study)
+        if name == "influence":
+            if not study.rankings:
+                raise InputError("--show influence: there are no rankings; give the runs with --run")
+            return influence_table(study, influences(study.grids, study.rankings, level=self.level, k=self.k))
+        if not study.labels:
+            raise InputError("there are no labels by people; name them with --qrels")
+        return (uncovered_table if name == "uncovered" else spurious_table)(study, self.level, self.relevant)
+
+    def sections(self) -> list[Section]:
+        """What there is to look at, the first rows of each table."""
+        grids = self.study.grids
+        said = [f"{grids.pairs:,} pairs of passage and item, {grids.ungraded:,} without a grade."]
+        if not self.study.labels:
+            said.append("No labels by people: --qrels names them, to see uncovered passages and spurious items.")
+        if not self.study.rankings:
+            said.append("No rankings: --run names them, to see which items the leaderboard hangs on.")
+        blocks: list[Block] = [Remarks(said), *map(_beginning, self._views().values())]
+        return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
+
+    def json(self) -> dict[str, Any]:
+        """The rows of each table."""
+        return {name: records(table) for name, table in self._views().items()}
+
+    def _views(self) -> dict[str, Table]:
+        names = (["uncovered", "spurious"] if self.study.labels else []) + ["influence"][: bool(self.study.rankings)]
+        return {name: self.view(name) for name in names}
+
+
+def answers_table(study: Study, query_id: str = "", item_id: str = "") -> Table:
+    """Grades beside extracted answers, the highest first; of one item, with the passages' texts."""
+    grids = Grids({query_id: study.grids.grids[query_id]}) if query_id else study.grids
+    rows = [
+        {
+            "qid": own.query_id,
+            "item": study.text_of(own.item_id),
+            "did": own.passage_id,
+            "answer": own.answer,
+            "grade": own.grade,
+            "text": study.text_of_passage(own.query_id, own.passage_id),
+        }
+        for own in graded_answers(grids, study.open_answers())
+        if item_id in ("", own.item_id)
+    ]
+    answer, grade = Column("answer", "Answer or reason"), Column("grade", "Grade", COUNT)
+    if item_id:
+        return Table("grades-of-the-item", "", [_PASSAGE, grade, answer, Column("text", "Text")], rows)
+    return Table("answers", "Grades and what they rest on", [_QUERY, _ITEM, _PASSAGE, answer, grade], rows)
+
+
+def grid_table(study: Study, query_id: str) -> Table:
+    """Passages by items, numbered as in ``items_table``, the highest sum of grades first."""
+    items = [study.open_id(item_id) for item_id in study.grids.grids[query_id].items]
+    rows = [
+        {"did": passage, **dict(zip(items, grades, strict=True))}
+        for passage, grades in grid_rows(study.grids, query_id)
+    ]
+    columns = [Column(item, str(number), COUNT) for number, item in enumerate(items, start=1)]
+    return Table("passages-and-items", "Grades of passages by items", [_PASSAGE, *columns], rows)
+
+
+def items_table(study: Study, query_id: str, level: int, without: Sequence[Influence] = ()) -> Table:
+    """The items of one query, who covers them, and what the leaderboard would be without."""
+    grid = study.grids.grids[query_id]
+    influence = {own.item_id: own for own in without if own.query_id == query_id}
+    rows = [
+        {
+            "number": column + 1,
+            "item": study.text_of(item_id),
+            "weight": float(grid.weights[column]),
+            "covered": int((grades >= level).sum()),
+            "best": int(grades.max()) if (grades >= 0).any() else None,
+            "ungraded": int((grades < 0).sum()),
+            "moved": own.moved if (own := influence.get(item_id)) else None,
+            "new_leader": own.new_leader if own else None,
+        }
+        for column, item_id in enumerate(grid.items)
+        for grades in [grid.grades[:, column]]
+    ]
+    columns = [
+        Column("number", "No.", COUNT),
+        _ITEM,
+        Column("weight", "Weight", _WEIGHT),
+        Column("covered", "Covered by", COUNT, "Passages with a grade that counts as covered."),
+        Column("best", "Highest grade", COUNT),
+        Column("ungraded", "Not graded", COUNT),
+        Column("moved", "Agents moved", COUNT, "Agents whose place is another one without the item."),
+        Column("new_leader", "Other leader", meaning="Whether another agent leads without the item."),
+    ]
+    return Table("items", "Items of the query", columns, rows)
+
+
+def uncovered_table(study: Study, level: int, relevant: int) -> Table:
+    """Relevant passages that cover no item."""
+    rows = [
+        {
+            "qid": own.query_id,
+            "did": own.passage_id,
+            "text": study.text_of_passage(own.query_id, own.passage_id),
+            "label": own.label,
+            "best_grade": own.best,
+            "ungraded": own.ungraded,
+        }
+        for own in uncovered_passages(study.grids, study.labels, level=level, relevant=relevant)
+    ]
+    columns = [
+        _QUERY,
+        _PASSAGE,
+        Column("text", "Text"),
+        Column("label", "Label", COUNT),
+        Column("best_grade", "Highest grade", COUNT),
+        Column("ungraded", "Not graded", COUNT),
+    ]
+    note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
+    return Table("uncovered", f"Relevant passages that no item covers: {len(rows):,}", columns, rows, [note])
+
+
+def spurious_table(study: Study, level: int, relevant: int) -> Table:
+    """Items that passages without relevance cover."""
+    rows = [
+        {
+            "qid": own.query_id,
+            "item": study.text_of(own.item_id),
+            "not_relevant": own.not_relevant,
+            "of": own.not_relevant_graded,
+            "relevant": own.relevant,
+            "of_relevant": own.relevant_graded,
+        }
+        for own in spurious_items(study.grids, study.labels, level=level, relevant=relevant)
+    ]
+    columns = [
+        _QUERY,
+        _ITEM,
+        Column("not_relevant", "Not relevant, cover it", COUNT),
+        Column("of", "of", COUNT),
+        Column("relevant", "Relevant, cover it", COUNT),
+        Column("of_relevant", "of those", COUNT),
+    ]
+    note = "Reword or retire them." if rows else "None: whatever covers an item is relevant."
+    return Table("spurious", f"Items that passages without relevance cover: {len(rows):,}", columns, rows, [note])
+
+
+def influence_table(study: Study, found: Sequence[Influence]) -> Table:
+    """The leaderboard without each item, those that move it most first."""
+    rows = [
+        {
+            "qid": own.query_id,
+            "item": study.text_of(own.item_id),
+            "new_leader": "yes" if own.new_leader else "no",
+            **{name: value for name, value in asdict(own).items() if name not in ("query_id", "item_id", "new_leader")},
+        }
+        for own in found
+    ]
+    columns = [
+        _QUERY,
+        _ITEM,
+        Column("new_leader", "Other leader"),
+        Column("kendall", "Kendall's tau-b", SCORE),
+        Column("moved", "Agents moved", COUNT),
+        Column("largest_move", "Largest move", POINTS_1),
+    ]
+    moving = sum(own.moved > 0 for own in found)
+    note = (
+        f"Without one of the first {moving:,}, agents would change places: look at these first."
+        if moving
+        else f"Without any one of the {len(found):,} items all agents keep their places."
+    )
+    return Table(
+        "influence", f"Items that the leaderboard hangs on: {moving:,} of {len(found):,}", columns, rows, [note]
+    )
+
+
+def _beginning(table: Table) -> Table:
+    if len(table.rows) <= _FIRST:
+        return table
+    return replace(table, rows=table.rows[:_FIRST], notes=[*table.notes, f"All of them: --show {table.name}"])
