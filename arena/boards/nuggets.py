@@ -110,19 +110,18 @@ class NuggetScores(Board):
             for run, row in flat_citations(self.cited).items()
         }
         table = scores_table("", self.scores, who="Run", more=cited)
-        blocks: list[Block] = [replace(table, rows=[_exact(row) for row in table.rows])]
+        blocks: list[Block] = [replace(table, rows=[exact(row) for row in table.rows])]
         if cited:
             blocks.append(citations_table("citations", "Citations", self.cited, [own.run for own in self.scores.runs]))
         return [Section("nuggets", "Nuggets", "", blocks)]
 
-    def json(self) -> Row:  # noqa: D102
+    def json(self) -> Any:  # noqa: D102
         shape = _scores_json(self.scores, "runs")
         if self.cited:
             cited = flat_citations(self.cited)
             for run, row in shape["runs"].items():
                 row["citations"] = cited.get(run)
-        exact: Row = _exact(shape)
-        return exact
+        return exact(shape)
 
     def metrics(self) -> Iterator[Row]:
         """Lines of nuggetizer's metrics file: each run's queries, then its means as query ``all``."""
@@ -133,11 +132,9 @@ class NuggetScores(Board):
                 table.topics, table.values[at], table.answered[at].tolist(), table.words[at].tolist(), strict=True
             ):
                 scores = {_NUGGETIZER[column]: value for column, value in zip(COLUMNS, values.tolist(), strict=True)}
-                yield _exact(
-                    {"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered}
-                )
+                yield exact({"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered})
             means = {_NUGGETIZER[column]: mean.value for column, mean in own.means.items()}
-            yield _exact({"run_id": own.run, "qid": "all", **means, "response_length": own.length})
+            yield exact({"run_id": own.run, "qid": "all", **means, "response_length": own.length})
 
 
 def scores_table(
@@ -251,10 +248,10 @@ def named(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _exact(value: Any) -> Any:
-    """With significant digits, where ``plain`` has decimals."""
+def exact(value: Any) -> Any:
+    """The value with significant digits, where ``plain`` has decimals."""
     if isinstance(value, float):
         return None if math.isnan(value) else Exact(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
-        return {key: _exact(inner) for key, inner in value.items()}
-    return [_exact(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: exact(inner) for key, inner in value.items()}
+    return [exact(inner) for inner in value] if isinstance(value, list | tuple) else value

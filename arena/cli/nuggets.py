@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.formats import BoardFormat
 from arena.cli.options import RetryFailed
 from judges.errors import InputError
 
@@ -27,13 +28,6 @@ class ScoreFormat(StrEnum):
     MD = "md"
     HTML = "html"
     LATEX = "latex"
-
-
-class CompareFormat(StrEnum):
-    """How a comparison is written."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -177,7 +171,7 @@ def correlate(
     plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg or .html file")] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
-    form: Annotated[CompareFormat, typer.Option("--format", help="table or json")] = CompareFormat.TABLE,
+    form: Annotated[BoardFormat, typer.Option("--format", help="how to write it")] = BoardFormat.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """How alike two conditions order the same runs, such as automatic and manual nuggets.
@@ -185,7 +179,8 @@ def correlate(
     A and B are assignments, what 'nuggets score' writes, or tables with columns run and the score, by topic where they
     have a column qid.
     """
-    from arena.cli.nugget_output import print_comparison
+    from arena.boards.nugget_comparison import NuggetComparison
+    from arena.cli.show import show
     from arena.nuggets.comparison import compare_conditions
     from arena.nuggets.conditions import read_condition
     from arena.nuggets.plot import write_plot
@@ -194,4 +189,5 @@ def correlate(
     comparison = compare_conditions(a, b, bootstrap, seed)
     if plot is not None:
         write_plot(plot, comparison, (first.name, second.name), column)
-    print_comparison(comparison, column, (str(first), str(second)), "json" if as_json else form.value)
+    board = NuggetComparison(comparison, column, (str(first), str(second)))
+    show(board, "json" if as_json else form.value)

@@ -1,0 +1,132 @@
+"""Two conditions of a nugget evaluation: how alike they order runs, and where their labels agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final, TypeAlias
+
+from arena.boards.nuggets import exact, named
+from arena.nuggets.comparison import Comparison, NuggetAgreement
+from arena.present.blocks import Board, Remarks, Section
+from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed
+from arena.present.table import Column, Table
+from retrieval_eval.stats.estimate import Coefficient, Estimate
+
+Row: TypeAlias = dict[str, Any]
+
+_ORDERS: Final = (
+    Column("measure", "Correlation"),
+    Column("n", "n", COUNT, "Runs, pairs of a run and a query, or queries."),
+    Column("value", "Value", SCORE, "1 is the same order, 0 unrelated, -1 the reverse.", interval="95% interval"),
+    Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
+)
+_LABELS: Final = (
+    Column("labels", "Labels"),
+    Column("n", "Labels in both", COUNT),
+    Column("share", "Equal", PERCENT_1, "Share of the labels that are equal."),
+    Column("kappa", "Kappa", SCORE, interval="95% interval"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetComparison(Board):
+    """Two conditions by their names, and the score of them that is compared."""
+
+    comparison: Comparison
+    column: str
+    names: tuple[str, str]
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        said, of = self.comparison, self.comparison.correlation
+        rows = [
+            _order("Kendall's tau, runs", of.runs, of.kendall),
+            _order("Spearman's rho, runs", of.runs, of.spearman),
+        ]
+        if said.topics:
+            rows.append(_order("Kendall's tau, all (run, query) pairs", of.pairs, of.pairs_kendall))
+            rows.append(_order("Kendall's tau by query, mean", of.topics, of.topics_kendall))
+        unit = "queries" if of.resampled == "topic" else "runs, since no queries are known"
+        title = f"{self.column} of {self.names[0]} against {self.names[1]}"
+        notes = [f"Intervals: bootstrap over {unit}.", *self._left_out()]
+        found = [Section("orders", "Order of the runs", "", [Table("orders", title, _ORDERS, rows, notes)])]
+        if said.nuggets is not None:
+            found.append(Section("labels", "Labels of nuggets", "", list(_label_tables(said.nuggets))))
+        front = [f"{own.run} ({own.length:.0f} words, {own.a:.3f})" for own in said.runs if own.front]
+        if front:
+            found.append(
+                Section("front", "Front", "", [Remarks([f"No run is both shorter and better than {listed(front)}."])])
+            )
+        return found
+
+    def _left_out(self) -> list[str]:
+        said = self.comparison
+        both = zip(self.names, (said.only_a, said.only_b), (said.topics_only_a, said.topics_only_b), strict=True)
+        return [
+            f"Left out, {what} in {name} alone: {named(names)}."
+            for name, runs, topics in both
+            for what, names in (("runs", runs), ("queries", topics))
+            if names
+        ]
+
+    def json(self) -> Any:  # noqa: D102
+        said, of = self.comparison, self.comparison.correlation
+        shape: Row = {
+            "column": self.column,
+            "a": self.names[0],
+            "b": self.names[1],
+            "n": of.runs,
+            "resampled": of.resampled,
+            **_coefficient("kendall", of.kendall, "kendall_tau"),
+            **_coefficient("spearman", of.spearman),
+            "pairs": {"n": of.pairs, **_coefficient("kendall", of.pairs_kendall, "kendall_tau")},
+            "per_topic": {
+                "n": of.topics,
+                **_coefficient("kendall", of.topics_kendall, "kendall_tau"),
+                "topics": dict(zip(said.topics, of.by_topic, strict=True)),
+            },
+            "nuggets": None if said.nuggets is None else asdict(said.nuggets),
+            "points": {"runs": [asdict(own) for own in said.runs], "topics": [asdict(own) for own in said.pairs]},
+            "left_out": {
+                "runs_a": said.only_a,
+                "runs_b": said.only_b,
+                "topics_a": said.topics_only_a,
+                "topics_b": said.topics_only_b,
+            },
+        }
+        return exact(shape)
+
+
+def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
+    compared = {
+        "assignment": agreement.assignment,
+        "assignment, two grades": agreement.two_grades,
+        "importance": agreement.importance,
+    }
+    rows = [
+        {"labels": name, "n": own.n, "share": own.share, "kappa": Estimate(own.kappa, own.low, own.high)}
+        for name, own in compared.items()
+        if own.n
+    ]
+    alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
+    note = f"Nuggets in both: {agreement.shared}; {alone}."
+    yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [note])
+    own = agreement.assignment
+    if own.n:
+        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in own.labels)]
+        counts = zip(own.labels, own.confusion, strict=True)
+        rows = [{"label": label, **dict(zip(own.labels, row, strict=True))} for label, row in counts]
+        yield Table("confusion", "Assignments", columns, rows)
+
+
+def _order(name: str, n: int, found: Coefficient) -> Row:
+    return {"measure": name, "n": n, "value": found, "p": found.p_value}
+
+
+def _coefficient(name: str, found: Coefficient, value: str = "") -> Row:
+    return {
+        value or name: found.value,
+        f"{name}_low": found.low,
+        f"{name}_high": found.high,
+        f"{name}_p": found.p_value,
+    }
