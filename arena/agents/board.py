@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.agents.costs import AgentCosts, Causes, agent_costs
-from arena.agents.front import Front, fronts, in_words, seconds
+from arena.agents.front import Front, fronts, in_words
 from arena.dataset import Dataset
+from arena.present.numbers import SECONDS, counted
 from arena.ratings.results import AgentRating
 
 
@@ -59,8 +60,7 @@ def _retry_words(own: AgentCosts) -> str:
     """What an agent's latency leaves out; empty where that is nothing."""
     if not own.retried or own.tried_s.value is None:
         return ""
-    many = "answer" if own.retried == 1 else "answers"
     return (
-        f"{own.agent}: {own.retried} {many} of {own.answered} came after failed attempts. Latency leaves these out; "
-        f"with them the median is {seconds(own.tried_s.value)}, and by that it is compared."
+        f"{own.agent}: {counted(own.retried, 'answer')} of {own.answered} came after failed attempts. Latency leaves "
+        f"these out; with them the median is {SECONDS.write(own.tried_s.value)}, and by that it is compared."
     )

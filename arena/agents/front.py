@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.agents.costs import COST, LATENCY, AgentCosts
-from arena.present.numbers import listed
+from arena.present.numbers import MONEY, SECONDS, listed
 from arena.ratings.results import AgentRating
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
-_SHORT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +58,13 @@ def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[s
     return (*(_front_words(front, len(rows)) for front in found.values()), *_tie_words(rows, found))
 
 
-def money(dollars: float) -> str:
-    """A price per query, with two digits that count at least."""
-    return f"${dollars:.{_decimals(dollars, 2)}f}"
-
-
-def seconds(value: float) -> str:
-    """A latency; short ones in ms, with two digits that count."""
-    return f"{value:.2f} s" if value >= _SHORT_S else f"{1000 * value:.{_decimals(1000 * value, 0)}f} ms"
-
-
-def _decimals(value: float, fewest: int) -> int:
-    return max(fewest, 1 - math.floor(math.log10(value))) if value > 0 else fewest
-
-
 def _price(own: AgentCosts, price: str) -> float | None:
     """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
     return (own.tried_s if price == LATENCY else own.cost_usd).value
 
 
 def _shown(price: str, value: float) -> str:
-    return seconds(value) if price == LATENCY else f"{money(value)} a query"
+    return SECONDS.write(value) if price == LATENCY else f"{MONEY.write(value)} a query"
 
 
 def _front_words(front: Front, rated: int) -> str:
@@ -96,7 +80,7 @@ def _front_words(front: Front, rated: int) -> str:
         else ""
     )
     members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
-    return f"Rating against {word}: on the front are {_listed(members)}{others}."
+    return f"Rating against {word}: on the front are {listed(members, _NAMED)}{others}."
 
 
 def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
@@ -109,14 +93,14 @@ def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
             known = "" if len(prices) == len(members) else ", as far as that is known"
             those = [agent for agent, price in prices.items() if price == lowest]
             verb = "is" if len(those) == 1 else "are"
-            said.append(f"{_listed(those)} {verb} {word} ({_shown(front.price, lowest)}){known}")
+            said.append(f"{listed(those, _NAMED)} {verb} {word} ({_shown(front.price, lowest)}){known}")
     return " and ".join(said)
 
 
 def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
     for members in _groups(rows):
         if said := lowest_prices(members, found):
-            yield f"{_listed(members)} cannot be told apart by rating; of these {said}."
+            yield f"{listed(members, _NAMED)} cannot be told apart by rating; of these {said}."
 
 
 def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
@@ -130,9 +114,3 @@ def _in_group(group: str, letter: str) -> bool:
     ends = group.split("-")
     first, last = (len(ends[0]), ends[0]), (len(ends[-1]), ends[-1])
     return first <= (len(letter), letter) <= last
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > _NAMED:
-        names = [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} more"]
-    return listed(names)

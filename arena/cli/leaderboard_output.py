@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.boards.citations import Citations
+from arena.boards.costs import CostsBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.nuggets import Nuggets
 from arena.calibration.comparison import Comparison
 from arena.cli.console import errors, output, print_json, printable
-from arena.cli.cost_output import print_costs
 from arena.cli.figures import percent
 from arena.cli.health_output import print_health
 from arena.cli.markup import print_csv, print_html, print_markdown
@@ -85,7 +85,9 @@ def _print_beside_ratings(board: Leaderboard, order: Sequence[str]) -> None:
         output.print()
     if board.retrieval is not None:
         print_retrieval(board.retrieval, order)
-    print_costs(board.costs)
+    if took := CostsBoard(board.costs).sections():
+        terminal.show(output, took)
+        output.print()
 
 
 def _refusal(board: Leaderboard) -> str:

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from arena.boards.citations import Citations
+from arena.boards.costs import CostsBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.nuggets import Nuggets
 from arena.calibration.comparison import Comparison
 from arena.cli.console import rounded
-from arena.cli.cost_shapes import cost_columns, costs_json
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.conclusion import conclude, conclude_board
 from arena.leaderboard import Leaderboard
@@ -20,6 +20,7 @@ from arena.ratings.covariates import ControlledBoard
 from arena.ratings.panel import PanelRatings
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating
+from retrieval_eval.stats.estimate import written_fields
 
 Row = dict[str, Any]
 
@@ -50,7 +51,7 @@ def board_json(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Ro
             "shortfall": _shortfall_json(board),
             "failures": dict(board.causes),
             "complete": board.complete,
-            "costs": costs_json(board.costs),
+            "costs": CostsBoard(board.costs).json(),
             "panel": _panel_json(board.panel),
             "controlled": None if board.controlled is None else _controlled_json(board.controlled),
             "position": _position_json(ratings),
@@ -160,6 +161,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
         nuggets = [] if board.nuggets is None else Nuggets(board.nuggets).agents()
         agents = [*board.criteria, *covers(board), *nuggets, *scored_agents(board.retrieval)]
         rows += [{"agent": agent} for agent in dict.fromkeys(agents)]
+    costs = CostsBoard(board.costs)
     for row in rows:
         row.update(_beside(board, row["agent"]))
         if board.exam is not None:
@@ -167,7 +169,7 @@ def flat_rows(board: Leaderboard) -> list[Row]:
         grades = board.criteria.get(row["agent"], {})
         row.update({f"criteria_{name}": grades[name].mean if name in grades else None for name in names})
         row.update(agent_columns(board.retrieval, row["agent"]))
-        row.update(cost_columns(board.costs, row["agent"]))
+        row.update(costs.columns(row["agent"]))
     return [rounded(row) for row in rows]
 
 
@@ -215,7 +217,7 @@ def _panel_json(panel: PanelRatings | None) -> Row | None:
 
 
 def _agreement_json(ratings: Ratings | None) -> Row | None:
-    return None if ratings is None or ratings.judges is None else asdict(ratings.judges)
+    return None if ratings is None or ratings.judges is None else asdict(ratings.judges, dict_factory=written_fields)
 
 
 def _health_json(ratings: Ratings | None) -> Row | None:

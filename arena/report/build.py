@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from arena.boards.costs import CostsBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.trust import in_short, trust_checks, trust_section
 from arena.conclusion import conclude_board, expectation
@@ -11,7 +12,6 @@ from arena.opinions.tournament import not_compared
 from arena.present.numbers import counted
 from arena.present.report import Report
 from arena.report.calibration import method_section, people_section
-from arena.report.costs import costs
 from arena.report.facts import Facts
 from arena.report.judging import judging
 from arena.report.origin import coverage, origin
@@ -40,7 +40,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         scores(board),
         *(ExamBoard(board.exam).sections() if board.exam is not None else ()),
         method_section(calibration),
-        costs(board.costs),
+        *CostsBoard(board.costs).sections(),
         coverage(facts),
         *origin(facts, source),
     ]

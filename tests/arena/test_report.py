@@ -237,11 +237,8 @@ def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_pat
 def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -> None:
     page = write(write_store(tmp_path / "s.db", priced=True))
     row = tables(page)["What an answer takes"].by_name()[AGENTS[-1]]
-    assert (row["Latency, median"], row["Cost of a query"]) == ("0.80 s", "$0.0020")
-    assert {name: len(plot.marks) for name, plot in plots(page).items() if "Bradley-Terry rating" in name} == {
-        "Bradley-Terry rating in points against Median latency in seconds; further left is better": len(AGENTS),
-        "Bradley-Terry rating in points against Mean cost of a query in US dollars": len(AGENTS),
-    }
+    assert (row["Latency, median"], row["Cost of a query"]) == ("800 ms", "$0.0020")
+    assert all(f"Rating against {price}" in page for price in ("latency", "cost"))
     assert 'id="costs"' not in write(write_store(tmp_path / "t.db"))
 
 

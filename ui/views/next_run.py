@@ -7,9 +7,9 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from arena.agents.front import money
 from arena.agents.plan import PlannedAgent
 from arena.plan import Plan, plan
+from arena.present.numbers import MONEY
 from arena.runtime.counting import PlannedCalls
 from arena.safe_files import digest
 from arena.wording import AGENTS_ASKED, STAGES
@@ -48,7 +48,7 @@ def show_next(session: Session | None, name: str) -> None:
 
 def _show_planned(planned: Plan) -> None:
     frame = plan_frame(planned)
-    cost = "unknown" if planned.cost_usd is None else money(planned.cost_usd)
+    cost = "unknown" if planned.cost_usd is None else MONEY.write(planned.cost_usd)
     with st.container(horizontal=True):
         st.metric("Calls", f"{int(frame['Calls'].fillna(0).sum()):,}" if len(frame) else "0", border=True, width=168)
         st.metric("Cost", cost, border=True, width=168)

@@ -8,6 +8,7 @@ from typing import Final
 import pandas as pd
 import streamlit as st
 
+from arena.boards.costs import CostsBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.health import health_figures
 from arena.boards.trust import in_short, trust_section
@@ -23,7 +24,6 @@ from ui.show import show_block, show_section, show_sections
 from ui.tables import show_table
 from ui.views import trust
 from ui.views.controlled import show_controlled
-from ui.views.costs import show_costs
 from ui.views.coverage import say_what_is_missing, show_coverage
 from ui.whiskers import Mark, Whiskers, whiskers_html
 
@@ -54,7 +54,7 @@ def show(source: data.Source) -> None:
         _show_criteria(board)
     if board.exam is not None:
         show_sections(ExamBoard(board.exam).sections())
-    show_costs(board.costs)
+    show_sections(CostsBoard(board.costs).sections())
     show_coverage(board.coverage, board.causes)
     if board.ratings is not None and board.ratings.judge_health is not None:
         st.subheader("Habits of the judge", anchor=False)

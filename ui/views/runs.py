@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from arena.agents.front import money
-from arena.present.numbers import listed
+from arena.present.numbers import MONEY, listed
 from arena.store.progress import Progress
 from arena.store.runs import Run
 from arena.store.spending import AGENTS
@@ -143,7 +142,7 @@ def show_progress(own: Progress) -> None:
         failed = f", {stage.failed:,} failed" if stage.failed else ""
         st.progress(done / stage.wanted, text=f"{STAGES[task]}: {done:,} of {stage.wanted:,}{failed}")
     unknown = f", and {own.cost_unknown:,} judgments of unknown cost" if own.cost_unknown else ""
-    st.caption(f"Cost of the tournament's judgments so far, of all runs: \\{money(own.cost_usd)}{unknown}.")
+    st.caption(f"Cost of the tournament's judgments so far, of all runs: \\{MONEY.write(own.cost_usd)}{unknown}.")
     causes = [
         {"Stage": STAGES[task], "Failures": count, "Cause": CAUSES.get(cause, cause)}
         for task, stage in own.stages.items()

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from arena.agents.front import money
-from arena.present.numbers import counted, listed
+from arena.present.numbers import MONEY, counted, listed
 from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
 from arena.wording import AGENTS_ASKED, STAGES
@@ -88,7 +87,7 @@ def in_words(run: Run) -> str:
     if spent.tokens_known:
         tokens = f"{spent.input_tokens:,} tokens in and {spent.output_tokens:,} out"
         said.append(tokens + _without(spent.tokens_unknown, "tokens"))
-    cost = money(spent.cost_usd) + _without(spent.cost_unknown, "cost")
+    cost = MONEY.write(spent.cost_usd) + _without(spent.cost_unknown, "cost")
     said.append(cost if spent.cost_known else "unknown cost")
     return "; ".join(said)
 

@@ -1,0 +1,148 @@
+"""What answers took: seconds, tokens and dollars of each agent, and the fronts of quality against price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from arena.agents.board import CostBoard
+from arena.agents.costs import LATENCY, AgentCosts, Figure
+from arena.agents.front import Front
+from arena.present.blocks import Board, Remarks, Section
+from arena.present.numbers import MONEY, POINTS, SECONDS
+from arena.present.picture import Chart, Dot
+from arena.present.plain import plain
+from arena.present.table import Column, Table, records
+
+_LATENCY: Final = (
+    "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
+)
+_COLUMNS: Final = (
+    Column("agent", "Agent"),
+    Column("of_queries", "Queries answered", meaning="Games are played where both agents answered.", programs=False),
+    Column("answered", ""),
+    Column("queries", ""),
+    Column("latency_median_s", "Latency, median", SECONDS, _LATENCY),
+    Column("latency_p95_s", "Latency, 95%", SECONDS, "95% of the answers took no longer."),
+    Column("with_latency", "Latency known", meaning="Answers whose latency is known, where not all.", programs=False),
+    Column("latency_known", ""),
+    Column("retried", ""),
+    Column("tried_median_s", ""),
+    Column("cost_usd", "Cost of a query", MONEY, "Mean over the answers whose cost is known."),
+    Column("with_cost", "Cost known", meaning="Answers whose cost is known, where not all.", programs=False),
+    Column("cost_known", ""),
+    Column("input_tokens", "Tokens in", POINTS, "Mean over the answers whose tokens are known."),
+    Column("output_tokens", "Tokens out", POINTS, "Mean over the answers whose tokens are known."),
+    Column("on_front", "Front", meaning="No agent is rated as high and takes as little of this.", programs=False),
+    Column("front", ""),
+    Column("missing", "Why not answered", meaning="How often each cause left a query open.", programs=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostsBoard(Board):
+    """What answers took, for people and programs; nothing where nothing is known and no answer is missing."""
+
+    costs: CostBoard
+
+    def sections(self) -> Sequence[Section]:
+        """One, or none."""
+        if not self.costs.known and not self.costs.gaps:
+            return []
+        lead = "What an answer takes, and which agents nobody beats in both quality and price."
+        charts = map(front_chart, self.costs.fronts.values())
+        remarks = [Remarks(self.costs.notes)] if self.costs.notes else []
+        return [Section("costs", "Latency and cost", lead, [self.table(), *charts, *remarks])]
+
+    def table(self) -> Table:
+        """A row for each agent."""
+        return Table("costs", "What an answer takes", _COLUMNS, [self._row(own) for own in self.costs.agents])
+
+    def columns(self, agent: str) -> dict[str, Any]:
+        """An agent's figures as columns of a flat row, the same for every agent; none where there is no section."""
+        if not self.sections():
+            return {}
+        own = [row for row in self.table().rows if row["agent"] == agent] or [{"agent": agent, "front": ""}]
+        (record,) = records(Table("costs", "", _COLUMNS, own))
+        return {name: value for name, value in record.items() if name != "agent"}
+
+    def json(self) -> Any:
+        """The field ``costs`` of a leaderboard's JSON."""
+        return plain(
+            {
+                "agents": {own.agent: _agent_json(own) for own in self.costs.agents},
+                "fronts": {price: front.agents for price, front in self.costs.fronts.items()},
+                "notes": self.costs.notes,
+            }
+        )
+
+    def _row(self, own: AgentCosts) -> Mapping[str, Any]:
+        fronts = [price for price, front in self.costs.fronts.items() if own.agent in front.agents]
+        return {
+            "agent": own.agent,
+            "of_queries": f"{own.answered:,} of {own.queries:,}",
+            "answered": own.answered,
+            "queries": own.queries,
+            "latency_median_s": own.latency_s.value,
+            "latency_p95_s": own.latency_p95_s,
+            "with_latency": _some(own.latency_s, own.answered),
+            "latency_known": own.latency_s.known,
+            "retried": own.retried,
+            "tried_median_s": own.tried_s.value,
+            "cost_usd": own.cost_usd.value,
+            "with_cost": _some(own.cost_usd, own.answered),
+            "cost_known": own.cost_usd.known,
+            "input_tokens": own.input_tokens.value,
+            "output_tokens": own.output_tokens.value,
+            "on_front": ["latency" if price == LATENCY else "cost" for price in fronts],
+            "front": " ".join(fronts),
+            "missing": [f"{cause} {count}" for cause, count in own.missing.items()],
+        }
+
+
+def front_chart(front: Front) -> Chart:
+    """Rating against what an answer takes; agents that nobody beats in both are filled and joined by steps."""
+    fast = front.price == LATENCY
+    title, form = ("Rating against latency", SECONDS) if fast else ("Rating against cost", MONEY)
+    named = [*front.agents, *(agent for agent in front.points if agent not in front.agents)]
+    return Chart(
+        front.price,
+        title,
+        f"{title}: the agents {', '.join(front.agents)} are on the front",
+        "The best are in the upper left corner; filled dots are agents that nobody beats in both.",
+        "Median latency in seconds" if fast else "Mean cost of a query in US dollars",
+        "Bradley-Terry rating in points",
+        [
+            Dot(price, rating, agent, "blue" if agent in front.agents else "grey", f"{agent}: {rating:.0f}, {written}")
+            for agent in named
+            for rating, price in [front.points[agent]]
+            for written in [form.write(price)]
+        ],
+        [(price, rating) for rating, price in (front.points[agent] for agent in front.agents)],
+        stepped=True,
+        zero=True,
+    )
+
+
+def _some(figure: Figure, answered: int) -> str | None:
+    """Of how many answers a figure is, where not all have it."""
+    return None if figure.known in {0, answered} else f"{figure.known:,} of {answered:,}"
+
+
+def _agent_json(own: AgentCosts) -> dict[str, Any]:
+    return {
+        "queries": own.queries,
+        "answered": own.answered,
+        "missing": own.missing,
+        "latency_s": {"median": own.latency_s.value, "p95": own.latency_p95_s, "known": own.latency_s.known},
+        "retried": own.retried,
+        "tried_s": {"median": own.tried_s.value, "known": own.tried_s.known},
+        "cost_usd": _mean(own.cost_usd),
+        "input_tokens": _mean(own.input_tokens),
+        "output_tokens": _mean(own.output_tokens),
+    }
+
+
+def _mean(figure: Figure) -> dict[str, float | None]:
+    return {"mean": figure.value, "known": figure.known}
