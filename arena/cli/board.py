@@ -71,11 +71,11 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
+    from arena.boards.wins import Wins, as_declared, tournament_pairs
     from arena.cli.leaderboard_output import print_leaderboard
-    from arena.cli.matrix_output import print_matrix
+    from arena.cli.show import show
     from arena.cli.sources import open_tournament
     from arena.leaderboard import leaderboard as make_leaderboard
-    from arena.matrix import agents_in_order, tournament_wins, win_percentages
     from arena.opinions.tournament import games_with_people
     from arena.volume import quick_leaderboard
 
@@ -84,13 +84,13 @@ def leaderboard(
     store, name = open_tournament(source, tournament)
     make = quick_leaderboard if quick else make_leaderboard
     board = make(store, name, below_coverage=below_coverage)
-    wins = tournament_wins(store, name) if matrix and board.ratings is not None else None
+    pairs = tournament_pairs(store, name) if matrix and board.ratings is not None else None
     comparisons = games_with_people(store, name)
     store.close()
-    if wins is None:
+    if pairs is None:
         print_leaderboard(board, form.value, comparisons)
     else:
-        print_matrix(win_percentages(wins, agents_in_order(board)), form.value)
+        show(Wins(pairs, as_declared(board)), form.value)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -68,11 +68,14 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
     """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
 
     Raises:
-        DataError: the name ends otherwise, or the file cannot be written.
+        DataError: the name ends otherwise, nothing can be drawn, or the file cannot be written.
     """
+    pictures = [one for one in pictures if not isinstance(one, Whiskers) or one.lines]
     kind = path.suffix.lower()
     if kind not in _KINDS:
         raise DataError(path, f"a plot is written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")
+    if not pictures:
+        raise DataError(path, "there is nothing to plot")
     if kind == ".png":
         written = png(*pictures)
     else:

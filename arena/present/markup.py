@@ -32,6 +32,8 @@ _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 def html(picture: Picture) -> str:
     """The picture as one ``figure``, to be shown with ``STYLE``."""
     if isinstance(picture, Whiskers):
+        if not picture.lines:
+            return ""
         drawn = _whiskers(picture)
     elif isinstance(picture, Matrix):
         drawn = _matrix(picture)

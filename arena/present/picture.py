@@ -69,7 +69,7 @@ class Whiskers(_Drawn):
         title: for people; may be empty.
         words: what it shows, for those who do not see it.
         caption: how to read it.
-        lines: from top to bottom, one or more.
+        lines: from top to bottom; without any, nothing is drawn.
         axis: what the figures are.
         form: how they are written.
         headings: of ranks, names and figures; may be empty.

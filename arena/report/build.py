@@ -7,6 +7,7 @@ from datetime import datetime
 from arena.boards.costs import CostsBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.trust import in_short, trust_checks, trust_section
+from arena.boards.wins import Wins
 from arena.conclusion import conclude_board, expectation
 from arena.opinions.tournament import not_compared
 from arena.present.numbers import counted
@@ -15,7 +16,7 @@ from arena.report.calibration import method_section, people_section
 from arena.report.facts import Facts
 from arena.report.judging import judging
 from arena.report.origin import coverage, origin
-from arena.report.ranking import ranking, win_section
+from arena.report.ranking import ranking
 from arena.report.scores import scores
 
 
@@ -31,10 +32,12 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     calibration = facts.calibration
     conclusion = conclude_board(board, calibration.comparisons)
     checks = trust_checks(board, conclusion, calibration.comparisons, not_compared(calibration.apart))
+    ratings, pairs = board.ratings, facts.pairs
+    wins = [] if ratings is None or pairs is None else [Wins(pairs, [row.agent for row in ratings.agents]).report()]
     found = [
         ranking(facts, conclusion),
         trust_section(checks),
-        win_section(facts),
+        *wins,
         judging(board, calibration.styles),
         people_section(calibration),
         scores(board),

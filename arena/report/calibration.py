@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from arena.boards.calibration_pictures import all_differences, all_methods
 from arena.calibration.comparison import Comparison
 from arena.calibration.estimates import Estimates
 from arena.calibration.methods import MethodComparison
 from arena.calibration.words import THINGS
 from arena.opinions.tournament import TournamentCalibration
-from arena.present.blocks import Remarks, Section
+from arena.present.blocks import Block, Remarks, Section
 from arena.present.numbers import counted
 from arena.present.table import Table
-from arena.report.blocks import Block, text_table
+from arena.report.blocks import text_table
 from arena.report.figures import NONE, number, percent, with_interval
-from arena.report.plots import difference_plots, method_plots
 from retrieval_eval.stats.estimate import Estimate
 
 _METHODS = {
@@ -33,7 +33,7 @@ def people_section(found: TournamentCalibration) -> Section | None:
     if not found.comparisons:
         return None
     blocks: list[Block] = [_among_people(found.comparisons), _against_people(found.comparisons)]
-    blocks += difference_plots(found.comparisons)
+    blocks += all_differences(found.comparisons)
     for one in found.comparisons:
         for judge, report in one.judges.items():
             if report.estimates is not None:
@@ -50,7 +50,7 @@ def method_section(found: TournamentCalibration) -> Section | None:
         return None
     own = found.methods
     ranked = _ranked(own)
-    blocks: list[Block] = [_places(own, ranked), _correlations(own), method_plots(own, ranked, _METHODS)]
+    blocks: list[Block] = [_places(own, ranked), _correlations(own), *all_methods(own, _METHODS)]
     if gaps := [gap for gap in own.places if gap.worst > gap.best][:_MOST_GAPS]:
         blocks.append(
             Remarks(

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 
+from arena.boards.wins import tournament_pairs
 from arena.calibration.estimates import Wish
+from arena.games.pairs import PairResults
 from arena.leaderboard import Leaderboard, leaderboard
-from arena.matrix import tournament_wins
 from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, resampling_of
-from arena.ratings.counts import WinMatrix
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -49,7 +49,7 @@ class Facts:
 
     Attributes:
         board: the leaderboard.
-        wins: of the games that are rated, ``None`` without any.
+        pairs: of the games that are rated, ``None`` without any.
         counts: of the data: queries, documents, answers, agents, labels of people.
         queries: texts by id.
         data_digest: SHA-256 of the data, see ``arena.dataset.Dataset.digest``.
@@ -61,7 +61,7 @@ class Facts:
     """
 
     board: Leaderboard
-    wins: WinMatrix | None
+    pairs: PairResults | None
     counts: Mapping[str, int]
     queries: Mapping[str, str]
     data_digest: str
@@ -85,7 +85,7 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
     outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
     return Facts(
         board=board,
-        wins=tournament_wins(store, tournament) if board.ratings is not None else None,
+        pairs=tournament_pairs(store, tournament) if board.ratings is not None else None,
         counts={
             "queries": len(data.queries),
             "agents": len(data.agents),

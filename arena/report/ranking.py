@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from arena.conclusion import Conclusion, units
 from arena.leaderboard import Leaderboard
-from arena.present.blocks import Remarks, Section
-from arena.present.numbers import counted, listed
+from arena.present.blocks import Block, Remarks, Section
+from arena.present.numbers import POINTS, counted, listed
+from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Table
-from arena.ratings.counts import WinMatrix
 from arena.ratings.covariates import ControlledBoard
 from arena.ratings.rate import Ratings
 from arena.ratings.results import AgentRating, PairDifference
-from arena.report.blocks import Block, Cell, Matrix, Whisker, Whiskers, text_table
+from arena.report.blocks import text_table
 from arena.report.facts import Facts
-from arena.report.figures import NONE, Axis, between, number
+from arena.report.figures import NONE, between, number
 from arena.wording import CONTROLLED, FLAGS, adaptive_line, controlled_doubts, controlled_effects, more_needed
 
 _MOST_QUERIES = 12
@@ -38,16 +38,6 @@ def ranking(facts: Facts, conclusion: Conclusion) -> Section | None:
     return Section("leaderboard", "Leaderboard", lead, blocks)
 
 
-def win_section(facts: Facts) -> Section | None:
-    """The win matrix; ``None`` without games."""
-    ratings, wins = facts.board.ratings, facts.wins
-    if ratings is None or wins is None:
-        return None
-    lead = "How each agent did against each other one: where the order of the leaderboard comes from."
-    blocks: list[Block] = [_matrix(wins, [row.agent for row in ratings.agents])]
-    return Section("matrix", "Who beats whom", lead, blocks)
-
-
 def _remarks(board: Leaderboard, ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     yield from ratings.notes
     if board.adaptive is not None:
@@ -57,30 +47,27 @@ def _remarks(board: Leaderboard, ratings: Ratings, conclusion: Conclusion) -> It
 
 
 def _whiskers(ratings: Ratings, top: Sequence[str]) -> Whiskers:
-    rows = ratings.agents
-    ends = [end for row in rows for end in (row.bt, row.bt_low, row.bt_high) if end is not None]
-    axis = Axis(ends)
     worth = "100 points more is 64% of the games with a winner, 400 more is 10 to 1. "
+    tag = "leads" if len(top) == 1 else "tied for first"
     return Whiskers(
-        [
-            Whisker(
-                rank=_ranks(row),
-                name=row.agent,
-                note=("leads" if len(top) == 1 else "tied for first") if row.agent in top else "",
-                value=number(row.bt, 0),
-                interval=between(row.bt_low, row.bt_high, 0),
-                point=axis.place(row.bt),
-                low=None if row.bt_low is None else axis.place(row.bt_low),
-                high=None if row.bt_high is None else axis.place(row.bt_high),
-                leads=row.agent in top,
-            )
-            for row in rows
-        ],
-        axis.ticks(),
-        "Bradley-Terry rating in points; further right is better",
+        "ratings",
+        "",
+        "Ratings with their intervals, best first",
         f"A dot is an agent's rating, the line its {ratings.settings.level:.0%} interval: where lines overlap widely, "
         f"the agents may well be equally good. {worth if ratings.settings.ties == 'davidson' else ''}"
         "Ranks: the places that an agent may truly have.",
+        [
+            Line(
+                row.agent,
+                [Mark(row.bt, row.bt_low, row.bt_high, "blue" if row.agent in top else "quiet")],
+                rank=_ranks(row),
+                tag=tag if row.agent in top else "",
+            )
+            for row in ratings.agents
+        ],
+        "Bradley-Terry rating in points; further right is better",
+        POINTS,
+        ("Ranks", "Agent", "Rating, interval"),
     )
 
 
@@ -168,25 +155,3 @@ def _carriers(facts: Facts, ratings: Ratings) -> Iterator[Table]:
         [f"Read the games on these before deciding on {found.ahead}.{more}"],
         frozenset({"Text"}),
     )
-
-
-def _matrix(wins: WinMatrix, order: Sequence[str]) -> Matrix:
-    place = {agent: at for at, agent in enumerate(wins.agents)}
-    return Matrix(
-        order,
-        [[_cell(wins, place[row], place[column]) for column in order] for row in order],
-        "Percentage of the games against the column's agent that the row's agent took",
-        [
-            "A win counts one, a tie a half, so a cell and its mirror image sum to 100; below it, the number of games. "
-            "Blue: the row's agent does better; orange: worse; pale: even. Columns go by the place of the agent in the "
-            "rows. With few games a strong colour may be chance."
-        ],
-    )
-
-
-def _cell(wins: WinMatrix, row: int, column: int) -> Cell:
-    games = float(wins.games[row, column])
-    if row == column or games == 0:
-        return Cell("", "" if row == column else "never met", None)
-    taken = float(wins.wins[row, column] + wins.ties[row, column] / 2) / games
-    return Cell(f"{100 * taken:.0f}", f"{games:,.4g}", round(10 * taken))

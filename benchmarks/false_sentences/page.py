@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from arena.present.blocks import Checks, Figures, Remarks
+from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
-from arena.report.blocks import Matrix, Whiskers
 from benchmarks.false_sentences.claims import (
     NAMES,
     NOUN,
@@ -44,7 +44,7 @@ def lines(report: Report) -> Iterator[str]:
 
 def _block(block: object) -> Iterator[str]:
     if isinstance(block, Whiskers):
-        yield from (f"whisker: {row.name} {row.note}" for row in block.rows if row.note)
+        yield from (f"whisker: {line.name} {line.tag}" for line in block.lines if line.tag)
         yield f"explained: {block.caption}"
     elif isinstance(block, Table):
         yield f"table: {block.title}"
@@ -55,12 +55,11 @@ def _block(block: object) -> Iterator[str]:
     elif isinstance(block, Checks):
         yield from (f"check {own.status}: {own.name}: {own.finding}" for own in block.items)
     elif isinstance(block, Matrix):
-        for name, row in zip(block.names, block.cells, strict=True):
-            yield from (
-                f"cell {name} {other}: {own.value} of {own.below}"
-                for other, own in zip(block.names, row, strict=True)
-                if other != name
-            )
+        for name in block.rows:
+            for other in block.columns:
+                if other != name:
+                    cell = block.cells.get((name, other))
+                    yield f"cell {name} {other}: " + (f"{cell.figure} of {cell.below}" if cell else " of never met")
     elif isinstance(block, Figures):
         yield from (f"figure {own.name}: {own.written} [{own.interval}]" for own in block.items)
 

@@ -17,10 +17,10 @@ from arena.cli.console import WIDE, output
 from arena.cli.rating_output import print_rated
 from arena.config import RatingsSection
 from arena.coverage import Coverage
+from arena.games.pairs import pair_results
 from arena.leaderboard import Leaderboard
 from arena.opinions.tournament import TournamentCalibration
 from arena.rated_tables import RatedTable, TableOptions, rate_table
-from arena.ratings.counts import win_matrix
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.rate import RatingSettings
 from arena.report.build import build_report
@@ -125,7 +125,7 @@ def _facts(seen: Seen, rated: RatedTable) -> Facts:
     )
     return Facts(
         board=board,
-        wins=win_matrix(reconcile(verdicts) if seen.count.folds else as_games(verdicts)),
+        pairs=pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts)),
         counts=dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
         queries=dict.fromkeys(seen.count.queries, "why?"),
         data_digest="0",

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import yaml
 
+from arena.boards.wins import tournament_pairs
 from arena.games.probabilities import preference
 from arena.games.read import read_games
 from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import leaderboard
-from arena.matrix import tournament_wins
 from arena.opinions.methods import stored_methods
 from arena.rated_tables import TableOptions, rate_table
 from arena.ratings.covariates import controlled_ratings
@@ -229,8 +229,9 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
         np.testing.assert_array_equal(kept_games(store, "local").preference, table.preference)
         assert repr(kept_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
-        wins = tournament_wins(store, "local")
-        assert wins is not None
+        pairs = tournament_pairs(store, "local")
+        assert pairs is not None
+        wins = pairs.wins
         assert dict(zip(wins.agents, wins.wins.sum(axis=1), strict=True)) == pytest.approx(
             {row["agent"]: row["wins"] for row in soft["agents"]}, abs=1e-5
         )

@@ -76,7 +76,7 @@ def test_the_figures_are_those_of_the_leaderboard(cli: Any, demo_page: str, play
 
 
 def test_the_win_matrix_and_its_mirror_image_sum_to_a_hundred(demo_page: str) -> None:
-    matrix = tables(demo_page)["Percentage of the games against the column's agent that the row's agent took"]
+    matrix = tables(demo_page)["Win matrix, row against column"]
     cells = [row[1:] for row in matrix.rows[1:]]
     for i, row in enumerate(cells):
         for j, cell in enumerate(row):
@@ -143,8 +143,9 @@ def test_people_are_held_against_the_judge_and_correct_its_figures(cli: Any, wri
         "People agree with the judge strict on labels",
     }
     assert kept["People agree with the judge strict on labels"] == "failed"
-    (plot,) = [own for name, own in plots(page).items() if name == "Judge less people against Mean of judge and people"]
-    assert plot.levels == [f"{labels[name]:+.2f}" for name in ("bias", "upper", "lower")]
+    (plot,) = [own for name, own in plots(page).items() if name.startswith("Bland and Altman's plot of strict")]
+    named = {"bias": "bias", "upper": "upper limit", "lower": "lower limit"}
+    assert {f"{words} {labels[name]:+.2f}" for name, words in named.items()} <= set(plot.texts)
     assert len(plot.marks) > 1
 
 
@@ -172,13 +173,14 @@ def test_ways_of_scoring_are_held_against_each_other(cli: Any, demo_page: str, p
     places = tables(demo_page)["Places by each way of scoring"].by_name()
     for agent, place in own["methods"]["criteria"]["ranks"].items():
         assert places[agent]["criteria"].startswith(f"{place} (")
-    scores, numbers = own["methods"], {agent: str(at) for at, agent in enumerate(places, start=1)}
+    scores, agents = own["methods"], list(places)
     for pair in own["pairs"]:
         first, second = pair["first"], pair["second"]
-        plot = plots(demo_page)[f"{words.get(second, second)} against {words.get(first, first)}"]
+        plot = plots(demo_page)[f"Agents by {words.get(first, first)} and {words.get(second, second)}"]
+        marks = {told.split(":")[0]: place for told, place in plot.marks.items()}
         for side, method in enumerate((first, second)):
-            drawn = [plot.marks[numbers[agent]][side] for agent in numbers]
-            expected = [scores[method]["scores"][agent] for agent in numbers]
+            drawn = [marks[agent][side] for agent in agents]
+            expected = [scores[method]["scores"][agent] for agent in agents]
             assert np.corrcoef(drawn, expected)[0, 1] == pytest.approx((1, -1)[side], abs=1e-3)  # y runs downwards
 
 
@@ -238,7 +240,10 @@ def test_what_answers_took_is_shown_with_the_front(write: Any, tmp_path: Path) -
     page = write(write_store(tmp_path / "s.db", priced=True))
     row = tables(page)["What an answer takes"].by_name()[AGENTS[-1]]
     assert (row["Latency, median"], row["Cost of a query"]) == ("800 ms", "$0.0020")
-    assert all(f"Rating against {price}" in page for price in ("latency", "cost"))
+    assert {name.split(":")[0]: len(plot.marks) for name, plot in plots(page).items() if name.startswith("Rating")} == {
+        "Rating against latency": len(AGENTS),
+        "Rating against cost": len(AGENTS),
+    }
     assert 'id="costs"' not in write(write_store(tmp_path / "t.db"))
 
 

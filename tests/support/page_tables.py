@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -23,10 +24,19 @@ class _Tables(HTMLParser):
         super().__init__()
         self.tables: list[PageTable] = []
         self._into: list[str] | None = None
+        self._label = ""
+        self._layout = False
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if given.get("role") == "region":
+            self._label = given.get("aria-label") or ""
         if tag == "table":
-            self.tables.append(PageTable())
+            self._layout = given.get("role") == "presentation"
+        if self._layout:
+            return
+        if tag == "table":
+            self.tables.append(PageTable(self._label))
         elif tag == "tr":
             self.tables[-1].rows.append([])
         elif tag in {"td", "th", "caption"}:
@@ -56,17 +66,17 @@ def tables(page: str) -> dict[str, PageTable]:
 
 @dataclass
 class PagePlot:
-    """Places in pixels of marks by the name in or beside them, those without one by number; labels of lines across."""
+    """Places in pixels of marks by what is told of them, and all texts."""
 
     marks: dict[str, tuple[float, float]]
-    levels: list[str]
+    texts: list[str]
 
 
 def plots(page: str) -> dict[str, PagePlot]:
-    """The page's plots by what is drawn against what."""
+    """The page's charts by their words."""
     found = {}
-    for label, body in re.findall(r'<svg role="img" aria-label="[^"]*: ([^":]*)".*?>(.*?)</svg>', page, re.DOTALL):
-        marks = re.findall(r'<circle[^>]* cx="([^"]*)" cy="([^"]*)"[^>]*/>\s*(?:<text[^>]*>([^<]*)</text>)?', body)
-        own = {name or str(at): (float(x), float(y)) for at, (x, y, name) in enumerate(marks)}
-        found[label] = PagePlot(own, re.findall(r'<text class="level"[^>]*>([^<]*)<', body))
+    for label, body in re.findall(r'<div role="img" aria-label="([^"]*)">(.*?)</svg>', page, re.DOTALL):
+        marks = re.findall(r'transform="translate\(([^,]*),([^)]*)\)"[^>]*><title>([^<]*)</title>', body)
+        own = {told: (float(x), float(y)) for x, y, told in marks}
+        found[html.unescape(label)] = PagePlot(own, re.findall(r"<text[^>]*>([^<]*)<", body))
     return found

@@ -143,12 +143,14 @@ def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, addres
 
 def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) -> None:
     visit(page, f"{address}/matrix")
-    named = page.locator(".heat th[scope=row]").all_inner_texts()
+    named = page.locator(".cells th[scope=row]").all_inner_texts()
     assert sorted(named) == sorted(AGENTS)
-    told = page.locator(".heat td[title]").first.get_attribute("title")
+    told = page.locator(".cells td[title]").first.get_attribute("title")
     assert told is not None
     assert told.startswith(f"{named[0]} against {named[1]}: won ")
-    assert page.locator(".heat :is(img, a, b, script)").count() == 0
+    assert page.locator(".cells :is(img, script, i)").count() == 0
+    page.locator(".cells td a").first.click()
+    page.wait_for_selector("text=games; this is number 1")
 
 
 def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:

@@ -14,12 +14,12 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from arena.boards.wins import Wins
 from arena.present.glossary import TERMS
 from tests.support.sample_store import write_store
 from ui import data
 from ui.data import LOCATION_VARIABLE
 from ui.differences import marked, similarity
-from ui.matrix import matrix_frame
 from ui.tables import as_csv, with_meanings
 
 
@@ -88,8 +88,8 @@ def test_pages_say_what_the_leaderboard_command_says_to_the_shown_digit(
     version, (name,) = data.tournaments()
     pairs = data.pairs(data.Source(str(store), version, name))
     assert pairs is not None
-    cells = matrix_frame(pairs, list(board["Agent"]), "wins only")
-    shown = {(cell.row, cell.column): f"{cell.percent:.1f}" for cell in cells.itertuples()}
+    cells = Wins(pairs, list(board["Agent"]), "wins only").pairwise().rows
+    shown = {(cell["row"], cell["column"]): f"{100 * cell['share']:.1f}" for cell in cells}
     matrix = json.loads(cli("leaderboard", store, "--matrix", "--format", "json").out)["percent"]
     for row in matrix:
         for other in {cell["agent"] for cell in matrix} - {row["agent"]}:

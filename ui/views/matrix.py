@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-import numpy as np
-import pandas as pd
 import streamlit as st
 
-from arena.ratings.counts import WinMatrix
+from arena.boards.wins import Counted, Wins, by_points
 from ui import data, text
-from ui.address import choose, say_what_is_unknown, switch
-from ui.matrix import ALPHA, Counted, matrix_frame, matrix_html
+from ui.address import choose, link, say_what_is_unknown, switch, unfold
+from ui.show import show_picture, show_table
 from ui.states import incomplete, nothing
-from ui.tables import show_chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +35,21 @@ def show(source: data.Source) -> None:
         return
     if data.board(source).ratings is None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
-    frame, drawn = _matrix(source, choice)
-    told = int((frame["p"] < ALPHA).sum()) // 2
-    words = (
-        f"Read a row: the figure is the percentage of its games against the column's agent that the row's agent took "
-        f"({choice.counted}); with few agents the number of games is below it. Blue: the row's agent does better; "
-        "orange: worse; pale: even. The best agent comes first; a gap is a pair that never met. A figure in bold says "
-        f"that the two agents' own games tell them apart: {told:,} of {len(frame) // 2:,} pairs, at 5 % for all of "
-        "them together. Where it is not bold, a strong colour may be chance."
-    )
-    columns = {
-        "row": "Agent",
-        "column": "Against",
-        "percent": st.column_config.NumberColumn("Percent", format="%.1f"),
-        **{name: name.capitalize() for name in ("games", "won", "tied", "lost")},
-        "p": st.column_config.NumberColumn("p, corrected", format="%.3g"),
-    }
-    show_chart(drawn, words, frame.round({"percent": 1}), "Win matrix", columns)
-
-
-def by_points(wins: WinMatrix) -> list[str]:
-    """The agents, that with the largest share of its points first: a win counts 1, a tie half."""
-    share = (wins.wins + wins.ties / 2).sum(axis=1) / wins.games.sum(axis=1)
-    return [wins.agents[number] for number in np.argsort(-share, kind="stable")]
+    wins = _wins(source, choice)
+    show_picture(wins.picture(lambda agent, opponent: link("games", source.tournament, agent=agent, opponent=opponent)))
+    st.caption("A cell leads to the two agents' games.")
+    with unfold("The numbers of this picture", "numbers") as opened:
+        if opened.open:
+            show_table(wins.pairwise())
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _matrix(source: data.Source, choice: Choice) -> tuple[pd.DataFrame, str]:
-    """The cells, and their heat map."""
-    results = data.pairs(source, choice.judge, choice.group)
-    assert results is not None
+def _wins(source: data.Source, choice: Choice) -> Wins:
+    pairs = data.pairs(source, choice.judge, choice.group)
+    assert pairs is not None
     ratings = data.board(source).ratings
-    order = [row.agent for row in ratings.agents] if ratings else by_points(results.wins)
-    frame = matrix_frame(results, order, choice.counted)
-    return frame, matrix_html(frame, order)
+    order = [row.agent for row in ratings.agents] if ratings else by_points(pairs.wins)
+    return Wins(pairs, [agent for agent in order if agent in pairs.wins.agents], choice.counted)
 
 
 def _chosen(source: data.Source) -> Choice:

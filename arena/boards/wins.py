@@ -1,0 +1,162 @@
+"""Who beats whom: the win matrix as a picture, as the table that papers print, and pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from arena.games.pairs import PairResults, pair_results
+from arena.kept import kept_games
+from arena.leaderboard import Leaderboard, rating_settings
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, POINTS_1, Number
+from arena.present.picture import Cell, Matrix
+from arena.present.plain import plain
+from arena.present.table import Column, Table
+from arena.ratings.counts import WinMatrix
+from arena.store import Store
+
+Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
+
+ALPHA: Final = 0.05
+"""Below so small a p-value a pair is called told apart."""
+_WHOLE: Final = Number(0, factor=100)
+_LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
+_PAIRS: Final = (
+    Column("row", "Agent"),
+    Column("column", "Against"),
+    Column("share", "Percent", PERCENT_1, "Of the pair's games, how many the agent took."),
+    Column("games", "Games", COUNT),
+    Column("won", "Won", COUNT),
+    Column("tied", "Tied", COUNT),
+    Column("lost", "Lost", COUNT),
+    Column("p", "p, corrected", P_VALUE, "How likely so clear a difference would be between equals (Holm)."),
+)
+
+
+def no_address(agent: str, opponent: str) -> str:  # noqa: ARG001
+    """Cells lead nowhere."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wins(Board):
+    """The results of each two agents.
+
+    Attributes:
+        pairs: of all that played.
+        order: agents as they are to be listed; others are left out.
+        counted: what percentages count in the picture and pair by pair.
+    """
+
+    pairs: PairResults
+    order: Sequence[str]
+    counted: Counted = "wins and half the ties"
+
+    def sections(self) -> Sequence[Section]:  # noqa: D102
+        return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
+
+    def json(self) -> Any:  # noqa: D102
+        return {"percent": plain(self._rows())}
+
+    def report(self) -> Section:
+        """For a report, which has no room for many columns of figures."""
+        return Section("matrix", "Who beats whom", _LEAD, [self.picture()])
+
+    def percentages(self) -> Table:
+        """A line for each agent: the percentage of its games that it won against each other one, and their average.
+
+        ``arena.win_matrix`` reads this table. Ties count for neither side; a cell is empty where two agents never met,
+        and the average is over those that they did (004, Table 5).
+        """
+        rows = [
+            {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}
+            for row in self._rows()
+        ]
+        columns = [Column("agent", "Agent"), *(Column(name, name, POINTS_1) for name in self.order)]
+        note = "Percentage of its games that the row's agent won against the column's; the rest are ties and losses."
+        return Table("matrix", "", [*columns, Column("average", "Average", POINTS_1)], rows, [note])
+
+    def pairwise(self) -> Table:
+        """A line for each two agents that met."""
+        return Table("win-matrix", "", _PAIRS, list(self._met()))
+
+    def picture(self, link: Callable[[str, str], str] = no_address) -> Matrix:
+        """The heat map; ``link`` gives the address of two agents' games."""
+        cells, told = {}, 0
+        for one in self._met():
+            row, column, apart = one["row"], one["column"], bool(one["p"] < ALPHA)
+            told += apart
+            counts = ", ".join(f"{key} {COUNT.write(one[key])}" for key in ("won", "tied", "lost"))
+            cells[row, column] = Cell(
+                _WHOLE.write(one["share"]),
+                2 * one["share"] - 1,
+                COUNT.write(one["games"]),
+                f"{row} against {column}: {counts}; p {P_VALUE.write(one['p'])}",
+                bold=apart,
+                link=link(row, column),
+            )
+        caption = (
+            f"Percentage of its games against the column's agent that the row's agent took ({self.counted}); below it, "
+            "where there is room, the number of games. Blue: the row's agent does better; orange: worse; pale: even. A "
+            "gap is a pair that never met. In bold are pairs that their own games tell apart: "
+            f"{told // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a strong "
+            "colour may be chance."
+        )
+        words = "Win matrix, row against column"
+        return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
+
+    def _met(self) -> Iterator[dict[str, Any]]:
+        wins, p = self.pairs.wins, self.pairs.p
+        taken = wins.wins + (wins.ties / 2 if self.counted == "wins and half the ties" else 0)
+        place = {agent: at for at, agent in enumerate(wins.agents)}
+        for row in self.order:
+            for column in self.order:
+                i, j = place[row], place[column]
+                if i != j and wins.games[i, j] > 0:
+                    yield {
+                        "row": row,
+                        "column": column,
+                        "share": float(taken[i, j] / wins.games[i, j]),
+                        "games": float(wins.games[i, j]),
+                        "won": float(wins.wins[i, j]),
+                        "tied": float(wins.ties[i, j]),
+                        "lost": float(wins.wins[j, i]),
+                        "p": float(p[i, j]),
+                    }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        wins = self.pairs.wins
+        place = {agent: at for at, agent in enumerate(wins.agents)}
+        rows = []
+        for agent in self.order:
+            shares: dict[str, float | None] = {}
+            for opponent in self.order:
+                i, j = place[agent], place[opponent]
+                met = agent != opponent and wins.games[i, j] > 0
+                shares[opponent] = float(100 * wins.wins[i, j] / wins.games[i, j]) if met else None
+            won = [percent for percent in shares.values() if percent is not None]
+            rows.append({"agent": agent, **shares, "average": sum(won) / len(won) if won else None})
+        return rows
+
+
+def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
+    """Each two agents over the games that are rated; ``None`` before the first verdict."""
+    games = kept_games(store, tournament).rated(rating_settings(store.settings(tournament)))
+    return None if games is None else pair_results(games)
+
+
+def as_declared(board: Leaderboard) -> list[str]:
+    """The agents as the configuration declares them, those it does not behind them, best rated first."""
+    rated = [row.agent for row in board.ratings.agents] if board.ratings else []
+    stated = [agent["name"] for agent in board.settings.get("agents", ()) if agent["name"] in rated]
+    return list(dict.fromkeys([*stated, *rated]))
+
+
+def by_points(wins: WinMatrix) -> list[str]:
+    """The agents, that with the largest share of its points first: a win counts 1, a tie half."""
+    share = (wins.wins + wins.ties / 2).sum(axis=1) / wins.games.sum(axis=1)
+    return [wins.agents[number] for number in np.argsort(-share, kind="stable")]
