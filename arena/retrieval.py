@@ -16,11 +16,10 @@ from arena.store import Result, Wanted
 from judges.errors import InputError
 from judges.pointwise import label_of
 from judges.types import Judgment, Retrieved
-from retrieval_eval.label_agreement import LabelAgreement, label_agreement
 from retrieval_eval.measures import default_measures, is_judged, judged_at, parse_measures
 from retrieval_eval.metrics import Labels, Metrics, evaluate
-from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
 from retrieval_eval.relevance import LabelDistribution, MeanLabel, label_distribution, mean_label, results_by_agent
+from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import runs_of
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.clustered import student
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, joint_differences, rank_intervals
 from arena.ratings.sandwich import sandwich
+from retrieval_eval.stats.clusters import student
 
 STRENGTHS = np.array([0.0, 0.2, 0.4, 0.4, 0.8])
 """Log-odds of the agents on the average query; the third and the fourth are equal."""

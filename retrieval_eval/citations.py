@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from judges.types import Answer
-from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
 from retrieval_eval.stats.estimate import Estimate
 
 CITATIONS = "citations"

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from retrieval_eval.agreement import cohen_kappa
-from retrieval_eval.label_agreement import LabelAgreement
+from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.coefficients import cohen_kappa
 
 
 @dataclass(frozen=True)

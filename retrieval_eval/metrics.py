@@ -11,7 +11,7 @@ import numpy as np
 
 from judges.errors import InputError
 from retrieval_eval.measures import Measure, is_judged, judged_at, parse_measures
-from retrieval_eval.resampling import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -76,13 +76,12 @@ class Metrics:
     def intervals(self, samples: int, seed: int) -> dict[str, dict[str, Estimate]]:
         """Each run's value by measure with its 95 % bootstrap interval over queries."""
         weights = query_weights(len(self.topics), samples, seed)
+        scored = [len(self.topics) - len(self.coverage[run].unasked) for run in self.runs]
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
-            sampled = self._over_topics(measure, weights)
-            for place, run in enumerate(self.runs):
-                scored = len(self.topics) - len(self.coverage[run].unasked)
-                value = np.array([self.value(run, measure)])
-                (found[run][measure],) = estimates(value, sampled[:, [place]], scored)
+            values = [self.value(run, measure) for run in self.runs]
+            for run, own in zip(self.runs, estimates(values, self._over_topics(measure, weights), scored), strict=True):
+                found[run][measure] = own
         return found
 
 

@@ -8,9 +8,9 @@ from itertools import permutations
 import numpy as np
 
 from retrieval_eval.metrics import Metrics
-from retrieval_eval.rank_correlation import kendall_taus, spearmans
-from retrieval_eval.resampling import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.rank import kendall_taus, spearmans
 
 _DIGITS = 12
 """Means that differ beyond this many decimals differ by rounding alone."""
@@ -55,7 +55,7 @@ def ranking_agreement(
     one = weighted_means(first.of_measure(measure)[:, ours], weights)
     other = weighted_means(second.of_measure(measure)[:, theirs], weights)
     coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
-    tau, rho = estimates(coefficients[0], coefficients[1:], topics)
+    tau, rho = estimates(coefficients[0], coefficients[1:], topics, centred=True)
     swapped = tuple(
         (first.runs[better], first.runs[worse])
         for better, worse in permutations(range(len(first.runs)), 2)

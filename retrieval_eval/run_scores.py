@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from judges.errors import InputError
 from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
 from retrieval_eval.run_rankings import RankingAgreement, ranking_agreement
-from retrieval_eval.significance import Comparison, compare
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.significance import Comparison, compare
 
 
 @dataclass(frozen=True, slots=True)

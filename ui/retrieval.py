@@ -13,8 +13,8 @@ from arena.prompting import Labels
 from arena.retrieval import LabelScores, RetrievalBoard, Source
 from judges.pointwise import label_of
 from judges.types import Document, Judgment, Query
-from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import LabelDistribution
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
 
 WHOSE: Mapping[Source, str] = {"judge": "the judge", "people": "people"}

@@ -12,9 +12,9 @@ from arena.present.glossary import TERMS
 from arena.present.numbers import COUNT, SCORE, counted
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from retrieval_eval.label_agreement import LabelAgreement, label_agreement
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
+from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
 
 
 @dataclass(frozen=True)

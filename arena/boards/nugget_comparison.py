@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import exact, named
-from arena.nuggets.comparison import Comparison, NuggetAgreement
+from arena.nuggets.comparison import GRADES, IMPORTANCES, TWO_GRADES, Comparison, NuggetAgreement
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed
 from arena.present.table import Column, Table
-from retrieval_eval.stats.estimate import Coefficient, Estimate
+from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.estimate import Coefficient
 
 Row: TypeAlias = dict[str, Any]
 
@@ -85,7 +86,7 @@ class NuggetComparison(Board):
                 **_coefficient("kendall", of.topics_kendall, "kendall_tau"),
                 "topics": dict(zip(said.topics, of.by_topic, strict=True)),
             },
-            "nuggets": None if said.nuggets is None else asdict(said.nuggets),
+            "nuggets": None if said.nuggets is None else _nuggets_json(said.nuggets),
             "points": {"runs": [asdict(own) for own in said.runs], "topics": [asdict(own) for own in said.pairs]},
             "left_out": {
                 "runs_a": said.only_a,
@@ -97,6 +98,22 @@ class NuggetComparison(Board):
         return exact(shape)
 
 
+def _nuggets_json(found: NuggetAgreement) -> Row:
+    return {
+        "shared": found.shared,
+        "only_a": found.only_a,
+        "only_b": found.only_b,
+        "assignment": _labels_json(found.assignment, GRADES),
+        "two_grades": _labels_json(found.two_grades, TWO_GRADES),
+        "importance": _labels_json(found.importance, IMPORTANCES),
+    }
+
+
+def _labels_json(own: LabelAgreement, names: Sequence[str]) -> Row:
+    kappa = {"kappa": own.kappa.value, "low": own.kappa.low, "high": own.kappa.high}
+    return {"n": own.n, "labels": names, "confusion": own.confusion, "share": own.agreement.value, **kappa}
+
+
 def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
     compared = {
         "assignment": agreement.assignment,
@@ -104,7 +121,7 @@ def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
         "importance": agreement.importance,
     }
     rows = [
-        {"labels": name, "n": own.n, "share": own.share, "kappa": Estimate(own.kappa, own.low, own.high)}
+        {"labels": name, "n": own.n, "share": own.agreement.value, "kappa": own.kappa}
         for name, own in compared.items()
         if own.n
     ]
@@ -113,9 +130,9 @@ def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
     yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [note])
     own = agreement.assignment
     if own.n:
-        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in own.labels)]
-        counts = zip(own.labels, own.confusion, strict=True)
-        rows = [{"label": label, **dict(zip(own.labels, row, strict=True))} for label, row in counts]
+        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in GRADES)]
+        counts = zip(GRADES, own.confusion, strict=True)
+        rows = [{"label": label, **dict(zip(GRADES, row, strict=True))} for label, row in counts]
         yield Table("confusion", "Assignments", columns, rows)
 
 

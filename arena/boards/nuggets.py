@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -198,8 +198,9 @@ def _score_row(own: RunScores) -> Row:
     row |= {"length": own.length, "topics": own.topics, "missing": own.missing, "failed": own.failed}
     row |= {"empty": own.empty, "labels": own.labels, "assigned": own.assigned, "coverage": own.coverage}
     for column, mean in own.means.items():
-        row |= {f"{column}_{part}": value for part, value in asdict(mean).items() if part != "value"}
-    return row | {"queries": own.means["v_strict"].topics, "unanswered": own.missing or None}
+        row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
+        row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
+    return row | {"queries": own.means["v_strict"].n, "unanswered": own.missing or None}
 
 
 def _scores_json(scored: Scored, what: str) -> Row:
@@ -225,9 +226,9 @@ def score_notes(scored: Scored) -> list[str]:
     if empty := [f"{own.run} {own.empty}" for own in runs if own.empty]:
         notes.append(f"answers without a single nugget, left out of the means: {named(empty)}")
     fewer = [
-        f"{own.run} {own.means['v_strict'].topics}"
+        f"{own.run} {own.means['v_strict'].n}"
         for own in runs
-        if own.means["v_strict"].topics < own.topics - own.failed - own.empty
+        if (own.means["v_strict"].n or 0) < own.topics - own.failed - own.empty
     ]
     if fewer:
         notes.append(f"V is not defined without vital nuggets; topics in its mean: {named(fewer)}")

@@ -15,12 +15,12 @@ from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
 from arena.present.blocks import Check, Checks, Section, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
-from arena.ratings.clustered import wilson
 from arena.ratings.direct import circles
 from arena.ratings.health import JudgeHealth
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from judges.types import Task
+from retrieval_eval.stats.clusters import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 _CARRIED_BY: Final = 0.02

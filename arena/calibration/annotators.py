@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.calibration.opinions import Opinion, by_item
-from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats
-from retrieval_eval.agreement import cohen_kappas
+from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.coefficients import cohen_kappas
 from retrieval_eval.stats.estimate import Estimate
 
 _FEWEST = 10

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats
+from retrieval_eval.stats.clusters import jackknife_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _LIMIT = 1.96

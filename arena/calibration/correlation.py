@@ -15,10 +15,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import student
 from arena.ratings.games import Floats
-from retrieval_eval.rank_correlation import pair_sums, weighted_taus
+from retrieval_eval.stats.clusters import student
 from retrieval_eval.stats.estimate import Coefficient
+from retrieval_eval.stats.rank import pair_sums, weighted_taus
 
 _CELLS_IN_MEMORY = 4_000_000
 _CERTAIN = 1 - 1e-12

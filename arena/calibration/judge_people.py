@@ -13,8 +13,7 @@ from arena.calibration.consensus import Consensus, Method, consensus
 from arena.calibration.correlation import Correlations, correlations
 from arena.calibration.opinions import Item, Level, Opinion, Values, by_rater, paired, size, whole_numbers
 from arena.calibration.votes import VoteAgreement, agreement_between, agreement_within, decided, each_vote
-from retrieval_eval.label_agreement import LabelAgreement, label_agreement
-from retrieval_eval.rater_agreement import RaterAgreement, rater_agreement
+from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 
 Against: TypeAlias = Literal["consensus", "votes"]
 OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]

@@ -17,7 +17,7 @@ from arena.calibration.orders import games_of
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.games import Floats
-from retrieval_eval.resampling import query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import query_weights, weighted_means
 
 _FEWEST_AGENTS = 3
 
@@ -50,7 +50,8 @@ def leaderboard_agreement(
         ),
         strict=True,
     )
-    return method_pair(("people", "judge"), (points[0], points[1]), (drawn[0], drawn[1]))
+    queries = len({query_id for query_id, *_ in both})
+    return method_pair(("people", "judge"), (points[0], points[1]), (drawn[0], drawn[1]), queries)
 
 
 def _rated(

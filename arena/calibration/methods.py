@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Protocol
 
 import numpy as np
@@ -18,15 +18,14 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
-from retrieval_eval.rank_correlation import coefficient, kendall_taus, spearmans
-from retrieval_eval.resampling import query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import query_weights, weighted_means
 from retrieval_eval.stats.estimate import Coefficient
+from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
 _DECIMALS_OF_SAMPLE = 4
 """Of ratings in points: fits of samples end within 2e-6 points, and equal agents must not look different."""
 _FEWEST_AGENTS = 3
-_MOST_PERMUTED = 7
 _ORDERS_OF_SAMPLE = 10
 """Random orders that Elo is averaged over in a bootstrap sample."""
 _CELLS_IN_MEMORY = 4_000_000
@@ -195,6 +194,7 @@ def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0
                     (methods[i].name, methods[j].name),
                     (points[i][sides[0]], points[j][sides[1]]),
                     (drawn[i][:, sides[0]], drawn[j][:, sides[1]]),
+                    len(names),
                 )
             )
     return MethodComparison(scored, tuple(pairs), _places(scored), len(names))
@@ -206,33 +206,12 @@ def _scored(method: Method, points: Floats) -> MethodScores:
     return MethodScores(method.name, scores, dict(zip(scores, ranks.tolist(), strict=True)))
 
 
-def method_pair(names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats]) -> MethodPair:
-    """Two methods by their scores of the same agents, shape (agents,), and of each sample, (samples, agents)."""
-    from scipy.stats import kendalltau
-
-    whole = ~(np.isnan(drawn[0]) | np.isnan(drawn[1])).any(axis=1)
-    x, y = (part[whole] for part in drawn)
+def method_pair(
+    names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
+) -> MethodPair:
+    """Two methods by their scores of the same agents, shape (agents,), and of samples of queries, (samples, agents)."""
     a, b = (np.round(part, _DECIMALS) for part in points)
-    untied = np.ptp(a) > 0 and np.ptp(b) > 0
-    p_tau = float(kendalltau(a, b).pvalue) if untied else np.nan
-    p_rho = _spearman_p(a, b) if untied else np.nan
-    return MethodPair(
-        *names,
-        a.size,
-        coefficient(kendall_taus(a, b), kendall_taus(x, y) if len(x) else np.empty(0), p_tau),
-        coefficient(spearmans(a, b), spearmans(x, y) if len(x) else np.empty(0), p_rho),
-    )
-
-
-def _spearman_p(a: Floats, b: Floats) -> float:
-    """Two-sided, of all orders of few agents: the usual approximation calls one full agreement of five certain."""
-    if a.size > _MOST_PERMUTED:
-        from scipy.stats import spearmanr
-
-        return float(spearmanr(a, b).pvalue)
-    observed = np.abs(spearmans(a, b)) - 10.0**-_DECIMALS
-    orders = np.array(list(permutations(range(b.size))))
-    return float((np.abs(spearmans(np.tile(a, (len(orders), 1)), b[orders])) >= observed).mean())
+    return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
 
 
 def _places(scored: Sequence[MethodScores]) -> tuple[PlaceGap, ...]:

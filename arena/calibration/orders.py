@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from arena.calibration.consensus import majority
 from arena.calibration.opinions import Opinion, Values, by_item, by_rater
-from arena.ratings.clustered import share_interval
 from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
 from judges.types import Verdict
+from retrieval_eval.stats.clusters import share_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _VERDICT = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from arena.calibration.opinions import Opinion
 from arena.calibration.orders import games_of
 from arena.ratings import qualities
-from arena.ratings.clustered import student
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
+from retrieval_eval.stats.clusters import student
 from retrieval_eval.stats.estimate import Estimate
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {

@@ -11,7 +11,7 @@ from arena.cli.console import errors, output, print_json
 from arena.cli.figures import FEW_QUERIES, counted, interval, print_read, say, value
 from arena.cli.markup import print_csv
 from arena.cli.tables import print_table
-from retrieval_eval.label_agreement import LabelAgreement
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.trec import Qrels
 
 

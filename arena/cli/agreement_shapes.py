@@ -7,7 +7,7 @@ from typing import Any
 
 from arena.cli.console import rounded
 from arena.cli.metrics_shapes import Row, read_json
-from retrieval_eval.label_agreement import LabelAgreement
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import Qrels
 

@@ -10,7 +10,7 @@ from arena.calibration.words import OUTCOMES, THINGS, gain_from_ties, outside_sc
 from arena.cli.console import output
 from arena.cli.figures import FEW_QUERIES, interval, say, value
 from arena.cli.tables import print_table
-from retrieval_eval.rater_agreement import RaterAgreement
+from retrieval_eval.stats.agreement import RaterAgreement
 from retrieval_eval.stats.estimate import Coefficient, Estimate
 
 _MOST_NAMED = 8

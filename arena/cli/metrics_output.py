@@ -13,8 +13,8 @@ from arena.cli.markup import print_csv
 from arena.cli.metrics_shapes import score_rows, scores_json
 from arena.cli.tables import print_table
 from retrieval_eval.run_scores import QrelsScores, RunScores
-from retrieval_eval.significance import Comparison
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.significance import Comparison
 from retrieval_eval.trec import Note, Qrels, Run
 
 _MOST_ALIKE = 3

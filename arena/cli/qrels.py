@@ -40,7 +40,7 @@ def agreement(
     bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
     """
     from arena.cli.agreement_output import print_agreement
-    from retrieval_eval.label_agreement import label_agreement
+    from retrieval_eval.stats.agreement import label_agreement
 
     labels = read_label_sets([reference, *others], "skip")
     first, *rest = labels

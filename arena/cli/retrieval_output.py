@@ -9,8 +9,8 @@ from arena.cli.console import output
 from arena.cli.figures import counted, interval, say, value
 from arena.cli.tables import print_table
 from arena.retrieval import LabelScores, RetrievalBoard, Source
-from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import MeanLabel
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
 
 

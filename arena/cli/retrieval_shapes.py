@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from arena.cli.agreement_shapes import coverage, flattened
 from arena.retrieval import AgentScores, LabelScores, RetrievalBoard, Source
-from retrieval_eval.label_agreement import LabelAgreement
 from retrieval_eval.relevance import LabelDistribution
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate, written_fields
 
 Row: TypeAlias = dict[str, Any]

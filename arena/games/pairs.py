@@ -9,7 +9,7 @@ import scipy
 
 from arena.ratings.counts import WinMatrix, win_matrix
 from arena.ratings.games import Floats, Games
-from retrieval_eval.significance import holm
+from retrieval_eval.stats.significance import holm
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,8 +11,8 @@ from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Floats, Games, GameVerdict, reconcile, tabulate
 from judges.errors import InputError
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
-from retrieval_eval.rank_correlation import RankCorrelation, correlate_resampled
-from retrieval_eval.resampling import weighted_means
+from retrieval_eval.stats.bootstrap import weighted_means
+from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,9 @@ def against_ratings(
     ratings = bradley_terry(games).ratings[both]
     resampled = np.array([_ratings(games, weights)[both] for weights in of_games]).reshape(samples, len(both))
     scores = weighted_means(values[rows], np.ones((1, len(table.topics))))[0]
-    correlation = correlate_resampled(ratings, scores, resampled, weighted_means(values[rows], drawn), "topic")
+    drawn_scores, topics = weighted_means(values[rows], drawn), len(table.topics)
+    correlations = rank_correlations(ratings, scores, resampled, drawn_scores, topics)
+    correlation = RankCorrelation(len(both), *correlations, "topic")
     order = np.argsort(-ratings, kind="stable")
     runs = tuple(games.agents[both[at]] for at in order)
     return AgainstRatings(runs, ratings[order], scores[order], len(games), correlation)

@@ -5,20 +5,26 @@ A condition is a way of making nuggets and of assigning them, by people or by a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from arena.nuggets.conditions import Condition
 from judges.errors import InputError
-from retrieval_eval.clustered_agreement import LabelAgreement, label_agreement
 from retrieval_eval.nuggets.scores import Floats
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
-from retrieval_eval.rank_correlation import RankCorrelation, correlate_runs, correlate_topics
+from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
+from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
 _FEWEST_RUNS = 3
 """With two runs an order is either the same or reversed."""
+
+GRADES: Final = tuple(Support)
+TWO_GRADES: Final = (Support.FULL, Support.NONE)
+IMPORTANCES: Final = tuple(Importance)
+"""Labels in the order of the scales of ``NuggetAgreement``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,9 @@ class NuggetAgreement:
         shared: nuggets in both conditions.
         only_a: nuggets in the first alone.
         only_b: nuggets in the second alone.
-        assignment: labels of (nugget, run), three grades.
-        two_grades: the same where partial_support is not_support, as strict scores see it.
-        importance: labels of nuggets that have one in both.
+        assignment: labels of (nugget, run), on the scale ``GRADES``.
+        two_grades: the same where partial_support is not_support, as strict scores see it, on ``TWO_GRADES``.
+        importance: labels of nuggets that have one in both, on ``IMPORTANCES``.
     """
 
     shared: int
@@ -166,37 +172,37 @@ def _length_at(lengths: Floats | None, run: int, topic: int) -> float | None:
 def _nugget_agreement(
     first: Sequence[Assignment], second: Sequence[Assignment], samples: int, seed: int
 ) -> NuggetAgreement:
-    labels = [_labels(own) for own in (first, second)]
-    both = [key for key in labels[0] if key in labels[1]]
-    x, y = ([label_of[key] for key in both] for label_of in labels)
     importances = [_importances(own) for own in (first, second)]
-    shared = [key for key in importances[0] if key in importances[1]]
-    rated = [(key, importances[0][key], importances[1][key]) for key in shared]
-    known = [(key, i, j) for key, i, j in rated if i is not None and j is not None]
-    queries = [query_id for query_id, _, _ in both]
+    rated = [{key: label for key, label in own.items() if label is not None} for own in importances]
+    grades = [_labels(own) for own in (first, second)]
+    strict = [{key: _as_strict(label) for key, label in own.items()} for own in grades]
+    shared = len(importances[0].keys() & importances[1].keys())
     return NuggetAgreement(
-        len(shared),
-        len(importances[0]) - len(shared),
-        len(importances[1]) - len(shared),
-        label_agreement(x, y, list(Support), queries, samples=samples, seed=seed),
-        label_agreement(_strict(x), _strict(y), [Support.FULL, Support.NONE], queries, samples=samples, seed=seed),
-        label_agreement(
-            [i for _, i, _ in known],
-            [j for _, _, j in known],
-            list(Importance),
-            [key[0] for key, _, _ in known],
-            samples=samples,
-            seed=seed,
+        shared,
+        len(importances[0]) - shared,
+        len(importances[1]) - shared,
+        *(
+            label_agreement(
+                *(_by_query(own, names) for own in both), scale=range(len(names)), samples=samples, seed=seed
+            )
+            for both, names in ((grades, GRADES), (strict, TWO_GRADES), (rated, IMPORTANCES))
         ),
     )
 
 
-def _strict(labels: Sequence[Support]) -> list[Support]:
-    """Two grades of three, as strict scores see them."""
-    return [Support.NONE if label is Support.PARTIAL else label for label in labels]
+def _by_query(labels: Mapping[tuple[str, ...], str], names: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
+    """Labels as their place among ``names``, by query and thing."""
+    numbered: dict[str, dict[tuple[str, ...], int]] = {}
+    for (query_id, *item), label in labels.items():
+        numbered.setdefault(query_id, {})[tuple(item)] = names.index(label)
+    return numbered
 
 
-def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, str, str], Support]:
+def _as_strict(label: Support) -> Support:
+    return Support.NONE if label is Support.PARTIAL else label
+
+
+def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Support]:
     """The labels that did not fail, by query, run and nugget."""
     return {
         (own.query_id, own.run, nugget.nugget_id): label
@@ -206,5 +212,5 @@ def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, str, str], Sup
     }
 
 
-def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, str], Importance | None]:
+def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Importance | None]:
     return {(own.query_id, nugget.nugget_id): nugget.importance for own in assignments for nugget in own.nuggets}

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import share_interval
 from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
 from arena.ratings.health import both_orders
+from retrieval_eval.stats.clusters import share_interval
 
 _FEWEST_AGENTS = 3
 """With two agents every correlation is 1 or -1."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.clustered import student
 from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
 from arena.ratings.results import Fragility, PairDifference
 from arena.ratings.sandwich import sandwich
+from retrieval_eval.stats.clusters import student
 
 _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""

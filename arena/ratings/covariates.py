@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
-from arena.ratings.clustered import NO_SPREAD
 from arena.ratings.existence import Problem
 from arena.ratings.game_likelihood import Fit, GameData, design_products, game_data, maximise_over_games, score_products
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import NO_SPREAD, Floats, Games
 from arena.ratings.likelihood import Form
 from arena.ratings.preferences import counted
 

@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import share_interval, wilson
 from arena.ratings.games import Games
 from arena.ratings.results import DirectGames
+from retrieval_eval.stats.clusters import share_interval, wilson
 
 
 @dataclass(frozen=True, slots=True)

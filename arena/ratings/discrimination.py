@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from arena.ratings.clustered import student
 from arena.ratings.games import Floats, Ints
+from retrieval_eval.stats.clusters import student
 
 
 @dataclass(frozen=True, slots=True, eq=False)

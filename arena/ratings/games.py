@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from judges.types import Verdict
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Ints: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
+
+NO_SPREAD: Final = 1e-3
+"""A standard error below so many points is the noise of fitting: the games never vary."""
 
 _OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
 

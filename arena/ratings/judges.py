@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import jackknife_interval
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
-from retrieval_eval.agreement import Level, cohen_kappas, coincidences, krippendorff_alphas
+from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.coefficients import Level, cohen_kappas, coincidences, krippendorff_alphas
 from retrieval_eval.stats.estimate import Estimate
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])

@@ -15,9 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.clustered import NO_SPREAD
-from arena.ratings.games import Floats
-from retrieval_eval.significance import holm
+from arena.ratings.games import NO_SPREAD, Floats
+from retrieval_eval.stats.significance import holm
 
 FEWEST_QUERIES = 10
 """With fewer queries, no agent is told from another, however few agents there are; see ``fewest_queries``."""

@@ -8,30 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from retrieval_eval.nuggets.scores import COLUMNS, Floats, ScoreTable
-
-LEVEL = 0.95
-_CELLS_IN_MEMORY = 4_000_000
+from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
-    """One score of a run.
+class Mean(Estimate):
+    """One score of a run, a mean over ``n`` of the topics in the topic set; ``None`` where there is none.
 
     Attributes:
-        topics: topics in the mean, of those in the topic set.
-        value: mean over ``topics`` topics; ``None`` where there is none.
-        low: lower end of the 95 % interval had other topics been asked; ``None`` with fewer than two topics.
-        high: upper end.
         lowest: the mean if every label that failed were not_support.
         highest: the mean if every label that failed were support.
     """
 
-    topics: int
-    value: float | None
-    low: float | None
-    high: float | None
-    lowest: float | None
-    highest: float | None
+    lowest: float | None = None
+    highest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +60,7 @@ class RunScores:
 def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[RunScores]:
     """Score every run, best Vital strict first; runs without one come last.
 
-    Intervals are percentiles of the bootstrap over topics (Efron and Tibshirani 1993, chapter 8). All runs and scores
-    share its draws.
+    Intervals are those of other topics of the same kind (see ``estimates``); all runs and scores share the draws.
 
     Args:
         table: counts of runs and topics.
@@ -78,15 +68,15 @@ def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[Ru
         seed: of the samples.
     """
     values = table.values
-    low, high = _intervals(values, samples, seed)
+    topics = len(table.topics)
+    weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
     lowest, highest = (_means(bound) for bound in table.bounds)
-    means, used = _means(values), (~np.isnan(values)).sum(axis=1)
-    parts = (means, low, high, lowest, highest)
     scored = []
     for at, run in enumerate(table.runs):
+        drawn = weighted_means(values[at].T, weights)
+        found = estimates(drawn[0], drawn[1:], (~np.isnan(values[at])).sum(axis=0))
         own = {
-            column: Mean(int(used[at, place]), *(_or_none(part[at, place]) for part in parts))
-            for place, column in enumerate(COLUMNS)
+            column: _mean(found[place], lowest[at, place], highest[at, place]) for place, column in enumerate(COLUMNS)
         }
         counts, answered = table.counts[at], table.answered[at]
         scored.append(
@@ -111,43 +101,12 @@ def _best_first(own: RunScores) -> tuple[bool, float, str]:
 
 
 def _means(values: Floats) -> Floats:
-    """Means over topics of what is defined, shape (runs, 6)."""
-    defined = ~np.isnan(values)
-    used = defined.sum(axis=1)
-    return np.where(used > 0, np.where(defined, values, 0.0).sum(axis=1) / np.maximum(used, 1), np.nan)
+    """Means over topics of what is defined, shape (runs, topics, 6) to (runs, 6)."""
+    return np.array([weighted_means(own.T, np.ones((1, own.shape[0])))[0] for own in values])
 
 
-def _intervals(values: Floats, samples: int, seed: int) -> tuple[Floats, Floats]:
-    """Ends of the intervals, shape (runs, 6) each."""
-    runs, topics, columns = values.shape
-    nowhere = np.full((runs, columns), np.nan)
-    if topics < 2 or samples < 1:
-        return nowhere, nowhere
-    drawn = np.random.default_rng(seed).multinomial(topics, np.full(topics, 1 / topics), size=samples)
-    weights = drawn.astype(np.float64)
-    defined = ~np.isnan(values)
-    known = np.where(defined, values, 0.0)
-    ends = np.empty((2, runs, columns))
-    chunk = max(1, _CELLS_IN_MEMORY // (samples * columns))
-    for start in range(0, runs, chunk):
-        rows = slice(start, start + chunk)
-        sums, used = (
-            np.tensordot(weights, part[rows], axes=(1, 1)) for part in (known, defined.astype(np.float64))
-        )  # (samples, runs, columns)
-        with np.errstate(invalid="ignore"):
-            ratios = np.where(used > 0, sums / used, np.nan)
-        ends[:, rows] = _percentiles(ratios)
-    few = defined.sum(axis=1) < 2
-    return np.where(few, np.nan, ends[0]), np.where(few, np.nan, ends[1])
-
-
-def _percentiles(samples: Floats) -> Floats:
-    tails = [50 * (1 - LEVEL), 50 * (1 + LEVEL)]
-    if np.isnan(samples).any():
-        # A sample may hold none of the topics on which a score is defined; it says nothing of that score.
-        hidden = np.isnan(samples).all(axis=0)
-        return np.asarray(np.nanpercentile(np.where(hidden, 0.0, samples), tails, axis=0))
-    return np.asarray(np.percentile(samples, tails, axis=0))
+def _mean(own: Estimate, lowest: float, highest: float) -> Mean:
+    return Mean(own.value, own.low, own.high, own.n, own.method, _or_none(lowest), _or_none(highest))
 
 
 def _or_none(value: float) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 Own = TypeVar("Own", bound="Estimate")
@@ -20,14 +20,14 @@ class Estimate:
         value: the figure.
         low, high: ends of its interval, at 95 % unless its maker says otherwise.
         n: independent units behind it, as a rule queries.
-        method: where the interval comes from, such as ``bootstrap``.
+        method: where the interval comes from, such as ``bootstrap``. Figures are equal by value and ends alone.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
-    n: int | None = None
-    method: str = ""
+    n: int | None = field(default=None, compare=False)
+    method: str = field(default="", compare=False)
 
     def negated(self: Own) -> Own:
         """The estimate of the figure with the other sign."""

@@ -9,8 +9,8 @@ import pytest
 
 from arena.exam.study import load_study
 from retrieval_eval.exam.labels import exam_labels, read_grade_map
-from retrieval_eval.label_agreement import label_agreement
 from retrieval_eval.label_tables import binarised_table, graded_table, table_of_counts
+from retrieval_eval.stats.agreement import label_agreement
 from retrieval_eval.trec_files import read_qrels
 
 

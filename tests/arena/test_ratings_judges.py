@@ -5,19 +5,20 @@ import os
 from pathlib import Path
 from random import Random
 
+import krippendorff
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.ratings.clustered import jackknife_interval, share_interval
 from arena.ratings.games import GameVerdict, reconcile, tabulate
 from arena.ratings.judges import judge_agreement, judged_games, of_judge
 from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.verdicts import read_verdicts
 from judges.types import Verdict
-from retrieval_eval.agreement import cohen_kappa, confusion, krippendorff_alpha
+from retrieval_eval.stats.clusters import jackknife_interval, share_interval
+from retrieval_eval.stats.coefficients import cohen_kappa
 
 DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")
@@ -96,7 +97,7 @@ def test_alpha_is_close_to_that_of_all_games_written_both_ways() -> None:
     ratings[games.judge, unit] = games.outcome
     found = judge_agreement(table)
     assert found is not None
-    both_ways = krippendorff_alpha(np.hstack([ratings, -ratings]), "ordinal")
+    both_ways = krippendorff.alpha(np.hstack([ratings, -ratings]), level_of_measurement="ordinal")
     assert found.alpha_ordinal.value == pytest.approx(both_ways, abs=5e-3)
 
 
@@ -210,7 +211,9 @@ def test_six_judges_of_one_benchmark_agree_as_their_games_written_both_ways_say(
         common = [game for judge, game in outcome if judge == one and (other, game) in outcome]
         labels = [[sign * outcome[judge, game] for sign in (1, -1) for game in common] for judge in (one, other)]
         assert pair.games == len(common)
-        assert pair.kappa.value == pytest.approx(cohen_kappa(confusion(*labels, [-1, 0, 1])))
+        table_of_pair = np.zeros((3, 3))
+        np.add.at(table_of_pair, tuple(np.array(labels) + 1), 1)
+        assert pair.kappa.value == pytest.approx(cohen_kappa(table_of_pair))
     weights = {weight.judge: weight.discrimination for weight in panel_ratings(table).judges}
     assert min(weights, key=lambda judge: weights[judge]) == "Qwen-7B"
     agreement = {j: h.judge_health.order_agreement for j, h in rate_by_judge(table, QUICK).items() if h.judge_health}

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from judges.errors import InputError
-from retrieval_eval.label_agreement import LabelAgreement, label_agreement
 from retrieval_eval.metrics import evaluate
-from retrieval_eval.rank_correlation import kendall_taus, spearmans
 from retrieval_eval.run_rankings import ranking_agreement
+from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.rank import kendall_taus, spearmans
 from retrieval_eval.trec_files import read_qrels, read_runs
 
 HUMAN = {"q1": {"a": 0, "b": 2, "c": 3}, "q2": {"a": 1, "d": 0}, "q3": {"e": 2}}

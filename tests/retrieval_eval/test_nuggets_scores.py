@@ -105,7 +105,7 @@ def test_a_missing_topic_counts_zero_in_scores_and_length() -> None:
     found = scored(assignment("whole", "1", [FULL]), assignment("whole", "2", [FULL]), assignment("half", "1", [FULL]))
     assert found["whole"].means["v_strict"].value == 1
     assert found["half"].means["v_strict"].value == 0.5
-    assert (found["half"].length, found["half"].missing, found["half"].means["v"].topics) == (5, 1, 2)
+    assert (found["half"].length, found["half"].missing, found["half"].means["v"].n) == (5, 1, 2)
 
 
 def test_the_topic_set_may_hold_topics_that_no_run_answered_and_lack_others() -> None:
@@ -120,14 +120,14 @@ def test_a_query_without_vital_nuggets_is_left_out_of_the_vital_mean_also_where_
         assignment("r", "1", [FULL]), assignment("s", "1", [FULL]), assignment("r", "2", [NONE, NONE], [OKAY, OKAY])
     )
     for run in ("r", "s"):
-        assert (found[run].means["v_strict"].value, found[run].means["v_strict"].topics) == (1, 1)
-        assert (found[run].means["a"].value, found[run].means["a"].topics) == (0.5, 2)
+        assert (found[run].means["v_strict"].value, found[run].means["v_strict"].n) == (1, 1)
+        assert (found[run].means["a"].value, found[run].means["a"].n) == (0.5, 2)
 
 
 def test_a_failure_is_coverage_and_bounds_and_never_not_support() -> None:
     found = scored(assignment("r", "1", [FULL]), assignment("r", "2", [NONE, None, FULL, FULL]))["r"]
     first = found.means["v_strict"]
-    assert (first.value, first.topics, found.failed) == (1, 1, 1)
+    assert (first.value, first.n, found.failed) == (1, 1, 1)
     assert (first.lowest, first.highest) == (0.75, 0.875)
     assert (found.labels, found.assigned, found.coverage) == (5, 4, 0.8)
 
@@ -156,7 +156,7 @@ def test_a_run_with_failures_only_has_no_score_and_comes_last() -> None:
 def test_an_answer_held_against_no_nuggets_is_left_out_and_noticed() -> None:
     table = score_table([assignment("r", "1", []), assignment("s", "1", [FULL]), assignment("r", "2", [FULL])])
     found = {own.run: own for own in score_runs(table)}
-    assert (found["r"].empty, found["r"].means["a"].value, found["r"].means["a"].topics) == (1, 1, 1)
+    assert (found["r"].empty, found["r"].means["a"].value, found["r"].means["a"].n) == (1, 1, 1)
     assert table.differing_topics == ("1",)
 
 
@@ -185,7 +185,7 @@ def test_intervals_over_few_defined_topics_leave_no_sample_in_the_way() -> None:
         *(assignment("r", str(at), [NONE], [OKAY]) for at in range(8)),
         *(assignment("r", f"v{at}", [FULL if at else NONE]) for at in range(2)),
     )["r"].means["v_strict"]
-    assert (found.low, found.value, found.high, found.topics) == (0, 0.5, 1, 2)
+    assert (found.low, found.value, found.high, found.n) == (0, 0.5, 1, 2)
 
 
 def test_all_runs_of_trec_2024_score_what_the_report_printed(shared: Path) -> None:

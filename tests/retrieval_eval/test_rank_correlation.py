@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from retrieval_eval.rank_correlation import correlate_runs, correlate_topics, kendall_taus, pair_sums
+from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums
 
 GRADES = arrays.arrays(np.float64, (6, 4), elements=st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]))
 ALL = np.ones((6, 4), np.bool_)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from retrieval_eval.rater_agreement import rater_agreement
+from retrieval_eval.stats.agreement import rater_agreement
 
 RATINGS = st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=6, max_size=6), min_size=2, max_size=4)
 

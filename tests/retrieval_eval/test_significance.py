@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from retrieval_eval.resampling import estimates, query_weights
-from retrieval_eval.significance import compare, holm, paired_t, sign_flip
+from retrieval_eval.stats.bootstrap import estimates, query_weights
+from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip
 
 DIFFERENCES = arrays.arrays(
     np.float64, st.tuples(st.integers(1, 3), st.integers(2, 8)), elements=st.integers(-4, 4).map(lambda n: n / 4)

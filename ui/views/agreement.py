@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from arena.retrieval import RetrievalBoard
-from retrieval_eval.label_agreement import LabelAgreement
+from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
 from ui.charts import confusion_chart
 from ui.retrieval import confusion_frame, span

@@ -1,4 +1,4 @@
-"""Agreement beyond chance: confusion tables, Cohen's kappa, Krippendorff's alpha.
+"""Agreement beyond chance: Cohen's kappa of tables of counts, Krippendorff's alpha of coincidences.
 
 Cohen (1960, Educational and Psychological Measurement 20) and, weighted, Cohen (1968, Psychological Bulletin 70):
 
@@ -15,7 +15,6 @@ leading axes, which is what a jackknife over queries needs; there NaN stands for
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,23 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 Floats: TypeAlias = NDArray[np.float64]
 Weights: TypeAlias = Literal["none", "linear", "quadratic"]
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
-
-
-def confusion(first: Sequence[Hashable], second: Sequence[Hashable], labels: Sequence[Hashable]) -> NDArray[np.int64]:
-    """How often the first rater gave the row's label while the second gave the column's, shape (labels, labels).
-
-    Raises:
-        ValueError: the raters labelled different numbers of items, or a label is not among ``labels``.
-    """
-    if len(first) != len(second):
-        raise ValueError(f"one rater labelled {len(first)} items and the other {len(second)}")
-    place = {label: at for at, label in enumerate(labels)}
-    unknown = [label for label in (*first, *second) if label not in place]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is not one of the labels {list(labels)}")
-    table = np.zeros((len(labels), len(labels)), np.int64)
-    np.add.at(table, ([place[label] for label in first], [place[label] for label in second]), 1)
-    return table
 
 
 def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
@@ -66,17 +48,6 @@ def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
     expected = (cost * rows[..., :, np.newaxis] * columns[..., np.newaxis, :]).sum(axis=(-2, -1))
     observed = (cost * tables).sum(axis=(-2, -1)) * tables.sum(axis=(-2, -1))
     return _one_minus_ratio(observed, expected)
-
-
-def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | None:
-    """Krippendorff's alpha of labels given as numbers, shape (raters, units), NaN where a rater gave none.
-
-    Returns:
-        ``None`` where no unit has two labels, or all labels are the same: nothing could have disagreed.
-    """
-    values = np.asarray(ratings, np.float64)
-    labels = np.unique(values[~np.isnan(values)])
-    return _defined(krippendorff_alphas(coincidences(values, labels).sum(axis=0), labels, level))
 
 
 def coincidences(ratings: Floats, labels: Floats) -> Floats:

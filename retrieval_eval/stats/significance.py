@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14

@@ -1,8 +1,8 @@
-"""How far a judge's relevance labels agree with people's, on the pairs that both labelled."""
+"""How far two sets of labels agree, or the labels of any number of raters, with intervals over queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.agreement import Level, cohen_kappas, krippendorff_alphas
-from retrieval_eval.resampling import Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
+from retrieval_eval.stats.coefficients import Level, cohen_kappas, coincidences, krippendorff_alphas
 from retrieval_eval.stats.estimate import Estimate
 
 Item = TypeVar("Item", bound=Hashable)
@@ -41,10 +41,10 @@ class LabelAgreement:
     """Two sets of labels, the first being the reference. Intervals are bootstrapped over queries.
 
     Attributes:
-        n: (query, document) pairs that both labelled; all figures are of these.
+        n: things that both labelled, such as documents; all figures are of these.
         queries: queries they belong to.
         first_only, second_only: pairs that only one of the sets has.
-        scale: every whole number from the lowest to the highest label of these pairs.
+        scale: every whole number from the lowest to the highest label.
         confusion: how often the first gave the row's label while the second gave the column's.
         agreement: share of pairs with the same label.
         kappa, kappa_linear, kappa_quadratic: Cohen's; disagreements all alike, by distance, by its square.
@@ -71,6 +71,7 @@ def label_agreement(
     first: Mapping[str, Mapping[Item, int]],
     second: Mapping[str, Mapping[Item, int]],
     *,
+    scale: range | None = None,
     mirrored: bool = False,
     samples: int = 1000,
     seed: int = 0,
@@ -80,6 +81,7 @@ def label_agreement(
     Args:
         first: the reference.
         second: the other set.
+        scale: all labels there are, if others than those from the lowest to the highest given.
         mirrored: labels are verdicts, 1 for one side, -1 for the other and 0 for a tie. Which side an answer is
             written on says nothing, so coefficients are of the counts averaged with their mirror image; the confusion
             is of the labels as given, and there is nothing to binarise.
@@ -95,17 +97,15 @@ def label_agreement(
         if query_id in second
     ]
     pairs = [own for own in pairs if own]
-    scale = _scale(label for own in pairs for pair in own for label in pair)
+    scale = _scale(label for own in pairs for pair in own for label in pair) if scale is None else scale
     if mirrored and scale:
         scale = range(-max(map(abs, scale)), max(map(abs, scale)) + 1)
     tables = _tables(pairs, scale)
     given = tables.sum(axis=0)
     if mirrored:
         tables = (tables + tables[:, ::-1, ::-1]) / 2
-    whole = tables.sum(axis=0)
-    weights = query_weights(len(tables), samples, seed)
-    stack = np.concatenate([whole[np.newaxis], np.tensordot(weights, tables, axes=1)])
-    n = int(whole.sum())
+    stack = _with_samples(tables, samples, seed)
+    n = int(stack[0].sum())
     same, kappa, linear, quadratic, alpha, ordinal = _estimates(
         len(tables),
         stack,
@@ -147,6 +147,13 @@ def _binarised(threshold: int, stack: Floats, place: int, queries: int) -> Binar
     return Binarised(threshold, both, first_only, second_only, neither, kappa)
 
 
+def _with_samples(tables: Floats, samples: int, seed: int) -> Floats:
+    """The table of all queries, then that of each sample, from one table a query, shape (1 + samples, ...)."""
+    weights = np.vstack([np.ones(len(tables)), query_weights(len(tables), samples, seed)])
+    drawn: Floats = np.tensordot(weights, tables, axes=1)
+    return drawn
+
+
 def _estimates(queries: int, stack: Floats, statistics: Iterable[Callable[[Floats], Floats]]) -> tuple[Estimate, ...]:
     """The statistics of the first table of the stack, with intervals from the others."""
     figures = np.stack([statistic(stack) for statistic in statistics], axis=1)
@@ -185,3 +192,61 @@ def _scale(labels: Iterable[int]) -> range:
 
 def _size(labels: Mapping[str, Mapping[Item, int]]) -> int:
     return sum(map(len, labels.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """Krippendorff's alpha; intervals are bootstrapped over queries.
+
+    Attributes:
+        documents: (query, document) pairs that two judges or more labelled.
+        queries: queries they belong to.
+        alpha: labels as names.
+        alpha_ordinal: labels as an order.
+    """
+
+    documents: int
+    queries: int
+    alpha: Estimate
+    alpha_ordinal: Estimate
+
+
+def rater_agreement(
+    raters: Sequence[Mapping[str, Mapping[Item, int]]], *, mirrored: bool = False, samples: int = 1000, seed: int = 0
+) -> RaterAgreement:
+    """Compare the labels of two judges or more, each by query and document (or any other thing).
+
+    Args:
+        raters: the labels of each.
+        mirrored: labels are verdicts, counted alike for both sides, see ``label_agreement``.
+        samples: bootstrap samples of the intervals.
+        seed: of the samples.
+    """
+    labels = np.array(sorted({label for own in raters for by_doc in own.values() for label in by_doc.values()}), float)
+    if mirrored:
+        labels = np.union1d(labels, -labels)
+    documents, tables = 0, []
+    for query_id in dict.fromkeys(query_id for own in raters for query_id in own):
+        ratings = _ratings([own.get(query_id, {}) for own in raters])
+        ratings = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
+        if ratings.shape[1]:
+            documents += ratings.shape[1]
+            tables.append(coincidences(ratings, labels).sum(axis=0))
+    stacked = np.array(tables).reshape(len(tables), labels.size, labels.size)
+    if mirrored:
+        stacked = (stacked + stacked[:, ::-1, ::-1]) / 2
+    nominal, ordinal = _estimates(
+        len(tables),
+        _with_samples(stacked, samples, seed),
+        [
+            lambda drawn: krippendorff_alphas(drawn, labels, "nominal"),
+            lambda drawn: krippendorff_alphas(drawn, labels, "ordinal"),
+        ],
+    )
+    return RaterAgreement(documents, len(tables), nominal, ordinal)
+
+
+def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
+    """Labels of one query's documents, shape (raters, documents), NaN where there is none."""
+    doc_ids = dict.fromkeys(doc_id for own in raters for doc_id in own)
+    return np.array([[own.get(doc_id, np.nan) for doc_id in doc_ids] for own in raters], np.float64)

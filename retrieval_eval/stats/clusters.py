@@ -8,17 +8,14 @@ throughout.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy
 
-from arena.ratings.games import Floats
+from retrieval_eval.stats.bootstrap import Floats
 
 Interval: TypeAlias = tuple[float, float]
-
-NO_SPREAD: Final = 1e-3
-"""A standard error below so many points is the noise of fitting: the games never vary."""
 
 
 def student(level: float, units: float) -> float:
