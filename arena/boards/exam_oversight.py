@@ -8,14 +8,13 @@ from typing import Any, Final
 
 from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, POINTS_1, SCORE, Number
+from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE
 from arena.present.table import Column, Table, records
 from judges.errors import InputError
 from retrieval_eval.exam.grades import Grids
 from retrieval_eval.exam.influence import Influence, influences
 from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages
 
-_WEIGHT: Final = Number(1)
 _FIRST: Final = 10
 """Rows of a table among others."""
 _QUERY: Final = Column("qid", "Query")
@@ -137,7 +136,7 @@ def items_table(study: Study, query_id: str, level: int, without: Sequence[Influ
     columns = [
         Column("number", "No.", COUNT),
         _ITEM,
-        Column("weight", "Weight", _WEIGHT),
+        Column("weight", "Weight", FIGURE),
         Column("covered", "Covered by", COUNT, "Passages with a grade that counts as covered."),
         Column("best", "Highest grade", COUNT),
         Column("ungraded", "Not graded", COUNT),

@@ -8,14 +8,15 @@ from pathlib import Path
 import streamlit as st
 
 from arena import safe_files
+from arena.boards.bank import BankBoard
 from arena.exam.edits import save_new_bank
+from arena.exam.study import Study
 from judges.errors import InputError
-from retrieval_eval.exam.items import Bank
 from ui import data, exam, text
 from ui.editing import Session, session, why_not
+from ui.show import show_table
 from ui.states import nothing, problem
-from ui.views.bank_editor import show_editor
-from ui.views.bank_items import show_items
+from ui.views.bank_editor import HEIGHT, show_editor
 
 
 def show(source: data.Source) -> None:
@@ -45,8 +46,7 @@ def _show_kept(source: data.Source, found: Session | None) -> None:
         st.info(why_not())
     else:
         st.info("To read only: the configuration that these pages were started with has no exam for this tournament.")
-    _say_how_many(study.bank, study.version)
-    show_items(study.bank.items)
+    _show_items(study)
 
 
 def _show_file(source: data.Source, found: Session, path: Path) -> None:
@@ -56,8 +56,8 @@ def _show_file(source: data.Source, found: Session, path: Path) -> None:
     st.info("To read only: the bank is not in the folder of the configuration. Edit the file itself.")
     text.quiet(str(path))
     study = exam.study(source)
-    if study is not None and study.bank is not None:
-        show_items(study.bank.items)
+    if study is not None:
+        _show_items(study)
 
 
 def _show_written(source: data.Source, found: Session) -> None:
@@ -66,8 +66,7 @@ def _show_written(source: data.Source, found: Session) -> None:
     if study is None or study.bank is None or not study.bank.items:
         nothing("A judge writes this bank, and has not yet: `ragarena run` or `ragarena exam generate` asks it.")
         return
-    _say_how_many(study.bank, study.version)
-    show_items(study.bank.items)
+    _show_items(study)
     st.subheader("Make it yours", anchor=False)
     st.caption("A judge wrote this bank. Saved as a file beside the configuration, it can be edited here.")
     with st.form("save-written"):
@@ -87,7 +86,7 @@ def _show_written(source: data.Source, found: Session) -> None:
     st.caption("What has been graded stays known.")
 
 
-def _say_how_many(bank: Bank, version: str | None) -> None:
-    active = sum(map(len, bank.active.values()))
-    retired = len(bank.items) - active
-    st.caption(f"Version {version}: {active:,} items count, {retired:,} are retired.")
+def _show_items(study: Study) -> None:
+    """Draw the items of a tournament, to be read."""
+    if study.bank is not None:
+        show_table(BankBoard(study.version, study.bank.items).tables()[0], height=HEIGHT)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
 import streamlit as st
 
 from arena import safe_files
+from arena.boards.bank import BankBoard, BankEditBoard, history_table
 from arena.exam.bank import of_queries
 from arena.exam.edits import read_bank_file, save_edited_bank
 from judges.errors import InputError
 from retrieval_eval.exam.edits import ItemEdit, new_item
 from retrieval_eval.exam.items import ITEM_TYPES
 from ui import data, exam, text
-from ui.address import choose, say_what_is_unknown, unfold
-from ui.bank import Draft
+from ui.address import unfold
+from ui.bank import Draft, effect
 from ui.editing import Session, ask_name, named
+from ui.show import show_block, show_table
 from ui.states import problem
-from ui.tables import show_table
-from ui.views.bank_items import show_items
-from ui.views.bank_preview import attempt, show_preview
 
 _DRAFT: Final = "bank-draft"
 _SAVED: Final = "bank-saved"
 _CHOSEN: Final = "bank-item"
 _WHO: Final = "bank-editor"
+HEIGHT: Final = 36 * 11 + 2
+"""Pixels of a bank's items at most."""
 
 
 def show_editor(source: data.Source, found: Session, path: Path) -> None:
@@ -42,7 +43,7 @@ def show_editor(source: data.Source, found: Session, path: Path) -> None:
     with adding:
         _add(source, draft)
     if draft:
-        show_preview(source, draft)
+        _show_preview(source, draft)
         _save(source, found, draft)
     _show_history(path)
 
@@ -65,9 +66,7 @@ def _say_what_was_saved(found: Session) -> None:
 
 def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
     bank = draft.file.bank
-    active = sum(map(len, bank.active.values()))
     text.quiet(f"File: {draft.file.path.name}")
-    st.caption(f"Version {bank.version}: {active:,} items count, {len(bank.items) - active:,} are retired.")
     study = exam.study(source)
     if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
         st.info("The file is not the version that was graded last. `ragarena run` grades what is new in it.")
@@ -89,27 +88,19 @@ def _warn_of_another_version(draft: Draft, path: Path) -> None:
 
 
 def _choose(draft: Draft) -> list[int]:
-    """The table of items, filtered; returns the places in the bank of those that are shown."""
-    items = draft.file.bank.items
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        queries = list(draft.file.bank.query_ids)
-        query_id = choose("Query", queries, "bank-query", width=420)
-        retired = st.toggle("Show retired items", key="bank-retired", bind="query-params")
-    say_what_is_unknown()
-    shown = [
-        place
-        for place, item in enumerate(items)
-        if query_id in {None, item.query_id} and (retired or not item.retired or item.item_id in draft.edits)
-    ]
-    listed = [items[place] for place in shown] + [item for item in draft.added if query_id in {None, item.query_id}]
-    key = f"bank-table-{query_id}-{retired}-{draft.turn}"
+    """The table of items; returns the places in the bank of those that are shown."""
+    bank = draft.file.bank
+    retired = st.toggle("Show retired items", key="bank-retired", bind="query-params")
+    items = [*map(draft.edited, bank.items), *draft.added]
+    board = BankBoard(bank.version, items, retired=retired, marks=draft.marks)
+    places = {item.item_id: place for place, item in enumerate(bank.items)}
+    shown = [places[item.item_id] for item in board.shown if item.item_id in places]  # new ones stand behind them
 
-    def take() -> None:
-        rows = st.session_state[key]["selection"]["rows"]
-        if rows and rows[0] < len(shown):
-            st.session_state[_CHOSEN] = shown[rows[0]]
+    def take(row: int) -> None:
+        if row < len(shown):
+            st.session_state[_CHOSEN] = shown[row]
 
-    show_items(listed, draft, key, on_select=take, selection_mode="single-row")
+    show_table(board.tables()[0], choose=take, height=HEIGHT)
     return shown
 
 
@@ -159,7 +150,7 @@ def _change(draft: Draft, shown: list[int]) -> None:
             weight if weight != item.weight else None,
             retired if retired != item.retired else None,
         )
-        attempt(lambda: draft.change(item.item_id, wanted))
+        _attempt(lambda: draft.change(item.item_id, wanted))
 
 
 def _add(source: data.Source, draft: Draft) -> None:
@@ -183,7 +174,7 @@ def _add(source: data.Source, draft: Draft) -> None:
             secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{at}")
         pressed = st.form_submit_button("Add it")
     if pressed:
-        attempt(
+        _attempt(
             lambda: draft.add(
                 new_item(
                     query_id,
@@ -225,13 +216,57 @@ def _show_history(path: Path) -> None:
 
 def _list_history(path: Path) -> None:
     try:
-        saves = safe_files.history(path)
+        show_table(history_table(safe_files.history(path), safe_files.history_folder(path)))
     except InputError as error:
         text.plain(str(error))
+
+
+def _attempt(change: Callable[[], None]) -> None:
+    """Make a change of the draft and draw the page with it, or say why it cannot be made."""
+    try:
+        change()
+    except (ValueError, InputError) as error:
+        problem("This cannot be done.", error)
         return
-    if not saves:
-        st.caption("None: this page has not replaced this file yet.")
-        return
-    rows = [{"When": one.at, "Who": one.by, "What": one.what, "Earlier version": one.earlier} for one in saves]
-    show_table(pd.DataFrame(rows), "Earlier versions")
-    text.quiet(f"They are in {safe_files.history_folder(path)}")
+    st.rerun()
+
+
+def _show_preview(source: data.Source, draft: Draft) -> None:
+    """What the edits change, before they are saved and before anything is graded anew."""
+    study = exam.study(source)
+    graded = study is not None and bool(study.grades)
+    found = effect(source, draft, study, k=exam.depth(source)) if study is not None and graded else None
+    (section,) = BankEditBoard(draft.file.bank, draft.bank, found).sections()
+    st.subheader("What your edits change", anchor=False)
+    for block in section.blocks:
+        show_block(block)
+    if not graded:
+        st.caption("Nothing is graded yet, so no score changes.")
+    _take_back(draft)
+
+
+def _take_back(draft: Draft) -> None:
+    """One edit at a time, or all of them."""
+    by_id = draft.file.bank.by_id
+    edits: list[str | int] = [*draft.edits, *range(len(draft.added))]
+
+    def name(place: int) -> str:
+        which = edits[place]
+        item = draft.added[which] if isinstance(which, int) else by_id[which]
+        return f"{item.query_id}: {text.clipped(item.open_text, 120)}"
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        place = st.selectbox("Take back", range(len(edits)), format_func=name, key=f"back-{len(edits)}", width=420)
+        if st.button("Take this one back"):
+            draft.turn += 1
+            _attempt(lambda: _drop(draft, edits[place]))
+        if st.button("Take all back"):
+            draft.clear()
+            st.rerun()
+
+
+def _drop(draft: Draft, which: str | int) -> None:
+    if isinstance(which, int):
+        draft.added.pop(which)
+    else:
+        draft.change(which, None)

@@ -1,0 +1,188 @@
+"""A test bank: its items, what an edit changes, and what that changes on the leaderboard. Secret texts stay out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from arena.present.blocks import Block, Board, Figure, Figures, Section
+from arena.present.numbers import COUNT, FIGURE, SCORE, counted
+from arena.present.plain import plain
+from arena.present.table import Column, Table, records
+from arena.safe_files import Saved
+from retrieval_eval.exam.influence import EditEffect
+from retrieval_eval.exam.items import Bank, BankDiff, Item, diff
+
+_QUERY: Final = Column("qid", "Query")
+
+
+@dataclass(frozen=True)
+class BankBoard(Board):
+    """Items of a bank.
+
+    Attributes:
+        version: of the whole bank.
+        items: all of them.
+        secret: whether the texts of secret ones are shown.
+        retired: whether retired ones are shown; those with marks always are.
+        marks: what else is said of an item, by its id.
+    """
+
+    version: str | None
+    items: Sequence[Item]
+    secret: bool = False
+    retired: bool = True
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> list[Item]:
+        """The items that have a row."""
+        return [item for item in self.items if self.retired or not item.retired or item.item_id in self.marks]
+
+    def sections(self) -> list[Section]:
+        """The items."""
+        active = sum(not item.retired for item in self.items)
+        note = f"Version {self.version}: {counted(active, 'item counts', 'items count')}"
+        note += f", {counted(len(self.items) - active, 'is', 'are')} retired."
+        columns = [
+            _QUERY,
+            Column("facet", "Subtopic"),
+            Column("shown", "Item", programs=False),
+            Column("type", "Type"),
+            Column("kind", ""),
+            Column("kind_words", "Kind", programs=False),
+            Column("weight", "Weight", FIGURE),
+            Column("marks", "Marks", meaning="Gold: it has gold answers. Retired: not counted.", programs=False),
+            *(Column(name, "") for name in ("item", "text", "answers", "secret", "retired")),
+        ]
+        table = Table("items", "", columns, list(map(self._row, self.shown)), [note])
+        return [Section("items", "Items", "What are answers graded against?", [table])]
+
+    def json(self) -> dict[str, Any]:
+        """Version and items."""
+        return {"version": self.version, "items": records(self.tables()[0])}
+
+    def _row(self, item: Item) -> dict[str, Any]:
+        hidden = item.secret and not self.secret
+        marks = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
+        more = self.marks.get(item.item_id)
+        return {
+            "qid": item.query_id,
+            "facet": item.facet_id,
+            "item": None if hidden else item.item_id,
+            "type": item.item_type,
+            "kind": item.kind,
+            "kind_words": item.kind.replace("_", " "),
+            "text": None if hidden else item.text,
+            "shown": item.open_text if hidden else item.text,
+            "answers": None if hidden else item.answers,
+            "weight": item.weight,
+            "secret": item.secret,
+            "retired": item.retired,
+            "marks": [*(mark for mark, holds in marks.items() if holds), *([more] if more else [])],
+        }
+
+
+@dataclass(frozen=True)
+class BankEditBoard(Board):
+    """What lies between two versions of a bank.
+
+    Attributes:
+        before, after: the versions.
+        effect: what the edit changes while only the old grades are known; ``None`` without grades.
+        secret: whether texts of secret items are shown.
+    """
+
+    before: Bank
+    after: Bank
+    effect: EditEffect | None = None
+    secret: bool = False
+
+    def sections(self) -> list[Section]:
+        """The changes, then what they do to places and labels."""
+        blocks: list[Block] = [self._changes()]
+        if self.effect is not None:
+            blocks += [_figures(self.effect), _places(self.effect), _labels(self.effect)]
+        return [Section("edit", "What the edit changes", "", blocks)]
+
+    def json(self) -> Any:
+        """Items by kind of change, and the effect."""
+        changes, effect = diff(self.before, self.after), self.effect
+        found = {name: self._items(getattr(changes, name)) for name in ("added", "retired")}
+        pairs = {name: list(map(self._items, getattr(changes, name))) for name in ("edited", "reweighted", "disclosed")}
+        names = ("labels", "places", "kendall", "to_grade") if effect is not None else ()
+        return {
+            "before": self.before.version,
+            "after": self.after.version,
+            **found,
+            **pairs,
+            **{name: plain(getattr(effect, name)) for name in names},
+        }
+
+    def _items(self, items: Sequence[Item]) -> Any:
+        return BankBoard(None, items, self.secret).json()["items"]
+
+    def _changes(self) -> Table:
+        changes = diff(self.before, self.after)
+        columns = [Column("change", "Change"), _QUERY, Column("item", "Item"), Column("was", "Before")]
+        note = f"Version {self.before.version} becomes {self.after.version}."
+        if not changes:
+            note += " Nothing that grades or scores depend on has changed."
+        return Table("changes", "Changes", columns, self._change_rows(changes), [note])
+
+    def _change_rows(self, changes: BankDiff) -> list[dict[str, str]]:
+        def row(change: str, item: Item, was: str = "") -> dict[str, str]:
+            return {"change": change, "qid": item.query_id, "item": self._text(item), "was": was}
+
+        return [
+            *(row("added", item) for item in changes.added),
+            *(row("retired", item) for item in changes.retired),
+            *(row("edited", new, self._text(old)) for old, new in changes.edited),
+            *(row(f"weight {new.weight:g}", new, f"{old.weight:g}") for old, new in changes.reweighted),
+            *(row("secret now" if new.secret else "open now", new) for _, new in changes.disclosed),
+        ]
+
+    def _text(self, item: Item) -> str:
+        return item.text if self.secret else item.open_text
+
+
+def _figures(effect: EditEffect) -> Figures:
+    moved = sum(move.place_before != move.place_after for move in effect.places)
+    return Figures(
+        [
+            Figure("Labels that change", len(effect.labels), COUNT, "Passages whose highest grade is another one."),
+            Figure("Agents that change places", moved, COUNT, "On the leaderboard of the cover."),
+            Figure("Pairs to grade", effect.to_grade, COUNT, "Pairs of passage and item without a grade."),
+        ]
+    )
+
+
+def _places(effect: EditEffect) -> Table:
+    columns = [
+        Column("agent", "Agent"),
+        Column("place_before", "Place before", COUNT),
+        Column("place_after", "Place after", COUNT),
+        Column("before", "Cover before", SCORE),
+        Column("after", "Cover after", SCORE),
+    ]
+    note = f"{effect.to_grade:,} pairs have no grade and cover nothing; the cover after is the least that they allow."
+    notes = [note] if effect.to_grade else []
+    return Table("places", "Places on the leaderboard of the cover", columns, plain(effect.places), notes)
+
+
+def _labels(effect: EditEffect) -> Table:
+    columns = [
+        Column("query_id", "Query"),
+        Column("passage_id", "Passage"),
+        Column("before", "Label before", COUNT),
+        Column("after", "Label after", COUNT),
+    ]
+    return Table("labels", "Labels that change" if effect.labels else "", columns, plain(effect.labels))
+
+
+def history_table(saves: Sequence[Saved], folder: object) -> Table:
+    """Who saved a file when, and which versions were kept in which folder."""
+    columns = [Column("at", "When"), Column("by", "Who"), Column("what", "What"), Column("earlier", "Earlier version")]
+    note = f"They are in {folder}." if saves else "None: this page has not replaced this file yet."
+    return Table("earlier-versions", "", columns, plain(saves), [note])
