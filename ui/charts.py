@@ -69,29 +69,3 @@ def confusion_chart(frame: pd.DataFrame, scale: Sequence[int]) -> alt.LayerChart
     cells = base.mark_rect().encode(color=colour)
     figures = base.mark_text(fontSize=14).encode(text=alt.Text("documents:Q", format=","), color=ink)
     return alt.layer(cells, figures).properties(height=alt.Step(46))
-
-
-def support_chart(frame: pd.DataFrame, agents: Sequence[str]) -> alt.LayerChart:
-    """Nuggets down, agents across, from ``ui.nuggets.support_frame``; a symbol in a cell says what its colour does."""
-    labels = ["support", "partial support", "no support", "not known"]
-    colours = alt.Scale(domain=labels, range=[_POINT, "#9ecae1", "#f0f0f0", "#fdd0a2"])
-    across = alt.X(
-        "agent:N",
-        sort=list(agents),
-        scale=alt.Scale(domain=list(agents), paddingInner=0.04),
-        axis=alt.Axis(orient="top", labelLimit=110, labelAngle=-50, labelOverlap=False, title=None),
-    )
-    down = alt.Y("number:O", scale=alt.Scale(paddingInner=0.08), axis=alt.Axis(title="Nugget"))
-    base = alt.Chart(frame).encode(
-        x=across,
-        y=down,
-        tooltip=[
-            alt.Tooltip("nugget:N", title="Nugget"),
-            alt.Tooltip("agent:N", title="Agent"),
-            alt.Tooltip("label:N", title="Label"),
-        ],
-    )
-    cells = base.mark_rect().encode(color=alt.Color("label:N", scale=colours, legend=None))
-    ink = alt.condition(alt.datum.label == "support", alt.value("#ffffff"), alt.value("#1a1a1a"))
-    symbols = base.mark_text(fontSize=13).encode(text="symbol:N", color=ink)
-    return alt.layer(cells, symbols).properties(height=alt.Step(26))

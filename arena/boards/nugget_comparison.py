@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import exact, named
-from arena.nuggets.comparison import GRADES, IMPORTANCES, TWO_GRADES, Comparison, NuggetAgreement
+from arena.nuggets.comparison import GRADES, IMPORTANCES, TWO_GRADES, Comparison, NuggetAgreement, PairPoint, RunPoint
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed
+from arena.present.picture import Chart, Dot, Look
 from arena.present.table import Column, Table
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
@@ -50,7 +51,8 @@ class NuggetComparison(Board):
         unit = "queries" if of.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
         notes = [f"Intervals: bootstrap over {unit}.", *self._left_out()]
-        found = [Section("orders", "Order of the runs", "", [Table("orders", title, _ORDERS, rows, notes)])]
+        orders = Table("orders", title, _ORDERS, rows, notes)
+        found = [Section("orders", "Order of the runs", "", [orders, *self._charts()])]
         if said.nuggets is not None:
             found.append(Section("labels", "Labels of nuggets", "", list(_label_tables(said.nuggets))))
         front = [f"{own.run} ({own.length:.0f} words, {own.a:.3f})" for own in said.runs if own.front]
@@ -59,6 +61,22 @@ class NuggetComparison(Board):
                 Section("front", "Front", "", [Remarks([f"No run is both shorter and better than {listed(front)}."])])
             )
         return found
+
+    def _charts(self) -> Iterator[Chart]:
+        """Both scores, and the first one against length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
+        said = self.comparison
+        points: list[RunPoint | PairPoint] = [*said.runs, *said.pairs]
+        first, second = (f"{self.column}, {name}" for name in self.names)
+        caption = "Runs by name; the small points behind them are single answers."
+        dots = [Dot(own.a, own.b, *_name(own)) for own in points]
+        yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
+        known = [(own, own.length) for own in points if own.length is not None]
+        if known:
+            dots = [Dot(length, own.a, *_name(own)) for own, length in known]
+            path = sorted((own.length, own.a) for own in said.runs if own.front and own.length is not None)
+            words = "The score of each run by its length"
+            said_of = f"{caption} Line: no run is both shorter and better."
+            yield Chart("length", "Score by length", words, said_of, "Length in words", first, dots, path)
 
     def _left_out(self) -> list[str]:
         said = self.comparison
@@ -134,6 +152,14 @@ def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
         counts = zip(GRADES, own.confusion, strict=True)
         rows = [{"label": label, **dict(zip(GRADES, row, strict=True))} for label, row in counts]
         yield Table("confusion", "Assignments", columns, rows)
+
+
+def _name(point: RunPoint | PairPoint) -> tuple[str, Look, str]:
+    """Name, look and words of a point."""
+    figures = f"{SCORE.write(point.a)}, {SCORE.write(point.b)}"
+    if isinstance(point, RunPoint):
+        return point.run, "blue", f"{point.run}: {figures}"
+    return "", "quiet", f"{point.run}, {point.topic}: {figures}"
 
 
 def _order(name: str, n: int, found: Coefficient) -> Row:

@@ -101,9 +101,10 @@ def edit(
     """
     from arena.cli.nugget_edits import edit_nuggets
     from arena.cli.nugget_runs import require_free
+    from arena.cli.show import show
 
     require_free(out, force)
-    edit_nuggets(before, after, out, by=by, as_json=as_json)
+    show(edit_nuggets(before, after, out, by), "json" if as_json else "table")
 
 
 @group.command()
@@ -168,7 +169,7 @@ def correlate(
     first: Annotated[Path, typer.Argument(metavar="A", help="scores or assignments of one condition")],
     second: Annotated[Path, typer.Argument(metavar="B", help="those of another, for the same runs")],
     column: Annotated[str, typer.Option(help="the score to compare")] = "v_strict",
-    plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg or .html file")] = None,
+    plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[BoardFormat, typer.Option("--format", help="how to write it")] = BoardFormat.TABLE,
@@ -183,11 +184,11 @@ def correlate(
     from arena.cli.show import show
     from arena.nuggets.comparison import compare_conditions
     from arena.nuggets.conditions import read_condition
-    from arena.nuggets.plot import write_plot
 
     a, b = (read_condition(path, column) for path in (first, second))
-    comparison = compare_conditions(a, b, bootstrap, seed)
+    board = NuggetComparison(compare_conditions(a, b, bootstrap, seed), column, (str(first), str(second)))
     if plot is not None:
-        write_plot(plot, comparison, (first.name, second.name), column)
-    board = NuggetComparison(comparison, column, (str(first), str(second)))
+        from arena.present.charts import save_plot
+
+        save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
     show(board, "json" if as_json else form.value)

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from retrieval_eval.nuggets.run_scores import RunScores, score_runs
 from retrieval_eval.nuggets.scores import score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """One agent's scores before and after an edit; where labels are open, the bounds of ``after`` hold for any."""
-
-    agent: str
-    before: RunScores
-    after: RunScores
 
 
 def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) -> list[Assignment]:
@@ -32,11 +23,13 @@ def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) 
     return [_carried(own, banks[own.query_id]) if own.query_id in banks else own for own in assignments]
 
 
-def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> list[Preview]:
-    """Scores of every agent before and after, best first as they were before; see ``carried``."""
-    before = _scores(assignments)
+def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> list[tuple[RunScores, RunScores]]:
+    """Scores of every agent before and after, best first as they were before; see ``carried``.
+
+    Where labels are open, the bounds of those after hold for any that they may come to.
+    """
     after = {own.run: own for own in _scores(carried(assignments, banks))}
-    return [Preview(own.run, own, after[own.run]) for own in before]
+    return [(own, after[own.run]) for own in _scores(assignments)]
 
 
 def _carried(own: Assignment, bank: NuggetBank) -> Assignment:

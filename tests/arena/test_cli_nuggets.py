@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from arena.boards.nugget_comparison import NuggetComparison
+from arena.nuggets.comparison import compare_conditions
+from arena.nuggets.conditions import read_condition
+from arena.present.picture import Chart
 
 COLUMNS = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 RUNS = {"r<1>": "ssn", "r2": "snn", "r3": "npn", "r4": "nnn"}
@@ -138,24 +142,27 @@ def test_the_reports_tables_correlate_as_the_report_says(cli: Any, shared: Path)
 
 
 @pytest.mark.parametrize("name", ["plot.svg", "plot.html"])
-def test_plots_show_runs_answers_and_front_and_hold_no_script(
-    cli: Any, assignments: Path, tmp_path: Path, name: str
-) -> None:
+def test_plots_show_runs_and_hold_no_script(cli: Any, assignments: Path, tmp_path: Path, name: str) -> None:
     assert cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / name).status == 0
     text = (tmp_path / name).read_text(encoding="utf-8")
     assert "<script" not in text
     assert "r<1>" not in text
-    drawing = ET.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
-    marks = drawing.findall("{*}circle")
-    assert len(marks) == 2 * (4 + 10)
-    assert len(drawing.findall("{*}polyline")) == 1
-    assert "r<1>: 1.0000, 1.0000" in {mark.findtext("{*}title") for mark in marks}
-    for mark in marks:
-        assert 0 <= float(mark.attrib["cx"]) <= 1040
-        assert 40 <= float(mark.attrib["cy"]) <= 440
+    assert "r&lt;1&gt;" in text
+    assert "Length in words" in text
 
 
 def test_a_plot_of_another_kind_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
-    ended = cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / "plot.png")
+    ended = cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / "plot.gif")
     assert (ended.status, ended.out) == (2, "")
-    assert "a plot is written as .svg or .html" in ended.err
+    assert "a plot is written as .svg, .png or .html" in ended.err
+
+
+def test_the_charts_hold_every_run_every_answer_and_the_front(assignments: Path) -> None:
+    condition = read_condition(assignments, "v_strict")
+    scores, length = NuggetComparison(compare_conditions(condition, condition), "v_strict", ("a", "b")).pictures()
+    assert isinstance(scores, Chart)
+    assert isinstance(length, Chart)
+    assert [[dot.look for dot in chart.dots].count("blue") for chart in (scores, length)] == [4, 4]
+    assert len(scores.dots) == len(length.dots) == 4 + 10
+    assert list(length.path) == [(pytest.approx(8 / 3), 0), (4, 1)]
+    assert scores.dots[0].told == "r<1>: 1.000, 1.000"

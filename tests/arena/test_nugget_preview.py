@@ -40,11 +40,10 @@ def test_a_new_nugget_is_open_but_for_an_empty_answer() -> None:
 
 
 def test_scores_after_an_edit_are_bounds_until_all_is_assigned() -> None:
-    first, second = preview(ASSIGNMENTS, edited(("a", V), ("new", V)))
-    assert (first.agent, first.before.means["v_strict"].value) == ("x", 1.0)
-    after = first.after.means["v_strict"]
-    assert (after.lowest, after.highest) == (0.75, 1.0)
-    assert first.after.labels - first.after.assigned == 1
-    assert second.after.means["v_strict"].value == 0.0
-    first, _ = preview(ASSIGNMENTS, edited(("a", O), ("b", V)))
-    assert first.after.means["v_strict"].value == 0.5
+    (before, after), (_, other) = preview(ASSIGNMENTS, edited(("a", V), ("new", V)))
+    assert (before.run, before.means["v_strict"].value) == ("x", 1.0)
+    assert (after.means["v_strict"].lowest, after.means["v_strict"].highest) == (0.75, 1.0)
+    assert after.labels - after.assigned == 1
+    assert other.means["v_strict"].value == 0.0
+    (_, after), _ = preview(ASSIGNMENTS, edited(("a", O), ("b", V)))
+    assert after.means["v_strict"].value == 0.5

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import streamlit as st
 
+from arena.boards.nugget_lists import support_words
 from arena.nuggets.people import Said, Sheet, annotations_of, labels_on, said_by, sheets, state_of
 from arena.nuggets.results import nuggets_section
 from arena.store.annotations import Kind
 from retrieval_eval.nuggets.types import Support
 from ui import data, people, text
-from ui.nuggets import support_words
 from ui.states import nothing
 
 _HEIGHT: Final = 440

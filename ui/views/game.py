@@ -7,6 +7,7 @@ from typing import Final
 
 import streamlit as st
 
+from arena.boards.nugget_lists import support_words
 from arena.dataset import Dataset
 from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
@@ -16,7 +17,6 @@ from judges.types import JudgeFailure, Judgment
 from ui import data, text
 from ui.differences import marked, similarity
 from ui.document_card import lines_of, show_document
-from ui.nuggets import support_words
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
 from ui.states import nothing, problem
 from ui.text import Kind, Line

@@ -11,18 +11,18 @@ from typing import Final
 import streamlit as st
 
 from arena import safe_files
+from arena.boards.nugget_lists import edits_table, history_table, preview_table
 from arena.nuggets.preview import preview
 from arena.nuggets.results import NuggetResults
 from judges.errors import InputError, RagarenaError
 from retrieval_eval.nuggets.drafts import draft_of
-from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
+from retrieval_eval.nuggets.editing import Kind, changes, edited
 from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.address import unfold
-from ui.nuggets import changes_frame, history_frame, preview_frame
+from ui.show import show_table
 from ui.states import problem
-from ui.tables import show_table
 from ui.views.nugget_steps import PROBLEM, Draft, show_steps
 
 _NOTE: Final = "nugget-note"
@@ -97,10 +97,10 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     show_steps(draft.after, key)
     _show_changes(draft, results)
     _show_save(session, path, draft, key)
-    if len(told := history_frame(draft.before)):
+    if (told := history_table(draft.before)).rows:
         with unfold("What was edited before", f"history-of-{none.query_id}") as opened:
             if opened.open:
-                show_table(told, "History of the nuggets")
+                show_table(told)
 
 
 def _begun(path: Path, none: NuggetBank) -> Draft:
@@ -119,22 +119,9 @@ def _show_changes(draft: Draft, results: NuggetResults) -> None:
     elif not draft.is_changed:
         return
     if draft.is_changed:
-        st.caption("Your changes" + (", and another order" if is_reordered(draft.before, draft.after) else ""))
-        frame = changes_frame(changes(draft.before, draft.after))
-        if len(frame):
-            show_table(frame, "Your changes")
+        show_table(edits_table(draft.before, draft.after))
     if last is not None and results.assignments:
-        show_table(
-            preview_frame(preview(results.assignments, {query_id: draft.after})),
-            "Scores before and after",
-            columns={
-                "To be assigned": st.column_config.NumberColumn(help="Labels that the next run asks a judge for.")
-            },
-        )
-        st.caption(
-            "Scores over all queries as of the last run, and with these nuggets. Labels of nuggets whose text stays "
-            "are known. Where others are still to be assigned, the ends of what they may come to are shown."
-        )
+        show_table(preview_table(preview(results.assignments, {query_id: draft.after})))
 
 
 def _said(bank: NuggetBank) -> list[tuple[str, Importance | None]]:

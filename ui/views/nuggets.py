@@ -6,16 +6,14 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from arena.boards.nugget_lists import support_picture, support_table
 from arena.boards.nuggets import Nuggets
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown
-from ui.charts import support_chart
-from ui.nuggets import nuggets_frame, support_frame
-from ui.show import show_sections
+from ui.show import show_picture, show_sections, show_table
 from ui.states import incomplete, nothing
-from ui.tables import show_chart, show_table
 from ui.views.nugget_editor import show_editor
 
 
@@ -61,20 +59,6 @@ def _say_what_is_missing(results: NuggetResults) -> None:
 def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]) -> None:
     labels = {own.run: own for own in results.assignments if own.query_id == bank.query_id}
     agents = [agent for agent in order if agent in labels]
-    frame = nuggets_frame(bank, labels, agents)
-    number = st.column_config.NumberColumn
-    show_table(
-        frame,
-        "Nuggets",
-        height="content" if len(frame) <= 30 else 740,
-        columns={
-            "Number": number(width=70),
-            "Nugget": st.column_config.TextColumn(width="large"),
-            "Stated by": number(help="Answers that state the whole nugget.", width=80),
-        },
-    )
+    show_table(support_table(bank, labels, agents))
     if agents:
-        with st.container(width=160 + 96 * len(agents)):
-            stated = support_frame(bank, labels, agents)
-            words = "Which nugget each answer states: ● support, ◐ partial support, ○ no support, ? not known."
-            show_chart(support_chart(stated, agents), words, stated, "Support by nugget")
+        show_picture(support_picture(bank, labels, agents))
