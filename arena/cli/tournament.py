@@ -61,10 +61,8 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
 
 def plan(config: ConfigPath, as_json: Json = False) -> None:
     """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
-    from dataclasses import asdict
-
-    from arena.cli.console import print_json
-    from arena.cli.plan_output import print_plan
+    from arena.boards.plan import PlanBoard
+    from arena.cli.show import show
     from arena.config import Config
     from arena.plan import plan as make_plan
     from arena.plan import plan_queries
@@ -72,17 +70,7 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
 
     loaded = load_either(config)
     planned = make_plan(loaded) if isinstance(loaded, Config) else plan_queries(loaded)
-    if as_json:
-        print_json(
-            {
-                "agents": [asdict(row) for row in planned.agents],
-                "stages": [asdict(row) for row in planned.rows],
-                "cost_usd": planned.cost_usd,
-                "notes": planned.notes,
-            }
-        )
-    else:
-        print_plan(planned)
+    show(PlanBoard(planned), "json" if as_json else "table")
 
 
 class Executor(StrEnum):

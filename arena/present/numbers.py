@@ -148,6 +148,19 @@ class Seconds(Number):
         return f"{value:,.2f} s" if value >= 1 else f"{1000 * value:.{_decimals(1000 * value, 0)}f} ms"
 
 
+class Duration(Number):
+    """A time that is waited for, in hours and minutes, or minutes and seconds."""
+
+    @property
+    def printf(self) -> str:  # noqa: D102
+        return "%.0f s"
+
+    def _digits(self, value: float) -> str:
+        minutes, rest = divmod(round(value), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 class PValue(Number):
     """The probability of a test; a tiny one is below 0.001."""
 
@@ -175,6 +188,7 @@ PERCENT: Final = Percent()
 PERCENT_1: Final = Percent(1)
 MONEY: Final = Money(4)
 SECONDS: Final = Seconds(2)
+DURATION: Final = Duration(0)
 P_VALUE: Final = PValue(3)
 
 

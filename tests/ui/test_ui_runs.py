@@ -241,7 +241,7 @@ def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeyp
     assert [one.text for one in asked.get("progress")][:2] == [f"Agents asked by the {name}: 2 of 4" for name in names]
     tokens = "10 tokens in and 5 out without 1 result of unknown tokens"
     for name, cost in zip(names, ("0.75", "2.00"), strict=True):
-        assert f"The {name} so far: 1 answer and 1 judgment by 3 calls; {tokens}; \\${cost}." in shown(asked)
+        assert f"The {name} so far: 1 answer and 1 judgment by 3 calls; {tokens}; ${cost}." in shown(asked)
 
 
 def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

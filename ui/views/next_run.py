@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-import pandas as pd
 import streamlit as st
 
-from arena.agents.plan import PlannedAgent
-from arena.plan import Plan, plan
-from arena.present.numbers import MONEY
-from arena.runtime.counting import PlannedCalls
+from arena.boards.plan import PlanBoard
+from arena.plan import plan
 from arena.safe_files import digest
-from arena.wording import AGENTS_ASKED, STAGES
 from judges.errors import RagarenaError
 from ui import editing, runs, text
 from ui.editing import Session
+from ui.show import show_block
 from ui.states import problem
-from ui.tables import show_table
 
 _PLAN = "runs-plan"
 
@@ -42,29 +38,10 @@ def show_next(session: Session | None, name: str) -> None:
     if planned is None or planned_version != version:
         st.caption("Counts calls and estimates what they cost. Nothing is sent.")
         return
-    _show_planned(planned)
+    for section in PlanBoard(planned).sections():
+        for block in section.blocks:
+            show_block(block)
     _show_start(session)
-
-
-def _show_planned(planned: Plan) -> None:
-    frame = plan_frame(planned)
-    cost = "unknown" if planned.cost_usd is None else MONEY.write(planned.cost_usd)
-    with st.container(horizontal=True):
-        st.metric("Calls", f"{int(frame['Calls'].fillna(0).sum()):,}" if len(frame) else "0", border=True, width=168)
-        st.metric("Cost", cost, border=True, width=168)
-    if len(frame):
-        show_table(
-            frame,
-            "Plan of the next run",
-            {
-                "Known": st.column_config.NumberColumn(help="In the store already, or the same as another one."),
-                "In a batch": st.column_config.NumberColumn(help="Sent already, and paid for."),
-                "Cost": st.column_config.NumberColumn(format="$%.4f"),
-                "Seconds": st.column_config.NumberColumn(format="%.0f s", help="At two seconds a call."),
-            },
-            unknown="unknown",
-        )
-    text.lines(*(text.Line("quiet", f"• {note}") for note in planned.notes))
 
 
 def _show_start(session: Session) -> None:
@@ -76,31 +53,6 @@ def _show_start(session: Session) -> None:
         disabled=runs.begins(session),
         icon=":material/play_arrow:",
     )
-
-
-def plan_frame(planned: Plan) -> pd.DataFrame:
-    """A line for each judge's part in each stage, and before them each agent that is asked."""
-    agents = [
-        {"Stage": AGENTS_ASKED, "Who": own.agent, "Wanted": own.wanted, "Known": own.known, **_price(own)}
-        for own in planned.agents
-    ]
-    judges = [
-        {"Stage": STAGES[own.task], "Who": own.judge, "Wanted": own.wanted, "Known": own.known}
-        | {"In a batch": own.waiting, **_price(own)}
-        for own in planned.rows
-    ]
-    frame = pd.DataFrame([*agents, *judges])
-    return frame.drop(columns=[name for name in ("In a batch",) if name in frame and not frame[name].any()])
-
-
-def _price(own: PlannedCalls | PlannedAgent) -> dict[str, float | None]:
-    return {
-        "Calls": own.calls,
-        "Tokens in": own.input_tokens,
-        "Tokens out": own.output_tokens,
-        "Cost": own.cost_usd,
-        "Seconds": own.seconds,
-    }
 
 
 def _start(session: Session, again: bool) -> None:

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from arena.present.numbers import MONEY, listed
+from arena.boards.runs import agents_so_far, in_words, runs_table, stages_table
+from arena.present.numbers import COUNT, MONEY, listed
+from arena.present.table import Column, Table
 from arena.store.progress import Progress
 from arena.store.runs import Run
-from arena.store.spending import AGENTS
-from arena.wording import STAGES
+from arena.wording import AGENTS_ASKED, STAGES
 from judges.errors import CAUSES, StoreError
 from ui import data, editing, runs, text
+from ui.address import pick, say_what_is_unknown
 from ui.editing import Session
+from ui.show import show_table
 from ui.states import no_tournament, nothing, problem
-from ui.tables import show_table
 from ui.views import changes
 from ui.views.next_run import show_next
-from ui.views.spending import failures, known, show_agents, show_one, show_spent, total
 
 _EVERY_S = 2.0
 """How often the page looks how far a run is."""
+
+_CAUSES = (Column("stage", "Stage"), Column("failures", "Failures", COUNT), Column("cause", "Cause"))
 
 _ENDED: Mapping[str, tuple[str, str]] = {
     "complete": ("success", "The last run is complete: everything it was asked for is there."),
@@ -53,30 +54,6 @@ def show(source: data.Source | None) -> None:
         _show_earlier(ended, runs.names(found))
     if source is not None:
         changes.show(source)
-
-
-def earlier_frame(found: list[Run]) -> pd.DataFrame:
-    """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell."""
-    frame = pd.DataFrame([_line(run) for run in found])
-    return frame if frame["Answered"].any() else frame.drop(columns="Answered")
-
-
-def _line(run: Run) -> dict[str, Any]:
-    spent = total(run)
-    answered = run.spent[AGENTS].judged if AGENTS in run.spent else 0
-    return {
-        "Began": datetime.fromtimestamp(run.begun, UTC),
-        "Took": None if run.ended is None else run.ended - run.begun,
-        "State": run.state,
-        "Answered": answered,
-        "Judged": spent.judged - answered,
-        "Known": known(run),
-        "Failed": failures(run),
-        "Calls": spent.calls,
-        "Cost": spent.cost_usd if spent.cost_known else None,
-        "Cost unknown": spent.cost_unknown,
-        "First": run.standings[0]["agent"] if run.standings else "",
-    }
 
 
 def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
@@ -115,9 +92,9 @@ def _show_running(session: Session | None, name: str) -> None:
     else:
         since = [f"{datetime.fromtimestamp(each.begun, UTC):%H:%M:%S}" for each in reversed(found)]
         st.info(f"{'A run is' if len(found) == 1 else f'{len(found)} runs are'} at work since {listed(since)} UTC.")
-        show_agents(found)
+        _show_agents(found)
         show_progress(runs.how_far(data.location(), name))
-        show_spent(found)
+        _show_spent(found)
     if session is not None:
         _show_stop(session, run)
         _show_log(session)
@@ -142,14 +119,13 @@ def show_progress(own: Progress) -> None:
         failed = f", {stage.failed:,} failed" if stage.failed else ""
         st.progress(done / stage.wanted, text=f"{STAGES[task]}: {done:,} of {stage.wanted:,}{failed}")
     unknown = f", and {own.cost_unknown:,} judgments of unknown cost" if own.cost_unknown else ""
-    st.caption(f"Cost of the tournament's judgments so far, of all runs: \\{MONEY.write(own.cost_usd)}{unknown}.")
+    text.quiet(f"Cost of the tournament's judgments so far, of all runs: {MONEY.write(own.cost_usd)}{unknown}.")
     causes = [
-        {"Stage": STAGES[task], "Failures": count, "Cause": CAUSES.get(cause, cause)}
+        {"stage": STAGES[task], "failures": count, "cause": CAUSES.get(cause, cause)}
         for task, stage in own.stages.items()
         for cause, count in stage.causes.items()
     ]
-    if causes:
-        show_table(pd.DataFrame(causes), "Failures by cause")
+    show_table(Table("failures-by-cause", "", _CAUSES, causes))
 
 
 def _show_log(session: Session) -> None:
@@ -160,22 +136,32 @@ def _show_log(session: Session) -> None:
 
 def _show_earlier(found: list[Run], called: Mapping[str, str]) -> None:
     st.subheader("Runs so far", anchor=False)
-    frame = earlier_frame(found)
-    show_table(
-        frame,
-        "Runs so far",
-        {
-            "Began": st.column_config.DatetimeColumn("Began (UTC)", format="YYYY-MM-DD HH:mm:ss", timezone="UTC"),
-            "Took": st.column_config.NumberColumn(format="%.1f s"),
-            "Answered": st.column_config.NumberColumn(help="By agents that the run asked."),
-            "Judged": st.column_config.NumberColumn(help="By calls of the run."),
-            "Known": st.column_config.NumberColumn(help="Found in the store, or the same as another one."),
-            "Calls": st.column_config.NumberColumn(help="Requests sent, attempts included."),
-            "Cost": st.column_config.NumberColumn(format="$%.4f", help="As far as prices and tokens are known."),
-            "Cost unknown": st.column_config.NumberColumn(help="Judgments and answers whose cost is not known."),
-            "First": st.column_config.TextColumn(help="The best rated agent after the run; see who is tied with it."),
-        },
-        unknown="unknown",
-        height="content" if len(frame) <= 8 else 290,
-    )
-    show_one(found, called)
+    show_table(runs_table(found), height=300)
+    by_name = {called[run.run_id]: run for run in found}
+    run = by_name[pick("Run by stage", list(by_name), "run", width=420)]
+    say_what_is_unknown()
+    text.quiet(f"This run: {in_words(run)}.")
+    show_table(stages_table(run))
+
+
+def _show_agents(found: Sequence[Run]) -> None:
+    """How far each run at work is with the agents that it asks, if it asks any."""
+    for run, name in _named(found):
+        done, failed, wanted = agents_so_far(run)
+        if wanted:
+            whose = f" by the {name}" if len(found) > 1 else ""
+            also = f", {failed:,} failed" if failed else ""
+            st.progress(min(1.0, done / wanted), text=f"{AGENTS_ASKED}{whose}: {done:,} of {wanted:,}{also}")
+
+
+def _show_spent(found: Sequence[Run]) -> None:
+    """What each run at work has spent so far."""
+    for run, name in _named(found):
+        text.quiet(f"The {name} so far: {in_words(run)}.")
+        show_table(stages_table(run, at_work=True, name=f"stages-{run.run_id}"))
+
+
+def _named(found: Sequence[Run]) -> list[tuple[Run, str]]:
+    """Runs at work, the first first, as sentences name them."""
+    called = runs.names(found)
+    return [(run, f"run of {called[run.run_id]}") for run in reversed(found)]
