@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config import RatingsSection
-from arena.dataset import save_dataset
+from arena.dataset.files import save_dataset
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.leaderboard import game_verdicts, grades
 from arena.queries.labels import query_labels

@@ -9,7 +9,6 @@ from pathlib import Path
 from arena.dataset import Dataset
 from judges.errors import DataError
 from retrieval_eval.exam.passages import origin_of
-from retrieval_eval.trec_files import read_qrels
 
 
 def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
@@ -22,6 +21,8 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
     Raises:
         DataError: one cannot be read or has labels for none of the queries, or two give a pair different labels.
     """
+    from retrieval_eval.trec_files import read_qrels
+
     labels: dict[str, dict[str, int]] = {}
     for source in sources:
         read = read_qrels(source).labels

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.config import RatingsSection
-from arena.dataset import Dataset, load_dataset
+from arena.dataset import Dataset
+from arena.dataset.files import load_dataset
 from arena.ratings.games import GameVerdict
 from arena.store import Store, Wanted, chunks
 from arena.verdicts import read_verdicts

@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from arena.adaptive import Meeting
-from arena.adaptive_games import AdaptiveGames, AdaptiveState
 from arena.agents.board import CostBoard, cost_board
-from arena.agents.replies import owed
-from arena.citations import CitationBoard, citation_board
-from arena.config import PairwiseSection, RatingsSection
-from arena.controlled import controlled_for
+from arena.config import RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
-from arena.dataset import Dataset
-from arena.exam.scores import ExamScores
-from arena.exam.stored import stored_scores
 from arena.games.read import WantedGames, read_games
-from arena.games.table import GameTable
-from arena.nuggets.board import NuggetBoard, nugget_board
-from arena.nuggets.results import nugget_results
-from arena.ratings.covariates import ControlledBoard
-from arena.ratings.games import GameVerdict, WinAndTie
-from arena.ratings.panel import PanelRatings, panel_ratings
-from arena.ratings.rate import Ratings, RatingSettings, anchored, rate, rate_by_judge
-from arena.retrieval import RetrievalBoard, retrieval_board
+from arena.ratings.games import GameVerdict
+from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
 from arena.samples import Consistency, combinations, combined, consistency
-from arena.store import Result, Store, Wanted
 from arena.which import only_tournament, rated_tournaments
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
+
+if TYPE_CHECKING:
+    from arena.adaptive_games import AdaptiveState
+    from arena.agents.costs import Causes
+    from arena.citations import CitationBoard
+    from arena.dataset import Dataset
+    from arena.exam.scores import ExamScores
+    from arena.games.table import GameTable
+    from arena.nuggets.board import NuggetBoard
+    from arena.ratings.covariates import ControlledBoard
+    from arena.ratings.games import VerdictTable, WinAndTie
+    from arena.ratings.panel import PanelRatings
+    from arena.ratings.rate import Ratings
+    from arena.retrieval import RetrievalBoard
+    from arena.store import Result, Store, Wanted
 
 Found = TypeVar("Found")
 
@@ -150,15 +150,14 @@ def leaderboard(
         ratings = rate(verdicts, around, lengths=lengths)
         ratings = replace(ratings, notes=(*ratings.notes, *said))
     if ratings is not None and verdicts is not None and (names := section.bradley_terry.covariates):
-        try:
-            controlled = controlled_for(names, verdicts, data, ratings.settings).board()
-        except ValueError as error:  # of the verdicts so far: plan looked at all games to come
-            ratings = replace(ratings, notes=(*ratings.notes, f"No controlled ratings: {error}."))
+        controlled, why_not = _controlled(names, verdicts, data, ratings.settings)
+        ratings = replace(ratings, notes=(*ratings.notes, *why_not))
     stages = {task: coverage(found) for task, found in outcomes.items()}
     if len(wanted.table):
         stages[Task.PAIRWISE] = wanted.table.coverage()
     agreeing = {task: consistency(stage) for task, stage in samples.items()} | {Task.PAIRWISE: wanted.consistency}
     several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
+    labelled = samples.get(Task.RELEVANCE, ())
     return Leaderboard(
         name,
         ratings,
@@ -168,22 +167,83 @@ def leaderboard(
         _causes(outcomes.values(), wanted.causes),
         settings,
         _adaptive(settings, data, wanted.table),
-        panel_ratings(several) if several else None,
+        _panel(several) if several else None,
         lacking,
         {task: own for task, own in _in_order(agreeing).items() if own},
-        stored_scores(store, name, lambda task: samples.get(task, ())),
+        _exam(store, name, settings, samples),
         nuggets_of(store, name, settings),
-        retrieval_board(data, samples.get(Task.RELEVANCE, ()), settings),
-        citation_board(data, samples.get(Task.RELEVANCE, ()), settings),
-        cost_board(data, ratings.agents if ratings else (), owed(store, data, settings)),
+        *_documents(data, labelled, settings),
+        cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled,
     )
 
 
+# Whatever a tournament has no stage for is not imported either.
+
+
+def _panel(verdicts: VerdictTable) -> PanelRatings:
+    """Ratings that weigh each of several judges."""
+    from arena.ratings.panel import panel_ratings
+
+    return panel_ratings(verdicts)
+
+
+def _exam(
+    store: Store,
+    tournament: str,
+    settings: Mapping[str, Any],
+    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]],
+) -> ExamScores | None:
+    """What the agents' answers cover of the test bank, ``None`` without an exam or a grade."""
+    if not settings.get("exam"):
+        return None
+    from arena.exam.stored import stored_scores
+
+    return stored_scores(store, tournament, lambda task: samples.get(task, ()))
+
+
 def nuggets_of(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
+    if not settings.get("nuggets"):
+        return None
+    from arena.nuggets.board import nugget_board
+    from arena.nuggets.results import nugget_results
+
     results, how = nugget_results(store, tournament), rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
+
+
+def _controlled(
+    names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
+) -> tuple[ControlledBoard | None, Sequence[str]]:
+    """Ratings controlled for qualities of answers, or a note that says why there are none."""
+    from arena.controlled import controlled_for
+
+    try:
+        return controlled_for(names, verdicts, data, how).board(), []
+    except ValueError as error:  # of the verdicts so far: plan looked at all games to come
+        return None, [f"No controlled ratings: {error}."]
+
+
+def _documents(
+    data: Dataset, labelled: Sequence[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+) -> tuple[RetrievalBoard | None, CitationBoard | None]:
+    """What the agents retrieved and cite, by labels of judges and people."""
+    if not labelled and not data.qrels:
+        return None, None
+    from arena.citations import citation_board
+    from arena.retrieval import retrieval_board
+
+    return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
+
+
+def _owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> Mapping[str, Causes]:
+    """By agent that the tournament asks itself, why it has no answer to how many queries."""
+    if not settings.get("agents"):
+        return {}
+    from arena.agents.replies import owed
+
+    return owed(store, data, settings)
 
 
 def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
@@ -203,6 +263,10 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
     given = settings.get("pairwise") or {}
     if given.get("schedule", {}).get("kind") != "adaptive":
         return None
+    from arena.adaptive import Meeting
+    from arena.adaptive_games import AdaptiveGames
+    from arena.config import PairwiseSection
+
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))
     games.learn(table.each_verdict())

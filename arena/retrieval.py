@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from arena.agents.replies import unanswered
+from arena.agents.costs import unanswered
 from arena.config import RatingsSection
 from arena.dataset import SHARED, Dataset
 from arena.human_qrels import of_documents

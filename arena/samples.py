@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 from arena.store import Result, Store, Wanted
 from judges.errors import RETRIED_NEXT_RUN
 from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Task, Verdict
-from retrieval_eval.relevance import majority, mean, median
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
 
@@ -205,6 +204,8 @@ def _choices(outcome: Outcome) -> object:
 def _value(values: Sequence[float | str], how: Combine, *, whole: bool) -> Any:
     if isinstance(values[0], str):
         return _verdict([str(value) for value in values], how)
+    from retrieval_eval.relevance import majority, mean, median
+
     numbers = [value for value in values if not isinstance(value, str)]
     combined = {"majority": majority, "median": median, "mean": mean}[how](numbers)
     return math.ceil(combined - 0.5) if whole else combined

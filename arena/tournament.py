@@ -15,7 +15,8 @@ from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
 from arena.batches import ask_in_batches, waiting_lines
 from arena.config import Config
-from arena.dataset import Dataset, load_dataset
+from arena.dataset import Dataset
+from arena.dataset.files import load_dataset
 from arena.exam.wants import exam_settings
 from arena.executors import open_judges
 from arena.history.record import Recorder, recorded, subject_of

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from arena.adaptive_games import AdaptiveState
-from arena.ratings.covariates import ControlledBoard
-from arena.ratings.results import PairDifference
 from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.adaptive_games import AdaptiveState
+    from arena.ratings.covariates import ControlledBoard
+    from arena.ratings.results import PairDifference
 
 STAGES: Mapping[Task, str] = {
     Task.RELEVANCE: "Documents labelled",

@@ -27,7 +27,8 @@ from judges.errors import (
 )
 from judges.pace import Pace
 from judges.pricing import cost_usd, price_of
-from judges.providers import Provider, open_provider
+from judges.providers import open_provider
+from judges.providers.base import Provider
 from judges.replies import FINAL_FINISHES, asked_again, contract_cause, read
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Completion, JudgeFailure, Judgment, Prompt, Usage

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from judges.prompts import PromptTemplate
 from judges.types import LABEL, AnnotatedDocument, Document, Inputs, Outcome, Prompt, Query
+
+if TYPE_CHECKING:
+    from judges.prompts import PromptTemplate
 
 
 def relevance_prompt(template: PromptTemplate, query: Query, document: Document) -> Prompt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from arena.dataset import Dataset
 from judges.types import Answer
@@ -58,6 +58,14 @@ class AgentCosts:
     def known(self) -> bool:
         """Whether any answer has any figure."""
         return any(one.known for one in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
+
+
+def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By agent that a tournament asks itself, the queries to which it has no answer, from its stored settings."""
+    return {
+        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
+        for agent in settings.get("agents", ())
+    }
 
 
 def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from arena.agents.asking import needs_call
 from arena.agents.declared import Opened, open_agents
 from arena.config import Config
-from arena.dataset import load_dataset
+from arena.dataset.files import load_dataset
 from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
 from arena.store import AgentReplies, Asked, Store, sqlite_path
 from judges.pricing import price_of

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes
+from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
 from arena.agents.declared import Declared
 from arena.dataset import SHARED, Dataset
 from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
@@ -74,14 +74,6 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
         causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
         found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
     return found
-
-
-def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
-    """By agent that a tournament asks itself, the queries to which it has no answer; arguments as of ``owed``."""
-    return {
-        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
-        for agent in settings.get("agents", ())
-    }
 
 
 def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[tuple[str, str, AgentFailure]]:

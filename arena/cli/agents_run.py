@@ -41,7 +41,7 @@ def run(
 
     from arena.cli.console import output, print_json, rounded
     from arena.config import load_config
-    from arena.dataset import save_dataset
+    from arena.dataset.files import save_dataset
     from arena.tournament import load_data
 
     loaded = load_config(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +16,9 @@ from arena.cli.formats import Format, PageFormat
 from judges.errors import InputError
 
 if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
     from arena.ratings.rate import Ratings
+    from arena.store import Store
 
 
 class Method(StrEnum):
@@ -71,28 +74,43 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
-    from arena.boards.wins import Wins, as_declared, tournament_pairs
-    from arena.cli.leaderboard_output import print_leaderboard
-    from arena.cli.show import show
     from arena.cli.sources import open_tournament
-    from arena.leaderboard import leaderboard as make_leaderboard
-    from arena.opinions.tournament import games_with_people
-    from arena.volume import quick_leaderboard
 
     if quick and matrix:
         raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
     store, name = open_tournament(source, tournament)
-    make = quick_leaderboard if quick else make_leaderboard
-    board = make(store, name, below_coverage=below_coverage)
-    pairs = tournament_pairs(store, name) if matrix and board.ratings is not None else None
-    comparisons = games_with_people(store, name)
+    if quick:
+        from arena.volume import quick_leaderboard as make_leaderboard
+    else:
+        from arena.leaderboard import leaderboard as make_leaderboard
+    board = make_leaderboard(store, name, below_coverage=below_coverage)
+    pairs = None
+    if matrix and board.ratings is not None:
+        from arena.boards.wins import Wins, as_declared, tournament_pairs
+        from arena.cli.show import show
+
+        pairs = tournament_pairs(store, name)
+    comparisons = _with_people(store, name)
     store.close()
     if pairs is None:
+        from arena.cli.leaderboard_output import print_leaderboard
+
         print_leaderboard(board, form.value, comparisons)
     else:
         show(Wins(pairs, as_declared(board)), form.value)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
+
+
+def _with_people(store: Store, tournament: str) -> Sequence[Comparison]:
+    """The judges compared with people on games, where anybody voted."""
+    from arena.store.annotations import Annotations, Kind
+
+    if not any(kind is Kind.VERDICT for kind, _ in Annotations(store, tournament).counts()):
+        return ()
+    from arena.opinions.tournament import games_with_people
+
+    return games_with_people(store, tournament)
 
 
 def rate(

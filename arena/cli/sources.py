@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel
-
-from arena.config import load_config
 from arena.store import Store
-from arena.synth.config import load_synth_config
 from arena.which import only_tournament
-from judges.errors import ConfigError, InputError
-from judges.sections import load_section
-
-
-class _Keys(BaseModel):
-    """Whether a file is a tournament's, or of synthetic queries alone."""
-
-    data: Any = None
-    synth: Any = None
+from judges.errors import InputError
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
     """The store's location, and the tournament's name where a configuration was given."""
     if source.endswith((".yaml", ".yml")):
-        keys = load_section(Path(source), _Keys, ConfigError)
-        if keys.data is None and keys.synth is not None:
-            synth = load_synth_config(Path(source))
-            return synth.store, synth.tournament
-        config = load_config(Path(source))
-        return config.store, config.name
+        from arena.config import Config
+        from arena.synth.config import load_either
+
+        config = load_either(Path(source))
+        return config.store, config.name if isinstance(config, Config) else config.tournament
     if Path(source).is_dir():
         raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
     return source, None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from judges.errors import InputError, JudgeStoppedError, TransientError
-from judges.providers import Provider, open_provider
+from judges.providers import open_provider
+from judges.providers.base import Provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 

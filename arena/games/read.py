@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arena.games.probabilities import gives_probabilities, preference
 from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameRow, GameTable, game_table
 from arena.samples import Combine, Consistency, combined, consistency
 from arena.store import IDENTICAL, Result, Store, Wanted
@@ -53,6 +52,8 @@ def read_games(store: Store, tournament: str, how: Mapping[str, Combine]) -> Wan
 
 def _preferences(samples: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]) -> dict[Wanted, float]:
     """The mean preference of each verdict for the answer shown first, where its judge gives any."""
+    from arena.games.probabilities import gives_probabilities, preference
+
     found: defaultdict[Wanted, list[float]] = defaultdict(list)
     for want, result in samples:
         if isinstance(result, Judgment) and gives_probabilities(settings, want.judge):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arena.dataset import read_answers
+from arena.dataset.files import read_answers
 from judges.errors import InputError
 from retrieval_eval.citations import Cited, cited_documents
 from retrieval_eval.nuggets.scores import ScoreTable

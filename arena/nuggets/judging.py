@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from arena.config import Config, NuggetsSection
-from arena.dataset import Dataset, read_answers
+from arena.dataset import Dataset
+from arena.dataset.files import read_answers
 from judges.errors import ConfigError, InputError
 from judges.types import Answer, Query
 from retrieval_eval.nuggets.files import read_banks

@@ -22,7 +22,7 @@ from arena.store import judgments as kept
 from arena.store import wants as wishes
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.annotations import Annotation, AnnotationRow, Annotations
-from arena.store.chunks import chunks
+from arena.store.bulk import chunks
 from arena.store.engine import missing, open_engine, read_earlier, shown, sqlite_path, wait_for_others, writing
 from arena.store.figures import Figures
 from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date

@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
 from arena.store import checksums, runners, spending
-from arena.store.bulk import among, insert_rows, replacing
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.patience import outlasting, patient
 from arena.store.rows import has_table, table
 from arena.store.runners import Runner

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Index, func
 from sqlmodel import Field, SQLModel, insert, select
 
 from arena.store import checksums
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, chunks
 from arena.store.rows import table, tournament_number
 from judges.errors import InputError
 from judges.providers.texts import storable

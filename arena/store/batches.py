@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func
 from sqlmodel import Field, SQLModel, delete, select, update
 
-from arena.store.bulk import among, insert_rows
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.patience import patient
 from arena.store.rows import has_table, table
-from judges.batches.base import Batch
 
 if TYPE_CHECKING:
     from arena.store import Store
+    from judges.batches.base import Batch
 
 
 class BatchRow(SQLModel, table=True):
@@ -185,4 +184,6 @@ def _forget_empty(connection: Connection) -> None:
 
 
 def _batch(row: Any) -> Batch:
+    from judges.batches.base import Batch
+
     return Batch(row.marker, row.made_at, row.requests, row.remote_id)

@@ -5,20 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Float, Select, Table, Text, TextClause, func, literal, select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DatabaseError
 from sqlmodel import SQLModel
 
-from arena.store.chunks import CHUNK, chunks
 from arena.store.rows import table
 
+CHUNK: Final = 500
+"""Rows that one statement takes."""
 _WORKING_MEMORY: Final = "64MB"
 """What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
 _CACHE_KB: Final = 1_000_000
 """Pages of a file that SQLite keeps: a join of millions looks up each row by itself, anywhere in the file."""
+
+Item = TypeVar("Item")
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of at most ``size``."""
+    chunk: list[Item] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def insert_rows(

@@ -14,8 +14,7 @@ from arena.dataset import Dataset
 from arena.store import checksums
 from arena.store.agents import ReplyRow
 from arena.store.annotations import AnnotationRow
-from arena.store.bulk import among, stream
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, stream
 from arena.store.data import dataset
 from arena.store.rows import (
     NOT_BEGUN,

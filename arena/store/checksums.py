@@ -8,8 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 from sqlalchemy import Connection
 from sqlmodel import delete, select
 
-from arena.store.bulk import among, insert_rows
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.rows import ChecksumRow, Damage, checksum, has_table, table
 
 Kind: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]

@@ -8,8 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlmodel import select
 
-from arena.store.bulk import among, insert_rows, replacing
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.rows import JudgmentRow, Result, judgment_values, result_of, table
 from judges.types import Task
 

@@ -15,8 +15,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, text
 from sqlmodel import SQLModel, delete, insert, select, update
 
-from arena.store.bulk import among, insert_rows
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.rows import LeaseRow, RunnerRow, table
 
 BEAT_S = 10.0

@@ -13,8 +13,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
-from arena.store.bulk import among, insert_rows
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.rows import Result, has_table, table
 from arena.store.runners import Runner
 from judges.types import Judgment

@@ -10,8 +10,7 @@ from typing import Final
 from sqlalchemy import Connection, TextClause, func, text
 from sqlmodel import delete, select, update
 
-from arena.store.bulk import arrays, by_column, insert_rows
-from arena.store.chunks import CHUNK, chunks
+from arena.store.bulk import CHUNK, arrays, by_column, chunks, insert_rows
 from arena.store.rows import (
     JudgmentRow,
     Result,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from judges.providers.base import Provider
-from judges.spec import JudgeSpec
+from typing import TYPE_CHECKING
 
-__all__ = ["Provider", "open_provider"]
+if TYPE_CHECKING:
+    from judges.providers.base import Provider
+    from judges.spec import JudgeSpec
 
 
 def open_provider(spec: JudgeSpec) -> Provider:

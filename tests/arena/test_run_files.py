@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from arena.config import load_config
-from arena.dataset import Dataset, load_dataset
+from arena.dataset import Dataset
+from arena.dataset.files import load_dataset
 from arena.run_files import with_runs
 from arena.store import Store
 from arena.tournament import load_data
