@@ -1,30 +1,58 @@
-"""A leaderboard that is rated once and then kept in its store, until something is judged or begun anew."""
+"""What was computed of a tournament, kept in its store until something is judged or begun anew."""
 
 from __future__ import annotations
 
 import hashlib
-import io
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
-from functools import cache
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
-
-from arena.exam.stored import stored_scores
+from arena.frozen import read, written
 from arena.games.table import GameTable
-from arena.leaderboard import Leaderboard, leaderboard, nuggets_of, read_verified
-from arena.ratings.panel import panel_ratings
+from arena.leaderboard import Leaderboard, leaderboard, read_verified
 from arena.store import Figures, Store
 from judges.errors import StoreError
-from retrieval_eval.run_rankings import RankingAgreement
+
+Value = TypeVar("Value")
+
+FIGURES: Final = 1
+"""The version of the figures. Whoever changes how one is computed raises it, and the stores compute theirs anew; the
+tests of this module fail until that is done."""
 
 _BOARD, _GAMES = "leaderboard", "games"
-_MADE_ANEW: Final = frozenset({"panel", "exam", "nuggets"})
-"""Parts of a leaderboard that hold large arrays and are quickly made of what else is there."""
+
+
+class Cache:
+    """The kept values of one tournament; open it before reading what they are made of.
+
+    Rows of the store hold them. Whatever changes what they are made of takes them away in the same transaction, and
+    nothing is put there that was made before such a change.
+    """
+
+    def __init__(self, store: Store, tournament: str) -> None:
+        self._figures = Figures(store, tournament, f"figures {FIGURES}")
+        self._seen, _ = store.judged(tournament)
+
+    def get(self, kind: str) -> Any | None:
+        """The value of this kind; ``None`` where none is kept, or not as it is written now."""
+        content = self._figures.get(kind)
+        with suppress(ValueError):
+            return None if content is None else read(content)
+        return None
+
+    def keep(self, values: Mapping[str, Any]) -> None:
+        """Keep values by kind, where the store can be written and is as it was."""
+        with suppress(StoreError):
+            self._figures.keep({kind: written(own) for kind, own in values.items()}, seen=self._seen)
+
+    def made(self, kind: str, make: Callable[[], Value], made_of: bytes = b"") -> Value:
+        """The value of this kind if it was made of the same; else it is made, and kept."""
+        digest, value = hashlib.sha256(made_of).hexdigest(), self.get(kind)
+        if not isinstance(value, tuple) or value[0] != digest:
+            value = digest, make()
+            self.keep({kind: value})
+        made: Value = value[1]
+        return made
 
 
 def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
@@ -32,84 +60,16 @@ def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
 
     A store that cannot be written keeps nothing, and each reader makes its own.
     """
-    figures = kept_figures(store, tournament)
-    (seen, _), found = store.judged(tournament), figures.get(_BOARD)
-    board = None if found is None else _read_board(store, tournament, found)
-    if board is None:
-        read = read_verified(store, tournament)
-        board = leaderboard(store, tournament, read=read)
-        with suppress(StoreError):
-            figures.keep({_BOARD: _written_board(board), _GAMES: _written_games(read[1].table)}, seen=seen)
+    cache = Cache(store, tournament)
+    board = cache.get(_BOARD)
+    if not isinstance(board, Leaderboard):
+        read_now = read_verified(store, tournament)
+        board = leaderboard(store, tournament, read=read_now)
+        cache.keep({_BOARD: board, _GAMES: read_now[1].table})
     return board
 
 
 def kept_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
-    found = kept_figures(store, tournament).get(_GAMES)
-    if found is None:
-        return read_verified(store, tournament)[1].table
-    with np.load(io.BytesIO(found), allow_pickle=False) as columns:
-        read = {name: columns[name] for name in columns.files}
-    values: dict[str, Any] = {name: tuple(own.tolist()) if own.dtype.kind == "U" else own for name, own in read.items()}
-    return GameTable(**values)
-
-
-def kept_figures(store: Store, tournament: str) -> Figures:
-    """The figures of one tournament that this very program has kept."""
-    return Figures(store, tournament, _program())
-
-
-@cache
-def _program() -> str:
-    """The program that makes the figures: whoever changes how they are made does not see those made before."""
-    digest = hashlib.sha256()
-    packages = Path(__file__).resolve().parents[1]
-    for name in ("arena", "judges", "retrieval_eval"):
-        for source in sorted((packages / name).rglob("*.py")):
-            digest.update(source.read_bytes())
-    return f"ragarena {version('ragarena')} {digest.hexdigest()[:16]}"
-
-
-def _written_games(games: GameTable) -> bytes:
-    columns = {own.name: getattr(games, own.name) for own in fields(games)}
-    out = io.BytesIO()
-    np.savez_compressed(
-        out,
-        allow_pickle=False,
-        **{name: np.array(own, np.str_) if isinstance(own, tuple) else own for name, own in columns.items()},
-    )
-    return out.getvalue()
-
-
-def _written_board(board: Leaderboard) -> bytes:
-    kept = _kept()
-    return kept(**{name: getattr(board, name) for name in kept.model_fields}).model_dump_json().encode()
-
-
-def _read_board(store: Store, tournament: str, content: bytes) -> Leaderboard | None:
-    """The leaderboard; ``None`` where it is not what this version writes."""
-    try:
-        found = _kept().model_validate_json(content)
-    except ValidationError:
-        return None
-    parts = {name: getattr(found, name) for name in type(found).model_fields}
-    if parts["settings"].get("exam") or parts["settings"].get("nuggets"):
-        store.verify(tournament)  # these are made of what is stored, not of what is kept
-    return Leaderboard(
-        **parts,
-        panel=panel_ratings(kept_games(store, tournament).verdicts()) if parts["by_judge"] else None,
-        exam=stored_scores(store, tournament),
-        nuggets=nuggets_of(store, tournament, parts["settings"]),
-    )
-
-
-@cache
-def _kept() -> type[BaseModel]:
-    """The parts of a leaderboard that are kept, as a model that writes them as JSON and reads them again."""
-    hints = get_type_hints(Leaderboard)
-    parts: dict[str, Any] = {
-        own.name: (hints[own.name], ...) for own in fields(Leaderboard) if own.name not in _MADE_ANEW
-    }
-    model: type[BaseModel] = create_model("Kept", __config__=ConfigDict(ser_json_inf_nan="constants"), **parts)
-    model.model_rebuild(_types_namespace={"RankingAgreement": RankingAgreement})  # imported late where it is used
-    return model
+    games = Cache(store, tournament).get(_GAMES)
+    return games if isinstance(games, GameTable) else read_verified(store, tournament)[1].table

@@ -5,28 +5,23 @@ People vote while others read the page, and nobody should wait for thousands of 
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter
 
 from arena.calibration.methods import Method, Played
 from arena.calibration.orders import OrderHealth, table_health
 from arena.calibration.style import StyleEffect, answer_qualities, style_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
-from arena.kept import kept_figures
+from arena.kept import Cache
 from arena.opinions.stored import Spending, spending
 from arena.ratings.elo import EloSettings
 from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge
 from arena.store import Store
-from judges.errors import StoreError
 
 WORTH_KEEPING: Final = 20_000
 """Games; figures of fewer are made in about a second."""
@@ -36,29 +31,9 @@ WORTH_KEEPING: Final = 20_000
 class JudgesAlone:
     """What answer judges show without people, by judge: what they cost, what places sway, and what style does."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(ser_json_inf_nan="constants")
-
     spent: Mapping[str, Spending]
     orders: Mapping[str, OrderHealth]
     styles: tuple[StyleEffect, ...]
-
-
-class Shelf:
-    """Where the figures of one tournament are kept; open it before reading what they are made of."""
-
-    def __init__(self, store: Store, tournament: str) -> None:
-        self._figures = kept_figures(store, tournament)
-        self._seen, _ = store.judged(tournament)
-
-    def content(self, kind: str, made_of: bytes, make: Callable[[], bytes]) -> bytes:
-        """What is kept of this kind if it is whole and was made of the same; else it is made, and kept if it can be."""
-        found = self._figures.get(kind) or b""
-        seal, content = found[:32], found[32:]
-        if seal != _seal(made_of, content):
-            content = make()
-            with suppress(StoreError):
-                self._figures.keep({kind: _seal(made_of, content) + content}, seen=self._seen)
-        return content
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +41,7 @@ class _KeptElo:
     """Elo as a method of comparison, its scores kept under the settings, games and weights that they are made of."""
 
     method: Played
-    shelf: Shelf
+    cache: Cache
 
     @property
     def name(self) -> str:
@@ -90,15 +65,11 @@ class _KeptElo:
         games = self.method.games
         made_of = [games.a, games.b, games.score, games.cluster, weights]
         settings = repr(self.method.settings).encode()
-        content = self.shelf.content(
-            kind, settings + b"".join(_written(np.asarray(own)) for own in made_of), lambda: _written(make())
-        )
-        scores: Floats = np.load(io.BytesIO(content), allow_pickle=False)
-        return scores
+        return self.cache.made(kind, make, settings + b"".join(np.asarray(own).tobytes() for own in made_of))
 
 
 def judges_alone(
-    store: Store, tournament: str, shelf: Shelf, games: GameTable, data: Callable[[], Dataset]
+    store: Store, tournament: str, cache: Cache, games: GameTable, data: Callable[[], Dataset]
 ) -> JudgesAlone:
     """The figures of all games; ``data`` reads the tournament's, where the figures are not kept."""
 
@@ -114,22 +85,11 @@ def judges_alone(
 
     if len(games) < WORTH_KEEPING:
         return made()
-    form = TypeAdapter(JudgesAlone)
-    return form.validate_json(shelf.content("calibration: judges", b"", lambda: form.dump_json(made())))
+    return cache.made("calibration: judges", made)
 
 
-def with_kept_scores(method: Method, shelf: Shelf) -> Method:
+def with_kept_scores(method: Method, cache: Cache) -> Method:
     """The same method, its scores kept where they take long."""
     if isinstance(method, Played) and isinstance(method.settings, EloSettings) and len(method.games) >= WORTH_KEEPING:
-        return _KeptElo(method, shelf)
+        return _KeptElo(method, cache)
     return method
-
-
-def _seal(made_of: bytes, content: bytes) -> bytes:
-    return hashlib.sha256(hashlib.sha256(made_of).digest() + content).digest()
-
-
-def _written(array: Floats) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array, allow_pickle=False)
-    return out.getvalue()

@@ -16,8 +16,8 @@ from arena.calibration.orders import OrderHealth
 from arena.calibration.style import StyleEffect, family_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
-from arena.kept import kept_games
-from arena.opinions.kept import Shelf, judges_alone, with_kept_scores
+from arena.kept import Cache, kept_games
+from arena.opinions.kept import judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
 from arena.opinions.people import opinions_in, peoples_opinions, said_of_texts_now
 from arena.opinions.stored import Spending, judges_opinions, labels_with_data, verdict_opinions
@@ -86,14 +86,14 @@ def calibrate_tournament(
     Raises:
         InputError: no such tournament, or people speak of nothing that a judge judged.
     """
-    shelf, data = Shelf(store, tournament), cache(partial(store.dataset, tournament))
+    kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
     games = kept_games(store, tournament)
     said = _said(store, tournament, people, games, data)
-    alone = judges_alone(store, tournament, shelf, games, data)
+    alone = judges_alone(store, tournament, kept, games, data)
     methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
     comparisons = compare_opinions(said.judges, said.people, settings, most=most, wish=wish)
     return TournamentCalibration(
-        compare_methods([with_kept_scores(own, shelf) for own in methods], method_samples, settings.seed),
+        compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
         comparisons,
         alone.spent,
         alone.orders,

@@ -56,9 +56,9 @@ def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, m
     monkeypatch.setattr(kept, "WORTH_KEEPING", 0)
     calibrated(cli, path)
     with closing(Store.open(str(path))) as store:
-        shelf = kept.Shelf(store, "sample")
-        assert shelf.content("calibration: elo", b"other games", lambda: b"others") == b"others"
-        assert shelf.content("calibration: elo", b"other games", refuse) == b"others"
+        cache = kept.Cache(store, "sample")
+        assert cache.made("calibration: elo", lambda: "others", b"other games") == "others"
+        assert cache.made("calibration: elo", refuse, b"other games") == "others"
     drawn = Played.drawn
     monkeypatch.setattr(Played, "drawn", lambda own, weights: refuse() if own.name == "elo" else drawn(own, weights))
     calibrated(cli, path)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from arena import kept
+from arena.config import load_config
+from arena.frozen import read, written
 from arena.games.read import read_games
 from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import Leaderboard, leaderboard
 from arena.samples import combinations
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind
+from arena.tournament import run
 from judges.errors import StoreError
 from judges.types import JudgeFailure, Task
+from tests.golden.worlds import write_whole
 from tests.support.sample_store import write_store
 
 
@@ -91,3 +100,78 @@ def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, 
         with closing(sqlite3.connect(tmp_path / "s.db")) as file, file:
             file.execute(change)
         assert repr(kept_leaderboard(store, "sample")) == fresh
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a tournament with every stage."""
+    folder = tmp_path_factory.mktemp("whole")
+    write_whole(folder)
+    run(load_config(folder / "whole.yaml"), mock.Mock())
+    return folder / "whole.db"
+
+
+def test_every_board_is_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(Store.create(str(whole))) as store:
+        fresh = kept_leaderboard(store, "whole")
+        monkeypatch.setattr(kept, "leaderboard", refuse)
+        again = kept_leaderboard(store, "whole")
+    assert fresh.exam is not None
+    assert fresh.nuggets is not None
+    assert again is not fresh
+    assert repr(again) == repr(fresh)
+
+
+def test_ratings_of_a_panel_are_kept(store: Store) -> None:
+    fresh, again = kept_leaderboard(store, "sample").panel, kept_leaderboard(store, "sample").panel
+    assert fresh is not None
+    assert again is not None
+    assert again is not fresh
+    np.testing.assert_array_equal(again.ratings, fresh.ratings)
+
+
+def test_whoever_changes_a_figure_raises_the_number_that_keeps_old_ones_away(whole: Path, store: Store) -> None:
+    with closing(Store.open(str(whole))) as judged:
+        boards = [leaderboard(judged, "whole"), leaderboard(store, "sample", below_coverage=True)]
+    figures = [_rounded(json.loads(zlib.decompress(written(board)))) for board in boards]
+    digest = hashlib.sha256(json.dumps(figures).encode()).hexdigest()[:16]
+    assert (kept.FIGURES, digest) == (1, "a2d0207adbef5902"), "raise arena.kept.FIGURES, and write both here"
+
+
+def _rounded(written: Any) -> Any:
+    """To six digits, since the last ones differ from machine to machine."""
+    if isinstance(written, float):
+        return float(f"{written:.6g}")
+    if not isinstance(written, list):
+        return written
+    if written[:1] == ["array"] and written[1] == "<f8":
+        return [float(f"{value:.6g}") for value in np.frombuffer(base64.b64decode(written[-1])).tolist()]
+    return [_rounded(one) for one in written]
+
+
+@pytest.mark.parametrize("value", [object(), Path("file"), np.array([object()])])
+def test_only_frozen_values_are_written(value: object) -> None:
+    with pytest.raises(TypeError):
+        written(value)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        [["os", "system", []]],
+        [["subprocess", "Popen", []]],
+        [["arena.__main__", "main", []]],
+        [["arena.store", "Store", []]],
+        [["arena.coverage", "Coverage", ["wanted"]]],
+        [["arena.nowhere", "Nothing", []]],
+    ],
+)
+def test_nothing_but_frozen_types_is_made_of_what_a_store_holds(types: list[Any]) -> None:
+    with pytest.raises(ValueError, match="no frozen value"):
+        read(zlib.compress(json.dumps([types, [0, "ls"]]).encode()))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", zlib.compress(b"[[], [" * 9), zlib.compress(b'[[],["again",0]]')])
+def test_other_bytes_are_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="frozen value|Expecting"):
+        read(content)
