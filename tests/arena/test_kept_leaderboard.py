@@ -122,8 +122,9 @@ def test_every_board_is_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert repr(again) == repr(fresh)
 
 
-def test_ratings_of_a_panel_are_kept(store: Store) -> None:
-    fresh, again = kept_leaderboard(store, "sample").panel, kept_leaderboard(store, "sample").panel
+def test_ratings_of_a_panel_are_kept(tmp_path: Path) -> None:
+    with closing(Store.create(str(write_store(tmp_path / "two.db")))) as store:
+        fresh, again = (kept_leaderboard(store, "sample").panel for _ in range(2))
     assert fresh is not None
     assert again is not None
     assert again is not fresh
