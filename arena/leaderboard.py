@@ -171,7 +171,7 @@ def leaderboard(
         lacking,
         {task: own for task, own in _in_order(agreeing).items() if own},
         _exam(store, name, settings, samples),
-        nuggets_of(store, name, settings),
+        _nuggets(store, name, settings),
         *_documents(data, labelled, settings),
         cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled,
@@ -202,7 +202,7 @@ def _exam(
     return stored_scores(store, tournament, lambda task: samples.get(task, ()))
 
 
-def nuggets_of(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
+def _nuggets(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
     if not settings.get("nuggets"):
         return None
