@@ -22,12 +22,14 @@ from arena.frozen import read, written
 from arena.games.read import read_games
 from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import Leaderboard, leaderboard
+from arena.ratings.games import GameVerdict
+from arena.ratings.panel import panel_ratings
 from arena.samples import combinations
 from arena.store import Annotation, Annotations, Store
 from arena.store.annotations import Kind
 from arena.tournament import run
 from judges.errors import StoreError
-from judges.types import JudgeFailure, Task
+from judges.types import JudgeFailure, Task, Verdict
 from tests.golden.worlds import write_whole
 from tests.support.sample_store import write_store
 
@@ -122,12 +124,12 @@ def test_every_board_is_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert repr(again) == repr(fresh)
 
 
-def test_ratings_of_a_panel_are_kept(tmp_path: Path) -> None:
-    with closing(Store.create(str(write_store(tmp_path / "two.db")))) as store:
-        fresh, again = (kept_leaderboard(store, "sample").panel for _ in range(2))
-    assert fresh is not None
-    assert again is not None
-    assert again is not fresh
+def test_arrays_come_back_as_they_were_and_what_is_shared_stays_shared() -> None:
+    verdicts = [GameVerdict(f"q{i}", "a", "b", Verdict.A if i % 3 else Verdict.B, f"j{i % 2}") for i in range(24)]
+    fresh = panel_ratings(verdicts)
+    again, same = read(written((fresh, fresh)))
+    assert again is same
+    assert repr(again) == repr(fresh)
     np.testing.assert_array_equal(again.ratings, fresh.ratings)
 
 
