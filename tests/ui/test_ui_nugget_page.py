@@ -152,7 +152,7 @@ def test_edits_are_a_draft_with_its_scores_until_they_are_saved(here: Path) -> N
     before = (here / "bank.jsonl").read_bytes()
     page = choose(opened(), 0)
     page.radio[0].set_value("okay")
-    page = press(page, "Set importance")
+    page = press(page, "Change")
     assert drafted(page) == ["1. it purrs (okay)", "2. it sleeps all day (vital)", "3. it has nine lives (okay)"]
     assert table(page, "Change", "Before").values.tolist() == [["importance", "it purrs", "it purrs", "vital to okay"]]
     scores = table(page, "V strict before", "V strict after").set_index("Agent")
@@ -173,7 +173,7 @@ def test_a_saved_edit_is_in_the_file_with_its_history_and_leaves_other_queries_a
     before = (here / "bank.jsonl").read_text().splitlines()
     page = choose(opened(), 1)
     page.text_area[0].set_value("it sleeps\nall day")
-    page = choose(press(page, "Set text"), 0)
+    page = choose(press(page, "Change"), 0)
     page = choose(press(page, "Remove"), 1)
     page = press(page, "Move down")
     page.text_input(key="nugget-editor").set_value("ann")
@@ -262,7 +262,7 @@ def test_nuggets_of_a_judge_become_a_file_that_can_be_edited_and_only_what_is_ne
         assert {tuple(shown_nuggets(call))[-1] for call in server.calls[asked:]} == {"a new fact"}
         page = choose(opened(), 4)
         page.radio[0].set_value("okay")
-        press(press(page, "Set importance"), "Save to the file")
+        press(press(page, "Change"), "Save to the file")
         assert calls(run(load_config(config))) == {}, "an importance is nobody's to assign"
     with closing(Store.open(str(here / "store.db"))) as store:
         results = nugget_results(store, "small")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,20 +15,43 @@ from arena import safe_files
 from arena.boards.nugget_lists import edits_table, history_table, preview_table
 from arena.nuggets.preview import preview
 from arena.nuggets.results import NuggetResults
+from arena.store.annotations import texts_digest
 from judges.errors import InputError, RagarenaError
-from retrieval_eval.nuggets.drafts import draft_of
-from retrieval_eval.nuggets.editing import Kind, changes, edited
+from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
+from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
 from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.address import unfold
 from ui.show import show_table
 from ui.states import problem
-from ui.views.nugget_steps import PROBLEM, Draft, show_steps
 
 _NOTE: Final = "nugget-note"
+_PROBLEM: Final = "nugget-problem"
 _FILE: Final = "nugget-file"
 _WHO: Final = "nugget-editor"
+
+Step = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
+"""What a button does with the draft, the places chosen, the text and the importance."""
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One query's nuggets as they are being edited; ``seen`` is the digest of the file that ``before`` is from."""
+
+    seen: str | None
+    before: NuggetBank
+    after: NuggetBank
+
+    @property
+    def is_changed(self) -> bool:
+        return is_reordered(self.before, self.after) or bool(self.counts)
+
+    @property
+    def counts(self) -> Counter[Kind]:
+        """Changes by kind."""
+        done = changes(self.before, self.after)
+        return Counter(change.kind for change in done if change.kind is not Kind.KEPT)
 
 
 def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> None:
@@ -40,81 +64,65 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
     if session.config.name != source.tournament or session.config.nuggets is None:
         st.caption("To edit nuggets here, start the pages with the tournament's YAML file: `ragarena ui CONFIG`.")
         return
-    _show_notes()
-    bank = session.config.nuggets.bank
-    if bank is None:
-        _show_saving(session, results)
-    else:
-        query = data.queries(source)[query_id]
-        _show_draft(session, bank, results, NuggetBank(query_id, query.text, ()))
-
-
-def _show_notes() -> None:
     if note := st.session_state.pop(_NOTE, None):
         st.success("Saved.", icon=":material/check:")
         text.plain(note)
-    if refused := st.session_state.pop(PROBLEM, None):
+    if refused := st.session_state.pop(_PROBLEM, None):
         problem("Nothing was changed.", refused)
-
-
-def _show_saving(session: editing.Session, results: NuggetResults) -> None:
-    """Nuggets that a judge made become a file, which can be edited."""
+    bank = session.config.nuggets.bank
+    if bank is not None:
+        _show_draft(session, bank, results, NuggetBank(query_id, data.queries(source)[query_id].text, ()))
+        return
     st.caption(
         "The judge made these nuggets. To edit them, save them to a file beside the YAML file and name it there as "
         "`nuggets.bank`, in place of `nuggets.create` and `nuggets.keep`."
     )
     st.text_input("File", "nuggets.jsonl", key=_FILE, width=320)
-    st.button("Save the nuggets", on_click=_save_all, args=(session, results), disabled=not results.banks)
+    st.button("Save the nuggets", on_click=_attempt, args=(_save_all, session, results), disabled=not results.banks)
 
 
 def _save_all(session: editing.Session, results: NuggetResults) -> None:
-    name = st.session_state[_FILE]
-
-    def save() -> str:
-        if not name.endswith((".jsonl", ".jsonl.gz")) or Path(name).name != name:
-            raise InputError("a file's name ends in .jsonl and names no folder")
-        path, banks = session.folder / name, list(results.banks.values())
-        safe_files.save(
-            path, lambda draft: write_banks(draft, banks), folder=session.folder, seen=None, by="", what="the judge's"
-        )
-        return (
-            f"{path}: nuggets of {len(banks)} queries. In {session.path.name}, write 'bank: {name}' below 'nuggets' in "
-            "place of 'create' and 'keep', and run 'ragarena run' once."
-        )
-
-    _attempt(save)
+    """Nuggets that a judge made become a file, which can be edited."""
+    name, banks = st.session_state[_FILE], list(results.banks.values())
+    if not name.endswith((".jsonl", ".jsonl.gz")) or Path(name).name != name:
+        raise InputError("a file's name ends in .jsonl and names no folder")
+    _save_file(session, session.folder / name, banks, seen=None, by="", what="the judge's")
+    st.session_state[_NOTE] = (
+        f"{session.folder / name}: nuggets of {len(banks)} queries. In {session.path.name}, write 'bank: {name}' below "
+        "'nuggets' in place of 'create' and 'keep', and run 'ragarena run' once."
+    )
 
 
 def _show_draft(session: editing.Session, path: Path, results: NuggetResults, none: NuggetBank) -> None:
     key = f"nugget-draft-{none.query_id}"
-    draft: Draft = st.session_state.get(key) or _begun(path, none)
-    if not draft.is_changed:
-        draft = _begun(path, none)
-    st.session_state[key] = draft
+    draft: _Draft | None = st.session_state.get(key)
+    if draft is None or not draft.is_changed:
+        seen = safe_files.digest(path)
+        before = next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none)
+        draft = st.session_state[key] = _Draft(seen, before, draft_of(before))
     if not safe_files.within(session.folder, path):
         st.caption("The file of nuggets is not in the folder of the YAML file, so it can only be edited by itself.")
         return
-    show_steps(draft.after, key)
+    _show_steps(draft.after, key)
     _show_changes(draft, results)
-    _show_save(session, path, draft, key)
+    editing.ask_name("Your name", _WHO)
+    with st.container(horizontal=True):
+        same = not draft.is_changed
+        args = (_save, session, path, key)
+        st.button("Save to the file", type="primary", disabled=same, on_click=_attempt, args=args)
+        st.button("Discard the changes", disabled=same, on_click=st.session_state.pop, args=(key, None))
     if (told := history_table(draft.before)).rows:
         with unfold("What was edited before", f"history-of-{none.query_id}") as opened:
             if opened.open:
                 show_table(told)
 
 
-def _begun(path: Path, none: NuggetBank) -> Draft:
-    """The draft of what the file says now."""
-    seen = safe_files.digest(path)
-    before = next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none)
-    return Draft(seen, before, draft_of(before))
-
-
-def _show_changes(draft: Draft, results: NuggetResults) -> None:
+def _show_changes(draft: _Draft, results: NuggetResults) -> None:
     """What the draft does to the list and, with what is known already, to the scores."""
     query_id = draft.after.query_id
     last = results.banks.get(query_id)
-    if last is not None and _said(last) != _said(draft.before):
+    said = [[(own.text, own.importance) for own in bank.nuggets] for bank in (last or draft.before, draft.before)]
+    if said[0] != said[1]:
         st.info("The file has changed since the last run: `ragarena run` assigns what is new.")
     elif not draft.is_changed:
         return
@@ -124,54 +132,89 @@ def _show_changes(draft: Draft, results: NuggetResults) -> None:
         show_table(preview_table(preview(results.assignments, {query_id: draft.after})))
 
 
-def _said(bank: NuggetBank) -> list[tuple[str, Importance | None]]:
-    return [(own.text, own.importance) for own in bank.nuggets]
-
-
-def _show_save(session: editing.Session, path: Path, draft: Draft, key: str) -> None:
-    editing.ask_name("Your name", _WHO)
-    with st.container(horizontal=True):
-        st.button(
-            "Save to the file",
-            type="primary",
-            disabled=not draft.is_changed,
-            on_click=_save,
-            args=(session, path, key),
-        )
-        st.button("Discard the changes", disabled=not draft.is_changed, on_click=_discard, args=(key,))
-
-
-def _discard(key: str) -> None:
-    st.session_state.pop(key, None)
-
-
 def _save(session: editing.Session, path: Path, key: str) -> None:
-    draft: Draft = st.session_state[key]
+    draft: _Draft = st.session_state[key]
     who = editing.named(_WHO)
+    mine = edited(draft.before, draft.after, by=who, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    banks = {bank.query_id: bank for bank in read_banks(path)} | {mine.query_id: mine}
+    what = ", ".join(f"{number} {kind.value}" for kind, number in draft.counts.items()) or "reordered"
+    _save_file(session, path, list(banks.values()), seen=draft.seen, by=who, what=f"{mine.query_id}: {what}")
+    st.session_state.pop(key)
+    st.session_state[_NOTE] = f"{path.name}: {what}. Run 'ragarena run {session.path.name}' to assign what is new."
 
-    def save() -> str:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        mine = edited(draft.before, draft.after, by=who, at=at)
-        banks = {bank.query_id: bank for bank in read_banks(path)} | {mine.query_id: mine}
-        counts = Counter(change.kind for change in changes(draft.before, draft.after) if change.kind is not Kind.KEPT)
-        what = ", ".join(f"{number} {kind.value}" for kind, number in counts.items()) or "reordered"
-        safe_files.save(
-            path,
-            lambda file: write_banks(file, banks.values()),
-            folder=session.folder,
-            seen=draft.seen,
-            by=who,
-            what=f"{mine.query_id}: {what}",
+
+def _save_file(
+    session: editing.Session, path: Path, banks: Sequence[NuggetBank], *, seen: str | None, by: str, what: str
+) -> None:
+    safe_files.save(path, lambda file: write_banks(file, banks), folder=session.folder, seen=seen, by=by, what=what)
+
+
+def _show_steps(bank: NuggetBank, key: str) -> None:
+    """The list, and what can be done, by how many nuggets are chosen."""
+    version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
+    with st.container(gap="xxsmall"):
+        for number, nugget in enumerate(bank.nuggets, start=1):
+            text.plain(f"{number}. {nugget.text} ({nugget.importance or 'importance not known'})")
+    chosen = sorted(
+        st.multiselect(
+            "Nuggets to change",
+            range(len(bank.nuggets)),
+            format_func=lambda place: f"{place + 1}. {text.clipped(bank.nuggets[place].text, 60)}",
+            placeholder="none: add a new one",
+            key=f"nuggets-{version}",
         )
-        st.session_state.pop(key)
-        return f"{path.name}: {what}. Run 'ragarena run {session.path.name}' to assign what is new."
+    )
+    own = f"{version}-{'-'.join(map(str, chosen))}"
+    label = "Text" if len(chosen) != 1 else "Text; several lines split the nugget"
+    st.text_area(label, "; ".join(bank.nuggets[place].text for place in chosen), key=f"wording-{own}", height=90)
+    offered = list(Importance)
+    current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
+    index = None if current is None else offered.index(current)
+    st.radio("Importance", offered, index=index, horizontal=True, key=f"importance-{own}")
+    with st.container(horizontal=True):
+        for name, step in _STEPS[min(2, len(chosen))].items():
+            st.button(name, key=f"{name}-{own}", on_click=_attempt, args=(_do, key, step, chosen, own))
 
-    _attempt(save)
+
+def _changed(bank: NuggetBank, places: Sequence[int], wording: str, importance: Importance | None) -> NuggetBank:
+    """One nugget with the text and the importance as they stand there; several lines split it."""
+    lines = [line for line in wording.splitlines() if line.strip()] or [""]
+    parts = range(places[0], places[0] + len(lines))
+    return weighed(worded(bank, places[0], lines), parts, importance)
 
 
-def _attempt(save: Callable[[], str]) -> None:
+def _remove(bank: NuggetBank, places: Sequence[int], *_: object) -> NuggetBank:
+    return removed(bank, places)
+
+
+_STEPS: Final[Sequence[dict[str, Step]]] = (
+    {"Add": lambda bank, _, wording, importance: added(bank, wording, importance)},
+    {
+        "Change": _changed,
+        "Remove": _remove,
+        "Move up": lambda bank, places, *_: moved(bank, places[0], -1),
+        "Move down": lambda bank, places, *_: moved(bank, places[0], 1),
+    },
+    {
+        "Merge": lambda bank, places, wording, _: merged(bank, places, wording),
+        "Set importance": lambda bank, places, _, importance: weighed(bank, places, importance),
+        "Remove": _remove,
+    },
+)
+"""The buttons for no nugget chosen, for one and for several."""
+
+
+def _do(key: str, step: Step, places: Sequence[int], own: str) -> None:
+    """One step, with the text as it is now: it may have been typed after the page was drawn."""
+    draft: _Draft = st.session_state[key]
+    wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
+    st.session_state[key] = replace(draft, after=step(draft.after, places, wording, importance))
+
+
+def _attempt(action: Callable[..., None], *given: object) -> None:
+    """Do what a button says; why it cannot be done is said on the page."""
     try:
         editing.check_editor()
-        st.session_state[_NOTE] = save()
+        action(*given)
     except (RagarenaError, ValueError) as error:
-        st.session_state[PROBLEM] = str(error)
+        st.session_state[_PROBLEM] = str(error)
