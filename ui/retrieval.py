@@ -14,7 +14,6 @@ from arena.retrieval import LabelScores, RetrievalBoard, Source
 from judges.pointwise import label_of
 from judges.types import Document, Judgment, Query
 from retrieval_eval.relevance import LabelDistribution
-from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
 
 WHOSE: Mapping[Source, str] = {"judge": "the judge", "people": "people"}
@@ -125,15 +124,6 @@ def queries_frame(
         if agent in scores.agents:
             frame[f"agent {agent}"] = [_rounded(value) for value in scores.agents[agent].per_query[measure]]
     return frame
-
-
-def confusion_frame(agreement: LabelAgreement) -> pd.DataFrame:
-    """A row per pair of labels: how many documents have it, and the share of those with the person's label."""
-    rows = []
-    for human, counts in zip(agreement.scale, agreement.confusion, strict=True):
-        for judge, count in zip(agreement.scale, counts, strict=True):
-            rows.append({"people": human, "judge": judge, "documents": count, "share": count / max(1, sum(counts))})
-    return pd.DataFrame(rows, columns=["people", "judge", "documents", "share"])
 
 
 def span(estimate: Estimate, digits: int = 3) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from arena.boards.calibration_pictures import confusion
 from arena.retrieval import RetrievalBoard
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
-from ui.charts import confusion_chart
-from ui.retrieval import confusion_frame, span
-from ui.tables import show_chart, show_table
+from ui.retrieval import span
+from ui.show import show_picture
+from ui.tables import show_table
 
 
 def show_agreement(board: RetrievalBoard) -> None:
@@ -48,21 +49,9 @@ def _show_figures(own: LabelAgreement) -> None:
 
 
 def _show_confusion(own: LabelAgreement) -> None:
-    frame, known = confusion_frame(own), own.n + own.first_only
-    words = (
-        f"Documents by their two labels: {own.n:,} of the {known:,} that people labelled ({own.n / known:.0%}). Rows "
-        "are people's labels, columns the judge's: on the diagonal both agree, to the right of it the judge is more "
-        "generous than people. The darker a cell, the larger its share of its row."
-    )
-    columns = {
-        "people": "People's label",
-        "judge": "Judge's label",
-        "documents": "Documents",
-        "share": st.column_config.NumberColumn("Share of the row", format="%.0f %%"),
-    }
-    with st.container(width=max(150 + 90 * len(own.scale), 480)):
-        numbers = frame.assign(share=100 * frame["share"])
-        show_chart(confusion_chart(frame, own.scale), words, numbers, "Documents by both labels", columns)
+    known = own.n + own.first_only
+    st.caption(f"Documents by both labels: {own.n:,} of the {known:,} that people labelled ({own.n / known:.0%}).")
+    show_picture(confusion(own.scale, own.confusion))
 
 
 def _show_judges(board: RetrievalBoard) -> None:
