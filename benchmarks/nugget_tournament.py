@@ -16,8 +16,8 @@ from arena import tournament
 from arena.cli.console import Bars
 from arena.config import Config, load_config
 from arena.leaderboard import game_verdicts
-from arena.nuggets.against_ratings import AgainstRatings, against_ratings
 from arena.store import Store
+from benchmarks.against_ratings import AgainstRatings, against_ratings
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import score_table

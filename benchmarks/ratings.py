@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from arena.ratings import replay
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.columns import table_of_columns
 from arena.ratings.counts import win_matrix
 from arena.ratings.covariates import controlled_ratings
-from arena.ratings.elo import elo, elo_online
-from arena.ratings.games import Games, as_games
+from arena.ratings.elo import elo
+from arena.ratings.games import Games, VerdictTable, as_games
 from arena.ratings.sandwich import sandwich
+from tests.support.elo import elo_online
 
 AGENTS = 100
 QUERIES = 1000
@@ -68,7 +68,13 @@ def simulated(games: int, seed: int) -> pd.DataFrame:
 
 def games_of(table: pd.DataFrame) -> Games:
     """The table as games."""
-    return as_games(table_of_columns(table.agent_a, table.agent_b, table.verdict, table.query_id))
+    agents, sides = np.unique(np.concatenate([table.agent_a, table.agent_b]).astype(str), return_inverse=True)
+    queries, query = np.unique(np.asarray(table.query_id, str), return_inverse=True)
+    outcome = table.verdict.map({"A": 1, "TIE": 0, "B": -1}).to_numpy(np.int8)
+    a, b = np.split(sides.astype(np.int32), 2)
+    judge = np.zeros(len(table), np.int32)
+    columns = VerdictTable(tuple(agents), a, b, outcome, tuple(queries), query.astype(np.int32), ("",), judge)
+    return as_games(columns)
 
 
 def peak() -> float:

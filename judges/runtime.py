@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from judges.account import Request
@@ -28,30 +28,6 @@ class Source(Protocol):
     def end(self) -> None:
         """Nothing is taken any more: the judge cannot go on, or everything has been judged."""
         ...
-
-
-class Listed:
-    """A source over an iterator that never has to be waited for."""
-
-    def __init__(self, requests: Iterator[Request]) -> None:
-        self._requests = requests
-        self._ended = False
-
-    def take(self) -> Request | None:
-        """The next one."""
-        request = next(self._requests, None)
-        self._ended = request is None
-        return request
-
-    async def more(self) -> bool:
-        """Whether the iterator may have more."""
-        return not self._ended
-
-    def put_back(self, request: Request) -> None:
-        """Nobody else waits for it."""
-
-    def end(self) -> None:
-        """Nothing to release."""
 
 
 Sink = Callable[[str, Request, Result], Awaitable[None]]

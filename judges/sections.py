@@ -107,7 +107,7 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
 def parse_section(text: str, source: str, model: type[Model], error: type[InputError], *, folder: Path | None) -> Model:
     """Like ``load_section`` for a text already at hand; ``source`` names it in errors."""
     try:
-        content = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        content = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
         return model.model_validate(content, context={"folder": folder})
     except ValidationError as problem:
         raise error(f"{source}: {describe(problem)}") from problem
@@ -129,10 +129,11 @@ def describe(problem: ValidationError) -> str:
     return f"{where + ': ' if where else ''}{message}{f' (and {more} more)' if more else ''}"
 
 
-class _UniqueKeys(yaml.SafeLoader):
+class UniqueKeys(yaml.SafeLoader):
     """Refuses a key that stands twice, where YAML libraries quietly keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The mapping of a node."""
         seen = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":  # ``<<: *other``, whose keys may be given again

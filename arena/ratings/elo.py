@@ -98,18 +98,6 @@ def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Float
     return means
 
 
-def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
-    """Ratings after one pass over the games in the order given, shape (agents,)."""
-    settings = EloSettings(k, initial, scale, tournaments=1)
-    ratings: Floats = replay(_unrolled(games), _rule(settings), starts(0, 1), shuffled=False)[0]
-    return ratings
-
-
-def expected_score(rating: Floats, opponent: Floats, scale: float = 400.0) -> Floats:
-    """Expected score of ``rating`` against ``opponent``: above a half for the higher rating."""
-    return 1.0 / (1.0 + 10.0 ** ((opponent - rating) / scale))
-
-
 def _rule(settings: EloSettings) -> Rule:
     return Rule(float(settings.initial), float(settings.k), float(settings.scale))
 

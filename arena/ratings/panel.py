@@ -1,4 +1,4 @@
-"""Several judges as one panel: by vote on each game, or by ratings that weigh each judge by its discrimination.
+"""Several judges as one panel: ratings that weigh each judge by its discrimination.
 
 A discrimination is 1 for the average judge, 0 for one who throws a coin and negative for one who prefers the worse;
 the model is in ``arena.ratings.discrimination``.
@@ -15,27 +15,8 @@ import numpy as np
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.discrimination import DiscriminationModel, JudgedScores
 from arena.ratings.existence import Problem
-from arena.ratings.games import Floats, Games, GameVerdict, Tally, VerdictTable, as_games, tabulate
+from arena.ratings.games import Floats, Games, GameVerdict, VerdictTable, as_games, tabulate
 from arena.ratings.judges import judged_games
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PanelVote:
-    """One game per query and pair, won by the outcome that most judges share, a tie where none leads.
-
-    Attributes:
-        games: sorted by query and pair; each judge's two orders were reconciled before the vote.
-        unanimous: games on which several judges all agree.
-        majority: games that several judges decide without being unanimous.
-        split: games without a leading outcome, which count as ties.
-        single: games with the verdict of one judge only.
-    """
-
-    games: Games
-    unanimous: int
-    majority: int
-    split: int
-    single: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,38 +91,6 @@ class PanelRatings:
     gradient_norm: float
     converged: bool
     settings: PanelSettings
-
-
-def panel_vote(verdicts: Iterable[GameVerdict] | VerdictTable) -> PanelVote:
-    """Let the judges of each game vote.
-
-    Raises:
-        InputError: the verdicts do not name their query, so nothing says which are on the same game.
-    """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
-    judged = judged_games(table)
-    _, first, game = np.unique(judged.game, return_index=True, return_inverse=True)
-    wins, ties, losses = (np.bincount(game[judged.outcome == value], minlength=first.size) for value in (1, 0, -1))
-    most = np.maximum(np.maximum(wins, ties), losses)
-    voters = wins + ties + losses
-    outcome = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
-    leads = (wins == most).astype(np.int8) + (ties == most) + (losses == most) == 1
-    several = voters > 1
-    games = Games(
-        agents=table.agents,
-        a=judged.a[first],
-        b=judged.b[first],
-        score=(outcome + 1) / 2,
-        cluster=judged.query[first],
-        tally=Tally(verdicts=len(table), games=first.size),
-    )
-    return PanelVote(
-        games=games,
-        unanimous=int((several & (most == voters)).sum()),
-        majority=int((several & leads & (most < voters)).sum()),
-        split=int((several & ~leads).sum()),
-        single=int((~several).sum()),
-    )
 
 
 def panel_ratings(

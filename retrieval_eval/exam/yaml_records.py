@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import yaml
 
 from judges.errors import DataError
 from judges.files import read_lines
+from judges.sections import UniqueKeys
 
 
 def read_yaml_records(path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
@@ -20,7 +21,7 @@ def read_yaml_records(path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
     """
     text = "".join(line for _, line in read_lines(path))
     try:
-        loader = _UniqueKeys(text)
+        loader = _Texts(text)
         node = loader.get_single_node()
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             raise DataError(path, "is not a YAML list of items or queries")
@@ -38,17 +39,11 @@ def read_yaml_records(path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:
         raise DataError(path, "nested too deeply") from problem
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a key that stands twice; reads dates as the text they are written in."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) != len(node.value):
-            raise yaml.MarkedYAMLError(None, None, "a key stands twice", node.start_mark)
-        return mapping
+class _Texts(UniqueKeys):
+    """Reads dates as the text they are written in."""
 
 
-_UniqueKeys.yaml_implicit_resolvers = {
+_Texts.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }

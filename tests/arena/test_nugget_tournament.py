@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arena.nuggets.against_ratings import against_ratings
 from arena.ratings.games import GameVerdict
+from benchmarks.against_ratings import against_ratings
 from benchmarks.nugget_tournament import play
 from judges.errors import InputError
 from judges.types import Verdict

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import replay as replay_module
-from arena.ratings.elo import EloSettings, elo, elo_online, expected_score, resampled_elo
+from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Games
 from arena.ratings.replay import Rule, pack, replay, starts
+from tests.support.elo import elo_online, expected_score
 
 
 def games_of(a: list[int], b: list[int], score: list[float], agents: int, weight: list[float] | None = None) -> Games:
@@ -33,11 +34,6 @@ def tournaments(draw: st.DrawFn) -> Games:
     )
     a = [first for first, _, _ in rows]
     return games_of(a, [(first + step) % 4 for first, step, _ in rows], [score for _, _, score in rows], 4)
-
-
-def test_the_stronger_of_two_unequal_agents_is_expected_to_win() -> None:
-    assert expected_score(np.array(1400.0), np.array(1000.0)) == pytest.approx(10 / 11)
-    assert expected_score(np.array(1000.0), np.array(1400.0)) == pytest.approx(1 / 11)
 
 
 def test_a_second_win_over_a_weaker_agent_earns_less_than_the_first() -> None:

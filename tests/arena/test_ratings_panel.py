@@ -10,8 +10,7 @@ from scipy.stats import kendalltau
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.discrimination import DiscriminationModel, JudgedScores
 from arena.ratings.games import Floats, Games, GameVerdict, tabulate
-from arena.ratings.panel import JudgeWeight, PanelRatings, PanelSettings, panel_ratings, panel_vote
-from judges.errors import InputError
+from arena.ratings.panel import JudgeWeight, PanelRatings, PanelSettings, panel_ratings
 from judges.types import Verdict
 
 A, B, TIE = Verdict
@@ -60,16 +59,14 @@ def test_random_and_adversarial_judges_are_known_by_their_discrimination() -> No
     assert np.mean([abs(weight.discrimination) for weight in panel.judges]) == pytest.approx(1)
 
 
-def test_weighing_judges_orders_agents_better_than_pooling_them_alike_or_voting() -> None:
+def test_weighing_judges_orders_agents_better_than_pooling_them_alike() -> None:
     taus = []
     for seed in range(12):
         strengths, rows = simulated(seed, MIXED)
-        votes = bradley_terry(panel_vote(rows).games, BradleyTerrySettings(ties="half"))
-        found = (panel_ratings(rows).ratings, plain_pool(rows), votes.ratings)
+        found = (panel_ratings(rows).ratings, plain_pool(rows))
         taus.append([kendalltau(strengths, ratings).statistic for ratings in found])
-    weighed, pooled, voted = np.mean(taus, axis=0)
+    weighed, pooled = np.mean(taus, axis=0)
     assert weighed > pooled + 0.1
-    assert weighed > voted + 0.1
 
 
 def test_intervals_cover_true_discriminations_and_strengths() -> None:
@@ -127,44 +124,9 @@ def test_without_queries_every_verdict_is_a_game() -> None:
     panel = panel_ratings(rows)
     assert panel.converged
     assert sum(weight.games for weight in panel.judges) == len(rows)
-    with pytest.raises(InputError, match="query_id"):
-        panel_vote(rows)
 
 
 def test_one_query_gives_a_panel_without_intervals() -> None:
     panel = panel_ratings([GameVerdict("q", "x", "y", A, "one"), GameVerdict("q", "x", "z", B, "two")])
     assert panel.low is None
     assert panel.judges[0].low is None
-
-
-@pytest.mark.parametrize(
-    ("votes", "score", "kind"),
-    [
-        ([A, A, A], 1.0, "unanimous"),
-        ([A, A, B], 1.0, "majority"),
-        ([B, B, TIE], 0.0, "majority"),
-        ([TIE, TIE, A], 0.5, "majority"),
-        ([A, B], 0.5, "split"),
-        ([A, B, TIE], 0.5, "split"),
-        ([A, A, B, B, TIE], 0.5, "split"),
-        ([A, TIE], 0.5, "split"),
-        ([TIE, TIE], 0.5, "unanimous"),
-        ([B], 0.0, "single"),
-    ],
-)
-def test_the_outcome_that_most_judges_share_wins_the_vote(votes: list[Verdict], score: float, kind: str) -> None:
-    vote = panel_vote([GameVerdict("q", "x", "y", verdict, f"judge_{i}") for i, verdict in enumerate(votes)])
-    assert vote.games.score.tolist() == [score]
-    counts = {name: getattr(vote, name) for name in ("unanimous", "majority", "split", "single")}
-    assert counts == {"unanimous": 0, "majority": 0, "split": 0, "single": 0} | {kind: 1}
-
-
-def test_judges_settle_their_own_orders_before_they_vote() -> None:
-    # Judge one contradicts itself, which is a tie and one vote, not two.
-    rows = [GameVerdict("q", "x", "y", A, "one"), GameVerdict("q", "y", "x", A, "one")]
-    rows += [GameVerdict("q", "x", "y", B, judge) for judge in ("two", "three")]
-    vote = panel_vote(rows)
-    assert vote.games.score.tolist() == [0.0]
-    assert vote.majority == 1
-    assert vote.games.tally is not None
-    assert (vote.games.tally.verdicts, vote.games.tally.games) == (4, 1)

@@ -21,7 +21,7 @@ from arena.leaderboard import leaderboard
 from arena.opinions.methods import stored_methods
 from arena.rated_tables import TableOptions, rate_table
 from arena.ratings.covariates import controlled_ratings
-from arena.ratings.elo import elo, elo_online
+from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games, tabulate
 from arena.ratings.preferences import average, counted
 from arena.ratings.rate import Ratings, RatingSettings, rate
@@ -29,6 +29,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.types import Judgment, Verdict
 from tests.conftest import CLI
+from tests.support.elo import elo_online
 from tests.support.tiny_models import save_random_chat_model
 from tests.support.tournaments import write_data
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import elo, elo_online, expected_score
+from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games
 from arena.ratings.notes import notes
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from arena.verdicts import read_verdicts
 from judges.errors import DataError, InputError
 from judges.types import Verdict
+from tests.support.elo import elo_online
 
 A, B, TIE = Verdict
 QUICK = RatingSettings(bootstrap=200, tournaments=10)
@@ -157,10 +158,6 @@ def test_a_hundred_thousand_games_leave_the_mean_rating_at_1000() -> None:
     score = rng.choice([0.0, 0.5, 1.0], a.size)
     ratings = elo_online(Games(tuple("abcdefghij"), a.astype(np.int32), b.astype(np.int32), score))
     assert ratings.mean() == pytest.approx(1000, abs=1e-6)
-
-
-def test_the_stronger_agent_is_expected_to_win() -> None:
-    assert expected_score(np.array(1100.0), np.array(1000.0)) > 0.5
 
 
 def test_too_few_iterations_are_not_passed_off_as_a_result() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arena.ratings.panel import panel_vote
+from arena.ratings.games import tabulate
+from arena.ratings.judges import judged_games
 from arena.verdicts import read_verdicts
 from judges.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
@@ -86,8 +87,12 @@ def test_weights_of_the_panel_are_those_computed(shared: Path, functions: dict[s
     found = functions["discriminations"](table)
     rows = [[judge, f"{value:.2f}", f"{low:.2f} .. {high:.2f}"] for judge, (value, low, high) in found.items()]
     assert cells("| judge | discrimination |") == rows
-    vote = panel_vote(read_verdicts(table, skip_empty=True).verdicts)
-    assert f"only {vote.unanimous} of {len(vote.games):,} games" in " ".join(PAGE.read_text(encoding="utf-8").split())
+    judged = judged_games(tabulate(read_verdicts(table, skip_empty=True).verdicts))
+    said = defaultdict(list)
+    for game, outcome in zip(judged.game.tolist(), judged.outcome.tolist(), strict=True):
+        said[game].append(outcome)
+    unanimous = sum(len(each) > 1 and len(set(each)) == 1 for each in said.values())
+    assert f"only {unanimous} of {len(said):,} games" in " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
 def test_the_sources_own_verdicts_name_the_same_leader_and_the_same_last(shared: Path) -> None:

@@ -16,9 +16,10 @@ from tenacity import wait_random_exponential
 from judges.account import Request
 from judges.errors import CAUSES, ConfigError
 from judges.judge import Judge, Result, Stop
-from judges.runtime import Listed, judge_all
+from judges.runtime import judge_all
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
+from tests.support.listed import Listed
 from tests.support.llm_server import Call, LLMServer, Reply, Script, steady_judge
 from tests.support.prompts import relevance
 

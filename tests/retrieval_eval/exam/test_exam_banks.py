@@ -126,7 +126,7 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
         ("a.csv", "qid,question,nugget\nq1,One?,two\n", r"a\.csv:2: an item is a question or a nugget, not both"),
         ("a.csv", "qid,text\nq1,\n", r"a\.csv:2: the item has no text"),
         ("a.yaml", "- qid: q1\n  question: One?\n- qid: q1\n", r"a\.yaml:3: the item has no text"),
-        ("a.yaml", "- qid: q1\n  qid: q2\n", r"a\.yaml:1: a key stands twice"),
+        ("a.yaml", "- qid: q1\n  qid: q2\n", r"a\.yaml:2: key 'qid' stands twice"),
         ("a.yaml", "- One?\n", r"a\.yaml:1: the entry is not a mapping"),
         ("a.yaml", "qid: q1\n", r"a\.yaml: is not a YAML list"),
         ("a.yaml", "- [\n", r"a\.yaml:2: "),

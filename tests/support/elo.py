@@ -1,0 +1,18 @@
+"""Elo by one pass over the games as they come, to hold the mean over random orders against."""
+
+from __future__ import annotations
+
+from arena.ratings.games import Floats, Games
+from arena.ratings.replay import Rule, pack, replay, starts
+
+
+def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
+    """Ratings after one pass over the games in the order given, shape (agents,)."""
+    packed = pack(games.a, games.b, games.score, len(games.agents))
+    ratings: Floats = replay(packed, Rule(initial, k, scale), starts(0, 1), shuffled=False)[0]
+    return ratings
+
+
+def expected_score(rating: float, opponent: float, scale: float = 400.0) -> float:
+    """Expected score of ``rating`` against ``opponent``: above a half for the higher rating."""
+    return 1.0 / (1.0 + 10.0 ** ((opponent - rating) / scale))
