@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from arena.exam.scores import ExamScores
 from arena.exam.study import Unit
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, PERCENT, SCORE, WORDS, counted, listed
+from arena.present.numbers import COUNT, PERCENT, SCORE, counted, listed
 from arena.present.plain import plain
-from arena.present.table import Column, Table
-from retrieval_eval.exam.cover import Mean
+from arena.present.table import Column, Table, flat
 from retrieval_eval.exam.leaderboards import Correlation, correlate
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
@@ -49,23 +48,10 @@ class ExamBoard(Board):
         return [Section("exam", "Exam", lead, blocks)]
 
     def _scores(self) -> Table:
-        exam, level, k = self.exam, self.level, self.exam.cover.k
-        pairs, graded = exam.cover.pairs.sum(axis=1).tolist(), exam.cover.graded.sum(axis=1).tolist()
-        cover, possible = exam.means("cover", level), exam.means("possible", level)
-        normalised, diverse = exam.means("normalised", level), exam.means("alpha_ndcg", level)
-        rows = [
-            {
-                "agent": agent,
-                "place": place,
-                "cover": cover[agent],
-                "possible": None if pairs == graded else possible[agent].value,
-                "normalised": normalised[agent].value,
-                "alpha_ndcg": diverse[agent].value,
-                "queries": int(exam.cover.present[at].sum()),
-                "graded": graded[at] / pairs[at] if pairs[at] else None,
-            }
-            for agent, place in exam.places(level).items()
-            for at in [exam.cover.agents.index(agent)]
+        k, cover = self.exam.cover.k, self.exam.cover
+        rows: list[dict[str, Any]] = [
+            {"agent": agent, **own, "share": own["graded"] / own["pairs"] if own["pairs"] else None}
+            for agent, own in self.exam.agents(self.level).items()
         ]
         columns = [
             Column("agent", "Agent"),
@@ -73,15 +59,12 @@ class ExamBoard(Board):
             Column("cover", f"Cover@{k}", SCORE, "Share of the test bank's items that are covered.", "95% interval"),
             Column("possible", "At most", SCORE, "Cover if every pair without a grade covered its item."),
             Column("normalised", "Normalised", SCORE, "Share of those items that any passage of the query covers."),
-            Column(
-                "alpha_ndcg",
-                f"alpha-nDCG@{k}",
-                SCORE,
-                "The items as intents: covering one again is worth less, and early passages count more.",
-            ),
+            Column("alpha_ndcg", f"alpha-nDCG@{k}", SCORE, "Covering an item again, or late, is worth less."),
             Column("queries", "Queries", COUNT, "Queries to which the agent has a response."),
-            Column("graded", "Graded", PERCENT, "Share of the pairs of its passages and the items that have a grade."),
+            Column("share", "Graded", PERCENT, "Share of the pairs of its passages and the items that have a grade."),
         ]
+        if (cover.pairs == cover.graded).all():
+            columns = [column for column in columns if column.key != "possible"]
         return Table("exam-cover", "EXAM-Cover", columns, rows, list(self._notes()))
 
     def _notes(self) -> Iterator[str]:
@@ -154,40 +137,33 @@ class ExamBoard(Board):
 
     def queries(self) -> Table:
         """A row for each agent, query and level, for programs."""
-        cover = self.exam.cover
-        rows = [
-            {
-                "agent": agent,
-                "qid": query_id,
-                "min_grade": level,
-                "cover": float(cover.cover[number, at, place]),
-                "cover_possible": float(cover.possible[number, at, place]),
-                "normalised": float(cover.normalised[number, at, place]),
-                "responded": int(cover.present[number, at]),
-                "pairs": int(cover.pairs[number, at]),
-                "graded": int(cover.graded[number, at]),
-            }
-            for number, agent in enumerate(cover.agents)
-            for at, query_id in enumerate(cover.queries)
-            for place, level in enumerate(cover.levels)
-        ]
-        return Table("exam-queries", "", [Column(name, "", WORDS) for name in rows[0]] if rows else [], rows)
+        own = self.exam.cover
+        names = ("agent", "qid", "min_grade", "cover", "cover_possible", "normalised", "responded", "pairs", "graded")
+        counts = (own.present.astype(int), own.pairs, own.graded)
+        rows = (
+            [
+                *(agent, query_id, level),
+                *(of[number, at, place].item() for of in (own.cover, own.possible, own.normalised)),
+                *(of[number, at].item() for of in counts),
+            ]
+            for number, agent in enumerate(own.agents)
+            for at, query_id in enumerate(own.queries)
+            for place, level in enumerate(own.levels)
+        )
+        return flat("exam-queries", names, rows)
 
     def json(self) -> Any:
         """The scores of every agent at every level, what they rest on, and how they were made."""
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
-        levels = {level: self._level_json(level) for level in cover.levels}
+        levels = {level: exam.agents(level) for level in cover.levels}
         found: dict[str, Any] = {
             "agents": [
                 {
                     "agent": agent,
-                    "levels": {level: own[agent] for level, own in levels.items()},
-                    "queries": int(cover.present[at].sum()),
-                    "pairs": int(cover.pairs[at].sum()),
-                    "graded": int(cover.graded[at].sum()),
+                    "levels": {level: _level_json(own[agent]) for level, own in levels.items()},
+                    **{name: row[name] for name in ("queries", "pairs", "graded")},
                 }
-                for agent in exam.places(exam.level)
-                for at in [cover.agents.index(agent)]
+                for agent, row in levels[exam.level].items()
             ],
             "official": self._correlations(),
             "coverage": {
@@ -195,8 +171,8 @@ class ExamBoard(Board):
                 "queries_without_items": cover.empty_queries,
                 "queries_outside_the_bank": study.strange_queries,
                 "queries_that_nobody_covers": dict(zip(cover.levels, cover.uncovered_queries.tolist(), strict=True)),
-                "pairs": int(cover.pairs.sum()),
-                "graded": int(cover.graded.sum()),
+                "pairs": cover.pairs.sum(),
+                "graded": cover.graded.sum(),
                 "grades_outside_the_bank": study.grids.unknown,
             },
             "settings": {
@@ -211,19 +187,13 @@ class ExamBoard(Board):
         }
         return plain(found)
 
-    def _level_json(self, level: int) -> dict[str, dict[str, Any]]:
-        exam = self.exam
-        places, possible = exam.places(level), exam.means("possible", level)
-        means = {name: exam.means(name, level) for name in ("cover", "normalised", "alpha_ndcg")}
-        return {
-            agent: {
-                "place": place,
-                "cover_possible": possible[agent].value,
-                **{name: _mean_json(own[agent]) for name, own in means.items()},
-            }
-            for agent, place in places.items()
-        }
 
-
-def _mean_json(mean: Mean) -> dict[str, float | int | None]:
-    return {"mean": mean.value, "standard_error": mean.error, "n": mean.n}
+def _level_json(own: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "place": own["place"],
+        "cover_possible": own["possible"].value,
+        **{
+            name: {"mean": own[name].value, "standard_error": own[name].error, "n": own[name].n}
+            for name in ("cover", "normalised", "alpha_ndcg")
+        },
+    }

@@ -9,12 +9,13 @@ from typing import Any
 from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.glossary import TERMS
-from arena.present.numbers import COUNT, SCORE, counted
+from arena.present.numbers import SCORE, counted
 from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.table import Table, crossed, flat
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
+from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -44,84 +45,62 @@ class ExamAgreementBoard(Board):
                 binarised_table(self.agreement, least_first=border, least_second=self.least_judged),
             )
 
+    @property
+    def coefficients(self) -> dict[str, tuple[str, Estimate]]:
+        """Heading and figure of each coefficient, by its name for programs."""
+        found = self.agreement
+        return {
+            "kappa": ("Kappa", found.kappa),
+            "kappa_linear": ("Kappa, linear", found.kappa_linear),
+            "kappa_quadratic": ("Kappa, quadratic", found.kappa_quadratic),
+            "alpha": ("Alpha, ordinal", found.alpha_ordinal),
+        }
+
     def sections(self) -> list[Section]:
         """The counts, how far they agree, and the same of what counts as relevant."""
         found = self.agreement
-        named = {
-            "Kappa": found.kappa,
-            "Kappa, linear": found.kappa_linear,
-            "Kappa, quadratic": found.kappa_quadratic,
-            "Alpha, ordinal": found.alpha_ordinal,
-        }
-        figures = [Figure(name, own.value, SCORE, TERMS[name], own.low, own.high) for name, own in named.items()]
         said = [f"{found.n:,} {self.units} with both labels, of {counted(found.queries, 'query', 'queries')}."]
         for count, what in ((found.first_only, f"no label by {self.other}"), (found.second_only, "no predicted label")):
             if count:
                 said.append(f"{count:,} {self.units} with {what} are left out.")
         graded, *binarised = (self._table(name, own) for name, own in self.counts())
+        figures = [
+            Figure(name, own.value, SCORE, TERMS[name], own.low, own.high) for name, own in self.coefficients.values()
+        ]
         blocks: list[Block] = [Remarks(said), graded, Figures(figures), *binarised]
         return [Section("agreement", "Agreement", f"Do the grades say what {self.other} said?", blocks)]
 
     def _table(self, name: str, table: LabelTable) -> Table:
-        rows = [
-            {"predicted": row, "Total": sum(counts), **dict(zip(table.columns, counts, strict=True))}
-            for row, counts in zip(table.rows, table.counts.tolist(), strict=True)
-        ]
-        columns = [Column(own, own, COUNT) for own in (*table.columns, "Total")]
-        title = f"Labels: predicted in rows, {self.other} in columns"
-        if name != "graded":
-            title = f"Relevant from {name.removeprefix('min_grade ')}: predicted in rows, {self.other} in columns"
+        title = "Labels" if name == "graded" else f"Relevant from {name.removeprefix('min_grade ')}"
+        names = table.rows, (*table.columns, "Total")
+        counts = [[*row, sum(row)] for row in table.counts.tolist()]
         note = f"Cohen's kappa {SCORE.write(table.kappa)}."
-        return Table(
-            name, title, [Column("predicted", "Predicted"), *columns, Column("total", "Total", COUNT)], rows, [note]
-        )
+        title = f"{title}: predicted in rows, {self.other} in columns"
+        return crossed(name, title, "Predicted", names, counts, notes=[note])
 
     def tables(self) -> list[Table]:
         """All counts in one, for programs; then those for people."""
-        names = ("table", "predicted", "judged", "count", "total", "kappa")
-        rows = [
-            dict(zip(names, (name, row, column, count, sum(counts), own.kappa), strict=True))
+        rows = (
+            (name, row, column, count, sum(counts), own.kappa)
             for name, own in self.counts()
             for row, counts in zip(own.rows, own.counts.tolist(), strict=True)
             for column, count in zip(own.columns, counts, strict=True)
-        ]
-        return [Table("counts", "", [Column(name, "") for name in names], rows), *super().tables()]
+        )
+        names = ("table", "predicted", "judged", "count", "total", "kappa")
+        return [flat("counts", names, rows), *super().tables()]
 
     def json(self) -> Any:
         """Coefficients with their intervals, and the counts."""
         found = self.agreement
-        named = {
-            "kappa": found.kappa,
-            "kappa_linear": found.kappa_linear,
-            "kappa_quadratic": found.kappa_quadratic,
-            "alpha": found.alpha_ordinal,
-        }
-        bounds = {
-            f"{name}{end}": value
-            for name, own in named.items()
-            for end, value in (("", own.value), ("_low", own.low), ("_high", own.high))
-        }
-        shape: dict[str, Any] = {
-            "n": found.n,
-            "queries": found.queries,
-            **bounds,
-            "alpha_level": "ordinal",
-            "confusion": {"labels": found.scale, "counts": found.confusion},
-            "binarised": [
-                {
-                    "min_grade": border,
-                    "min_label": self.least_judged,
-                    "kappa": own.kappa,
-                    "rows": own.rows,
-                    "columns": own.columns,
-                    "counts": own.counts,
-                }
-                for border, (_, own) in zip(self.borders, list(self.counts())[1:], strict=True)
-            ],
-            "only_predicted": found.first_only,
-            "only_judged": found.second_only,
-        }
-        return plain(shape)
+        shape: dict[str, Any] = {"n": found.n, "queries": found.queries, "alpha_level": "ordinal"}
+        for name, (_, own) in self.coefficients.items():
+            shape |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+        shape["confusion"] = {"labels": found.scale, "counts": found.confusion}
+        shape["binarised"] = [
+            {"min_grade": border, "min_label": self.least_judged, **plain(own)}
+            for border, (_, own) in zip(self.borders, list(self.counts())[1:], strict=True)
+        ]
+        return plain(shape | {"only_predicted": found.first_only, "only_judged": found.second_only})
 
 
 def of_labels(predicted: Labels, judged: Labels, least: int | None, least_judged: int) -> ExamAgreementBoard:

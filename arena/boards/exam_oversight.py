@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE
+from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE, WORDS
+from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table, records
 from judges.errors import InputError
 from retrieval_eval.exam.grades import Grids
 from retrieval_eval.exam.influence import Influence, influences
-from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages
+from retrieval_eval.exam.oversight import (
+    GradedAnswer,
+    Spurious,
+    Uncovered,
+    graded_answers,
+    grid_rows,
+    spurious_items,
+    uncovered_passages,
+)
 
 _FIRST: Final = 10
 """Rows of a table among others."""
+_DRAWN: Final = 600
+"""Cells of a grid that is coloured."""
 _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
+_TEXT: Final = Column("text", "Text")
 
 
 @dataclass(frozen=True)
@@ -83,24 +95,23 @@ class OversightBoard(Board):
         return {name: self.view(name) for name in names}
 
 
+def _rows(study: Study, found: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
+    """A row of each, with what may be shown of its item and passage."""
+    rows = [asdict(own) for own in found]
+    for row in rows:
+        row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")
+        row["item"], row["text"] = study.text_of(row.get("item_id", "")), study.text_of_passage(row["qid"], row["did"])
+    return rows
+
+
 def answers_table(study: Study, query_id: str = "", item_id: str = "") -> Table:
     """Grades beside extracted answers, the highest first; of one item, with the passages' texts."""
     grids = Grids({query_id: study.grids.grids[query_id]}) if query_id else study.grids
-    rows = [
-        {
-            "qid": own.query_id,
-            "item": study.text_of(own.item_id),
-            "did": own.passage_id,
-            "answer": own.answer,
-            "grade": own.grade,
-            "text": study.text_of_passage(own.query_id, own.passage_id),
-        }
-        for own in graded_answers(grids, study.open_answers())
-        if item_id in ("", own.item_id)
-    ]
+    found = graded_answers(grids, study.open_answers())
+    rows = _rows(study, (own for own in found if item_id in ("", own.item_id)))
     answer, grade = Column("answer", "Answer or reason"), Column("grade", "Grade", COUNT)
     if item_id:
-        return Table("grades-of-the-item", "", [_PASSAGE, grade, answer, Column("text", "Text")], rows)
+        return Table("grades-of-the-item", "", [_PASSAGE, grade, answer, _TEXT], rows)
     return Table("answers", "Grades and what they rest on", [_QUERY, _ITEM, _PASSAGE, answer, grade], rows)
 
 
@@ -113,6 +124,22 @@ def grid_table(study: Study, query_id: str) -> Table:
     ]
     columns = [Column(item, str(number), COUNT) for number, item in enumerate(items, start=1)]
     return Table("passages-and-items", "Grades of passages by items", [_PASSAGE, *columns], rows)
+
+
+def grid_picture(study: Study, query_id: str) -> Matrix | None:
+    """The same with colours: the darker, the higher the grade; ``None`` where there is too much to be drawn."""
+    table, highest = grid_table(study, query_id), max(study.levels)
+    keys = [column.key for column in table.columns[1:]]
+    if not 0 < len(table.rows) * len(keys) <= _DRAWN:
+        return None
+    cells = {
+        (row["did"], str(number)): Cell(COUNT.write(row[key]), (row[key] or 0) / highest)
+        for row in table.rows
+        for number, key in enumerate(keys, start=1)
+    }
+    words = "Grades of passages by items, numbered as above."
+    rows, columns = [row["did"] for row in table.rows], [str(number) for number in range(1, len(keys) + 1)]
+    return Matrix(table.name, table.title, words, "The darker, the higher the grade.", rows, columns, cells, "Passage")
 
 
 def items_table(study: Study, query_id: str, level: int, without: Sequence[Influence] = ()) -> Table:
@@ -148,21 +175,9 @@ def items_table(study: Study, query_id: str, level: int, without: Sequence[Influ
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
     """Relevant passages that cover no item."""
-    rows = [
-        {
-            "qid": own.query_id,
-            "did": own.passage_id,
-            "text": study.text_of_passage(own.query_id, own.passage_id),
-            "label": own.label,
-            "best_grade": own.best,
-            "ungraded": own.ungraded,
-        }
-        for own in uncovered_passages(study.grids, study.labels, level=level, relevant=relevant)
-    ]
+    rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
-        _QUERY,
-        _PASSAGE,
-        Column("text", "Text"),
+        *(_QUERY, _PASSAGE, _TEXT),
         Column("label", "Label", COUNT),
         Column("best_grade", "Highest grade", COUNT),
         Column("ungraded", "Not graded", COUNT),
@@ -173,20 +188,9 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
     """Items that passages without relevance cover."""
-    rows = [
-        {
-            "qid": own.query_id,
-            "item": study.text_of(own.item_id),
-            "not_relevant": own.not_relevant,
-            "of": own.not_relevant_graded,
-            "relevant": own.relevant,
-            "of_relevant": own.relevant_graded,
-        }
-        for own in spurious_items(study.grids, study.labels, level=level, relevant=relevant)
-    ]
+    rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
-        _QUERY,
-        _ITEM,
+        *(_QUERY, _ITEM),
         Column("not_relevant", "Not relevant, cover it", COUNT),
         Column("of", "of", COUNT),
         Column("relevant", "Relevant, cover it", COUNT),
@@ -198,32 +202,20 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 
 def influence_table(study: Study, found: Sequence[Influence]) -> Table:
     """The leaderboard without each item, those that move it most first."""
-    rows = [
-        {
-            "qid": own.query_id,
-            "item": study.text_of(own.item_id),
-            "new_leader": "yes" if own.new_leader else "no",
-            **{name: value for name, value in asdict(own).items() if name not in ("query_id", "item_id", "new_leader")},
-        }
-        for own in found
-    ]
+    rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, found)]
     columns = [
-        _QUERY,
-        _ITEM,
+        *(_QUERY, _ITEM),
         Column("new_leader", "Other leader"),
         Column("kendall", "Kendall's tau-b", SCORE),
         Column("moved", "Agents moved", COUNT),
         Column("largest_move", "Largest move", POINTS_1),
     ]
     moving = sum(own.moved > 0 for own in found)
-    note = (
-        f"Without one of the first {moving:,}, agents would change places: look at these first."
-        if moving
-        else f"Without any one of the {len(found):,} items all agents keep their places."
-    )
-    return Table(
-        "influence", f"Items that the leaderboard hangs on: {moving:,} of {len(found):,}", columns, rows, [note]
-    )
+    note = f"Without any one of the {len(found):,} items all agents keep their places."
+    if moving:
+        note = f"Without one of the first {moving:,}, agents would change places: look at these first."
+    title = f"Items that the leaderboard hangs on: {moving:,} of {len(found):,}"
+    return Table("influence", title, columns, rows, [note])
 
 
 def _beginning(table: Table) -> Table:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.options import ForPrograms
+
 bank = typer.Typer(no_args_is_help=True, help="Test banks: questions and nuggets, their versions and edits.")
 
 BankPath = Annotated[
     Path, typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question")
 ]
 Secret = Annotated[bool, typer.Option("--secret", help="also the texts of secret items")]
-Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +27,7 @@ def show(
     file: BankPath,
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
     secret: Secret = False,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """The items of a bank and its version."""
     from arena.boards.bank import BankBoard
@@ -54,7 +55,7 @@ def diff(
     llm: Annotated[str | None, typer.Option(help="the grader's model, where there are several")] = None,
     prompt: Annotated[str | None, typer.Option(help="the grader's prompt, likewise")] = None,
     secret: Secret = False,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """What changed between two versions of a bank; with grades also what that changes, before it is graded anew."""
     from arena.boards.bank import BankEditBoard

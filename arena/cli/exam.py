@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arena.cli.formats import PaperFormat
+from arena.cli.options import AsJson, ForPrograms
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,31 +34,16 @@ MinGrade = Annotated[
 ]
 MinLabel = Annotated[int, typer.Option("--min-label", help="label from which people found a passage relevant")]
 K = Annotated[int, typer.Option("--k", min=1, help="passages of a response that count")]
-Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 
 
-class Compat(StrEnum):
-    """Whose way of counting."""
-
-    WORKBENCH = "workbench"
-
-
-class By(StrEnum):
-    """What makes a label."""
-
-    HIGHEST = "highest"
-    COUNT = "count"
-
-
-class View(StrEnum):
-    """What to look at."""
-
-    SUMMARY = "summary"
-    ANSWERS = "answers"
-    GRID = "grid"
-    UNCOVERED = "uncovered"
-    SPURIOUS = "spurious"
-    INFLUENCE = "influence"
+By = Annotated[Literal["highest", "count"], typer.Option(help="the highest grade, or how many items reach --min-grade")]
+GradeMap = Annotated[
+    str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
+]
+PaperForm = Annotated[
+    Literal["table", "json", "csv", "latex"], typer.Option("--format", help="table, json, csv or latex")
+]
+View = Literal["summary", "answers", "grid", "uncovered", "spurious", "influence"]
 
 
 def register(app: typer.Typer) -> None:
@@ -80,11 +64,11 @@ def score(
     items: Items = None,
     llm: Llm = None,
     prompt: PromptName = None,
-    compat: Annotated[Compat | None, typer.Option(help="count as the workbench's code does")] = None,
+    compat: Annotated[Literal["workbench"] | None, typer.Option(help="count as the workbench's code does")] = None,
     out: Annotated[
         Path | None, typer.Option(help="also write every agent's score of every query to this table")
     ] = None,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """EXAM-Cover of every agent at every level, with standard errors.
 
@@ -113,11 +97,9 @@ def qrels(
     file: GradesFile,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="the file of labels, qid 0 did label")],
     bank: BankFile = None,
-    by: Annotated[By, typer.Option(help="the highest grade, or how many items reach --min-grade")] = By.HIGHEST,
+    by: By = "highest",
     min_grade: MinGrade = None,
-    grade_map: Annotated[
-        str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
-    ] = None,
+    grade_map: GradeMap = None,
     items: Items = None,
     llm: Llm = None,
     prompt: PromptName = None,
@@ -131,7 +113,7 @@ def qrels(
 
     study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
     steps = read_grade_map(grade_map) if grade_map is not None else None
-    labels = exam_labels(study.grids, by=by.value, level=min_grade or study.usual_level, grade_to_label=steps)
+    labels = exam_labels(study.grids, by=by, level=min_grade or study.usual_level, grade_to_label=steps)
     write_qrels(out, labels.labels)
     output.print(f"{len(labels)} labels of {study.unit} written to {out}")
     if labels.partly:
@@ -149,17 +131,15 @@ def agreement(
         typer.Option("--with", help="another grading: compare the grades, passage by item, instead"),
     ] = None,
     bank: BankFile = None,
-    by: Annotated[By, typer.Option(help="the highest grade, or how many items reach --min-grade")] = By.HIGHEST,
+    by: By = "highest",
     min_grade: MinGrade = None,
     min_label: MinLabel = 1,
-    grade_map: Annotated[
-        str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
-    ] = None,
+    grade_map: GradeMap = None,
     items: Items = None,
     llm: Llm = None,
     prompt: PromptName = None,
-    form: Annotated[PaperFormat, typer.Option("--format", help="table, json, csv or latex")] = PaperFormat.TABLE,
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    form: PaperForm = "table",
+    as_json: AsJson = False,
 ) -> None:
     """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised.
 
@@ -173,7 +153,7 @@ def agreement(
     from retrieval_eval.trec_files import is_qrels, read_qrels
 
     if other is not None:
-        if qrels is not None or grade_map is not None or by is not By.HIGHEST:
+        if qrels is not None or grade_map is not None or by != "highest":
             raise InputError("--with compares grades as they are, without --qrels, --map and --by")
         first, second = (load_study(path, bank=bank, items=items, llm=llm, prompt=prompt) for path in (file, other))
         board = of_grades(first, second, min_grade)
@@ -189,16 +169,16 @@ def agreement(
             raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
         steps = read_grade_map(grade_map) if grade_map is not None else None
         level = min_grade or study.usual_level
-        made = exam_labels(study.grids, by=by.value, level=level, grade_to_label=steps)
-        plain = steps is None and by is By.HIGHEST
+        made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps)
+        plain = steps is None and by == "highest"
         board = of_labels(made.labels, study.labels, level if plain else None, min_label)
     if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
-    if form is PaperFormat.LATEX and not as_json:
+    if form == "latex" and not as_json:
         for table in board.tables()[1:]:
             sys.stdout.write(latex(table) + "".join(sentence(note, "latex") for note in table.notes) + "\n")
     else:
-        show(board, "json" if as_json else form.value)
+        show(board, "json" if as_json else form)
 
 
 @exam.command("oversight")
@@ -207,7 +187,7 @@ def oversight(
     bank: BankFile = None,
     qrels: Qrels = None,
     run: Runs = None,
-    show: Annotated[View, typer.Option(help="what to look at")] = View.SUMMARY,
+    show: Annotated[View, typer.Option(help="what to look at")] = "summary",
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
     min_grade: MinGrade = None,
     min_label: MinLabel = 1,
@@ -216,7 +196,7 @@ def oversight(
     llm: Llm = None,
     prompt: PromptName = None,
     out: Annotated[Path | None, typer.Option(help="write the rows to this table instead")] = None,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """What to look at before trusting grades and a bank.
 
@@ -235,19 +215,19 @@ def oversight(
         raise InputError(f"--query: no query {query!r}; there are {', '.join(list(study.grids.grids)[:5])} ...")
     level = min_grade or study.usual_level
     board = OversightBoard(study, level, min_label, k, query)
-    if show is View.SUMMARY:
+    if show == "summary":
         if out is not None:
             raise InputError("--out goes with one view; say which with --show")
         show_board(board, "json" if as_json else "table")
         return
-    table = board.view(show.value)
+    table = board.view(show)
     if out is not None:
         _save(out, table)
         output.print(f"{len(table.rows)} rows written to {out}")
     elif as_json:
         print_json(records(table))
     else:
-        numbers = [items_table(study, query, level)] if show is View.GRID and query is not None else []
+        numbers = [items_table(study, query, level)] if show == "grid" and query is not None else []
         terminal.show(output, [*numbers, table])
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.exam import Json, exam
-from arena.cli.options import LogJson, RetryFailed
+from arena.cli.exam import exam
+from arena.cli.options import ForPrograms, LogJson, RetryFailed
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section 'exam'")]
 
@@ -61,7 +61,7 @@ def grade(
     secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Grade passages of all answers, or retrieved documents, by the test bank, and print EXAM-Cover of every agent.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -53,6 +53,23 @@ class ExamScores:
         """Each agent's place, the first one first, then by name; ties share the average."""
         found = places({agent: mean.value for agent, mean in self.means(measure, level).items()})
         return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
+
+    def agents(self, level: int) -> dict[str, dict[str, Any]]:
+        """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on."""
+        means = {measure: self.means(measure, level) for measure in get_args(Measure)}
+        counts = {
+            "queries": self.cover.present.sum(axis=1).tolist(),
+            "pairs": self.cover.pairs.sum(axis=1).tolist(),
+            "graded": self.cover.graded.sum(axis=1).tolist(),
+        }
+        return {
+            agent: {
+                "place": place,
+                **{measure: own[agent] for measure, own in means.items()},
+                **{name: own[self.cover.agents.index(agent)] for name, own in counts.items()},
+            }
+            for agent, place in self.places(level).items()
+        }
 
     @cached_property
     def covers(self) -> dict[str, float]:

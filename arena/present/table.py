@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena.present.glossary import TERMS
-from arena.present.numbers import MISSING, WORDS, Form
+from arena.present.numbers import COUNT, MISSING, WORDS, Form
 from arena.present.plain import plain
 from retrieval_eval.stats.estimate import Estimate
 
@@ -76,6 +76,26 @@ def first(table: Table, most: int) -> Table:
     if left <= 0:
         return table
     return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more (--most)", *table.notes])
+
+
+def flat(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    """A table for programs alone, of rows of values."""
+    return Table(name, "", [Column(key, "") for key in keys], [dict(zip(keys, row, strict=True)) for row in rows])
+
+
+def crossed(
+    name: str,
+    title: str,
+    corner: str,
+    names: tuple[Sequence[str], Sequence[str]],
+    counts: Iterable[Sequence[int]],
+    *,
+    notes: Sequence[str] = (),
+) -> Table:
+    """Counts by the names of rows and of columns, which are unique; ``corner`` says what both are."""
+    rows, columns = names
+    cells = [{"": row, **dict(zip(columns, line, strict=True))} for row, line in zip(rows, counts, strict=True)]
+    return Table(name, title, [Column("", corner), *(Column(own, own, COUNT) for own in columns)], cells, notes)
 
 
 class Shown(NamedTuple):

@@ -12,10 +12,12 @@ from rich.text import Text
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
 from arena.present.table import Shown, Table, shown
-from arena.present.texts import printable
+from arena.present.texts import clipped, printable
 
 WIDE: Final = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
+_LONGEST: Final = 160
+"""Characters of a text in a cell; files and pages have more of it."""
 _NARROWEST: Final = 8
 """Characters a line of words keeps where it is folded."""
 _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
@@ -104,5 +106,5 @@ def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None) -> Grid:
         else:
             grid.add_column(Text(heading), overflow="fold", max_width=most)
     for cells in zip(*(one.cells for one in columns), strict=True):
-        grid.add_row(*(Text(printable(cell)) for cell in cells))
+        grid.add_row(*(Text(printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST))) for cell in cells))
     return grid

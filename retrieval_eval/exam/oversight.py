@@ -27,14 +27,14 @@ class Uncovered:
 
     Attributes:
         label: its relevance by people.
-        best: its highest grade, ``None`` where it has no grade.
+        best_grade: its highest, ``None`` where it has none.
         ungraded: items that it was not graded against; any of them may cover it.
     """
 
     query_id: str
     passage_id: str
     label: int
-    best: int | None
+    best_grade: int | None
     ungraded: int
 
 
@@ -44,17 +44,17 @@ class Spurious:
 
     Attributes:
         not_relevant: passages without relevance that cover it.
-        not_relevant_graded: passages without relevance that were graded against it.
+        of: passages without relevance that were graded against it.
         relevant: relevant passages that cover it.
-        relevant_graded: relevant passages that were graded against it.
+        of_relevant: relevant passages that were graded against it.
     """
 
     query_id: str
     item_id: str
     not_relevant: int
-    not_relevant_graded: int
+    of: int
     relevant: int
-    relevant_graded: int
+    of_relevant: int
 
 
 def graded_answers(grids: Grids, answers: Mapping[tuple[str, str, str], str]) -> Iterator[GradedAnswer]:

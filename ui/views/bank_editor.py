@@ -114,31 +114,21 @@ def _change(draft: Draft, shown: list[int]) -> None:
         return f"{items[place].query_id}: {text.clipped(items[place].open_text, 120)}"
 
     place = st.selectbox("Item, or click its line above", shown, format_func=name, key=_CHOSEN)
-    item = items[place]
-    edit = draft.edits.get(item.item_id, ItemEdit())
+    item, now = items[place], draft.edited(items[place])
     at = f"{draft.turn}-{place}"
     with st.form(f"change-{at}"):
         new_text = st.text_area(
             "Text",
-            item.open_text if edit.text is None else edit.text,
+            now.open_text,
             key=f"text-{at}",
             disabled=item.secret,
             help="A new text makes a new item in the place of the old one, which is kept, retired, with its grades.",
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             weight = st.number_input(
-                "Weight",
-                min_value=0.0,
-                step=0.5,
-                value=float(item.weight if edit.weight is None else edit.weight),
-                key=f"weight-{at}",
-                width=180,
+                "Weight", min_value=0.0, step=0.5, value=float(now.weight), key=f"weight-{at}", width=180
             )
-            retired = st.checkbox(
-                "Retired: kept, but not counted",
-                item.retired if edit.retired is None else edit.retired,
-                key=f"retired-{at}",
-            )
+            retired = st.checkbox("Retired: kept, but not counted", now.retired, key=f"retired-{at}")
         pressed = st.form_submit_button("Keep this change")
     if item.secret:
         st.caption("The text of a secret item is shown nowhere: edit it in the file.")

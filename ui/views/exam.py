@@ -10,6 +10,7 @@ import streamlit as st
 from arena.boards.exam import ExamBoard
 from arena.boards.exam_oversight import (
     answers_table,
+    grid_picture,
     grid_table,
     influence_table,
     items_table,
@@ -20,7 +21,7 @@ from arena.exam.study import Study, Unit
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
 from ui.retrieval import WHOSE
-from ui.show import show_block, show_sections, show_table
+from ui.show import show_block, show_picture, show_sections, show_table
 from ui.states import incomplete, nothing
 
 _HEIGHT: Final = 36 * 11 + 2
@@ -90,11 +91,13 @@ def _show_query(source: data.Source, study: Study, level: int) -> None:
     say_what_is_unknown()
     text.lead(queries[query_id].text)
     show_table(items_table(study, query_id, level, exam.left_out(source, level)), height=_HEIGHT)
-    grid = grid_table(study, query_id)
-    if not grid.rows:
+    if not study.grids.grids[query_id].passages:
         nothing("Nothing was there to be graded for this query.")
         return
-    show_table(grid, height=_HEIGHT)
+    if (picture := grid_picture(study, query_id)) is not None:
+        show_picture(picture)
+    else:
+        show_table(grid_table(study, query_id), height=_HEIGHT)
     _show_item(study, query_id, list(named).index(query_id))
 
 

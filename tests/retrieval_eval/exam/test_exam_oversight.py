@@ -37,12 +37,12 @@ def test_answers_stand_beside_their_grades_the_highest_first() -> None:
 
 def test_relevant_passages_that_cover_nothing_are_listed_with_what_is_not_graded() -> None:
     (found,) = uncovered_passages(make_grids(GRADES, BANK), LABELS, level=4, relevant=1)
-    assert (found.passage_id, found.label, found.best, found.ungraded) == ("p3", 3, 3, 1)
+    assert (found.passage_id, found.label, found.best_grade, found.ungraded) == ("p3", 3, 3, 1)
 
 
 def test_items_that_passages_without_relevance_cover_are_counted() -> None:
     found = spurious_items(make_grids(GRADES, BANK), LABELS, level=4, relevant=1)
-    assert [(item.item_id, item.not_relevant, item.not_relevant_graded, item.relevant) for item in found] == [
+    assert [(item.item_id, item.not_relevant, item.of, item.relevant) for item in found] == [
         ("b", 1, 1, 0),
         ("a", 1, 1, 1),
     ]
