@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from arena.agents.summary import AgentsRun, AgentSummary
-from arena.cli.console import dollars, errors
-from arena.cli.figures import counted, say
+from arena.cli.console import errors
+from arena.cli.figures import say
+from arena.present.numbers import MONEY, counted
 
 _NAMED = 3
 """Files that could not be read that are named."""
@@ -27,7 +28,7 @@ def print_agents(run: AgentsRun) -> None:
 def _words(own: AgentSummary) -> str:
     causes = ", ".join(f"{cause} {count}" for cause, count in own.causes.items())
     failed = f"{own.failed} failed" + (f" ({causes})" if causes else "")
-    cost = dollars(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
+    cost = MONEY.write(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
     unknown = f"{own.cost_unknown} of unknown cost" if own.cost_unknown and own.calls else ""
     spent = " + ".join(filter(None, (cost, unknown)))
     said = f"{own.answered} answered, {own.known} known, {failed}, {own.left} left of {own.wanted}"
@@ -38,7 +39,7 @@ def _print_corpus(run: AgentsRun) -> None:
     corpus = run.corpus
     assert corpus is not None
     twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
-    say(f"corpus: {counted(len(corpus.documents), 'document', 'documents')} to search{twins}", errors)
+    say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
     for file in corpus.skipped[:_NAMED]:
         partly = "partly read: " if file.outcome == "partly read" else ""
         say(f"corpus: {file.source} {partly}{file.reason}", errors)

@@ -41,7 +41,9 @@ def batches(
     from arena.batches import moment
     from arena.cli.console import output, print_json
     from arena.cli.sources import location_and_name
-    from arena.cli.tables import print_table
+    from arena.present import terminal
+    from arena.present.numbers import COUNT, WORDS
+    from arena.present.table import Column, Table
     from arena.store import Store
     from arena.store.batches import drop, open_batches
 
@@ -70,9 +72,10 @@ def batches(
     if as_json:
         print_json(rows)
     else:
-        if rows:
-            print_table(list(rows[0])[:5], list(rows[0])[5:], [list(map(str, row.values())) for row in rows])
-        output.print(f"{len(rows)} under way")
+        names = {"id": "ID", "state": "State", "judge": "Judge", "model": "Model", "since": "Since"}
+        numbers = {"requests": "Requests", "open": "Open"}
+        columns = [Column(key, name, COUNT if key in numbers else WORDS) for key, name in (names | numbers).items()]
+        terminal.show(output, [Table("batches", "", columns, rows, [f"{len(rows)} under way"])])
     if not whole:
         raise typer.Exit(INCOMPLETE)
 

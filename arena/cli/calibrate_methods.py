@@ -9,11 +9,12 @@ from arena.calibration.methods import MethodComparison
 from arena.calibration.orders import OrderHealth
 from arena.cli.agreement_shapes import flattened
 from arena.cli.calibrate_shapes import coefficient_row
-from arena.cli.console import dollars, output
+from arena.cli.console import output
 from arena.cli.figures import interval, say, value
 from arena.cli.tables import print_table
 from arena.opinions.stored import Spending
 from arena.opinions.tournament import TournamentCalibration
+from arena.present.numbers import MONEY
 from arena.scatter import Panel, Point, write_panels
 from judges.errors import InputError
 from retrieval_eval.stats.estimate import Coefficient
@@ -165,4 +166,4 @@ def _number(number: float | None) -> str:
 
 
 def _cost(own: Spending) -> str:
-    return "unknown" if own.per_thousand is None else dollars(own.per_thousand)
+    return "unknown" if own.per_thousand is None else MONEY.write(own.per_thousand)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from arena.present.numbers import MONEY
 from arena.present.texts import printable as printable  # noqa: PLC0414 - offered here to all commands
 from judges.progress import PROGRESS
 
@@ -41,11 +42,6 @@ def rounded(value: Any, decimals: int = 6) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(inner, decimals) for inner in value]
     return value
-
-
-def dollars(amount: float | None) -> str:
-    """An amount for people; an unknown one is not zero."""
-    return "unknown" if amount is None else f"${amount:,.4f}" if 0 < amount < 1 else f"${amount:,.2f}"
 
 
 class _Lines(logging.Handler):
@@ -89,7 +85,7 @@ class Bars:
         """A stage, or an agent's turn, begins."""
         self._failed[task], self._cost[task] = 0, 0.0
         self._ids[task] = self._progress.add_task(
-            printable(str(task)), total=wanted, failed=0, rate="-", cost=dollars(0)
+            printable(str(task)), total=wanted, failed=0, rate="-", cost=MONEY.write(0)
         )
 
     def more(self, task: str, wanted: int) -> None:
@@ -108,5 +104,5 @@ class Bars:
             advance=1,
             failed=self._failed[task],
             rate="-" if speed is None else f"{speed:.1f}",
-            cost=dollars(self._cost[task]),
+            cost=MONEY.write(self._cost[task]),
         )

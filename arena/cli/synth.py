@@ -33,8 +33,10 @@ def synth(
     Nothing is asked twice. Exit status 3: a file was skipped, a judgment failed or is missing, or a model has fewer
     queries than its quota; the output says which.
     """
-    from arena.cli.console import INCOMPLETE, Bars, errors, print_json
-    from arena.cli.synth_output import print_report, report_json
+    from arena.boards.synth import SynthBoard
+    from arena.cli.console import INCOMPLETE, Bars, errors, printable
+    from arena.cli.documents import print_unread
+    from arena.cli.show import show
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
     from arena.synth.config import load_synth_config
@@ -47,9 +49,13 @@ def synth(
         report: SynthReport = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
     if report.summary is not None:
         print_summary(report.summary)
-    if as_json:
-        print_json(report_json(report))
-    else:
-        print_report(report, loaded.synth)
+    show(SynthBoard(report, loaded.synth), "json" if as_json else "table")
+    if not as_json:
+        print_unread(report)
+        if report.undecided:
+            errors.print(f"{report.undecided} queries have no decision and were not used")
+        for model, (kept, quota) in report.short.items():
+            said = f"{model}: {kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
+            errors.print(printable(said))
     if not report.complete:
         raise typer.Exit(INCOMPLETE)

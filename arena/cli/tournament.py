@@ -205,10 +205,11 @@ def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
 
 def print_summary(summary: RunSummary) -> None:
     """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
-    from arena.cli.console import dollars, errors, printable
+    from arena.cli.console import errors, printable
+    from arena.present.numbers import MONEY
 
     for task, stage in summary.stages.items():
-        cost = dollars(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
+        cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
         counts = (
             f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
         )

@@ -1,0 +1,130 @@
+"""What failed and why: counted by cause, the most frequent first, and then one by one with the last reply."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from arena.agents.replies import failures as failures_of_agents
+from arena.exam.stored import open_items
+from arena.exam.wants import item_ids
+from arena.present.blocks import Board, Remarks, Section
+from arena.present.numbers import COUNT
+from arena.present.plain import plain
+from arena.present.table import Column, Table
+from arena.store import Store, Wanted
+from judges.errors import CAUSES
+from judges.types import JudgeFailure, Task
+from retrieval_eval.agents.types import AGENT_CAUSES
+from retrieval_eval.exam.items import SECRET_TEXT
+
+_ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
+_SHOWN: Final = 200
+"""Characters of a reply that a person needs to see what went wrong; programs get all."""
+_COLUMNS: Final = (
+    Column("cause", "Cause"),
+    Column("judge", "Judge"),
+    Column("meaning", "Meaning"),
+    Column("failed", "Failed", COUNT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One failure: of a judge, or the answer that an agent owes. Nothing of a secret item is in it."""
+
+    tournament: str
+    task: str
+    judge: str
+    qid: str
+    item: str
+    cause: str
+    meaning: str
+    message: str
+    reply: str | None
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailuresBoard(Board):
+    """All failures of some tournaments.
+
+    Attributes:
+        failed: by tournament, agents first.
+        several: whether lines say of which tournament they are.
+        waiting: what is under way, in words.
+    """
+
+    failed: Sequence[Failed]
+    several: bool = False
+    waiting: Sequence[str] = ()
+
+    def sections(self) -> Sequence[Section]:
+        """One: the counts, then each failure."""
+        counts = Counter((own.cause, own.judge, own.meaning) for own in self.failed)
+        ordered = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+        rows = [
+            {"cause": cause, "judge": judge, "meaning": meaning, "failed": count}
+            for (cause, judge, meaning), count in ordered
+        ]
+        lines = [line for own in self.failed for line in self._lines(own)]
+        said = Remarks([*lines, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
+        return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), said])]
+
+    def json(self) -> Any:
+        """A list of them."""
+        return plain(self.failed)
+
+    def _lines(self, own: Failed) -> Iterator[str]:
+        place = " ".join(filter(None, (own.task, own.judge, own.qid, own.item)))
+        yield f"{f'{own.tournament}: ' if self.several else ''}{place}: {own.cause}: {own.message}"
+        if own.reply:
+            yield f"    reply: {own.reply[:_SHOWN]!r}"
+
+
+def failed_in(store: Store, tournament: str) -> list[Failed]:
+    """The failures of one tournament, answers that agents owe first.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    owed = failures_of_agents(store, store.dataset(tournament), store.settings(tournament))
+    found = [
+        Failed(
+            tournament,
+            "agents",
+            "",
+            query_id,
+            agent,
+            failure.cause,
+            AGENT_CAUSES.get(failure.cause, failure.cause),
+            failure.message,
+            None,
+            failure.calls,
+        )
+        for agent, query_id, failure in owed
+    ]
+    open_ids = open_items(store, tournament)
+    judged = (outcome for task in Task for outcome in store.outcomes(tournament, task))
+    return found + [
+        _of_judge(tournament, want, result, open_ids) for want, result in judged if isinstance(result, JudgeFailure)
+    ]
+
+
+def _of_judge(tournament: str, want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> Failed:
+    """One failure. Of a secret item neither its id is shown nor what was said about it, which may repeat it."""
+    secret = want.task in _ABOUT_ITEMS and not set(item_ids(want)) <= set(open_ids)
+    return Failed(
+        tournament,
+        want.task.value,
+        want.judge,
+        want.query_id,
+        " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order))),
+        result.cause,
+        CAUSES.get(result.cause, result.cause),
+        SECRET_TEXT if secret else result.message,
+        None if secret else result.reply,
+        result.calls,
+    )
