@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from arena.calibration.bland_altman import BlandAltman
@@ -123,7 +124,8 @@ def two_methods(found: MethodComparison, across: str, up: str, names: Mapping[st
 
 def all_methods(found: MethodComparison, names: Mapping[str, str]) -> list[Chart]:
     """Agents by every two ways of scoring."""
-    return [two_methods(found, pair.first, pair.second, names) for pair in found.pairs]
+    charts = [two_methods(found, pair.first, pair.second, names) for pair in found.pairs]
+    return [*(replace(one, caption="") for one in charts[:-1]), *charts[-1:]]
 
 
 def confusion(scale: Sequence[object], counts: Sequence[Sequence[float]], judge: str = "the judge") -> Matrix:

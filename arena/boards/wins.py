@@ -106,6 +106,8 @@ class Wins(Board):
             f"{told // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a strong "
             "colour may be chance."
         )
+        if link is not no_address:
+            caption += " A cell leads to the two agents' games."
         words = "Win matrix, row against column"
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")
 

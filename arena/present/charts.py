@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import altair as alt
 
 from arena.present import markup
-from arena.present.picture import Chart, Dot, Matrix, Picture, Whiskers
+from arena.present.picture import Chart, Matrix, Picture, Whiskers
 from arena.present.texts import printable
 from judges.errors import DataError
 from judges.files import open_replacing
@@ -27,7 +27,7 @@ _DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Those behind first."""
 _INK: Final = "currentColor"
 _WIDTH, _HEIGHT = 440, 280
-_LETTER, _TALL = 6.5, 14
+_LETTER, _TALL = 6.5, 12
 """Pixels of a chart, of a letter in it, and of a line."""
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
@@ -103,16 +103,16 @@ def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
 
 
 def _points(picture: Chart) -> alt.LayerChart:
-    named = set(_with_room(picture))
+    sides = _sides(picture)
     rows = [
         {
             "x": dot.x,
             "y": dot.y,
-            "name": printable(dot.name)[:_NAME] if at in named else "",
+            "name": printable(dot.name)[:_NAME] if at in sides else "",
             "told": printable(dot.told or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"),
             "look": dot.look,
             "size": dot.size,
-            "left": _left(picture, dot),
+            "left": sides.get(at, False),
         }
         for at, dot in enumerate(picture.dots)
     ]
@@ -157,26 +157,25 @@ def _points(picture: Chart) -> alt.LayerChart:
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
 
 
-def _with_room(picture: Chart) -> Iterator[int]:
-    """Dots whose names fit, of those that come first."""
+def _sides(picture: Chart) -> dict[int, bool]:
+    """Dots whose names have room, of those that come first, and whether a name stands to the left of its dot."""
     xs, ys = [dot.x for dot in picture.dots], [dot.y for dot in picture.dots]
-    boxes: list[tuple[float, float, float]] = []
-    for at, dot in enumerate(picture.dots):
-        if not dot.name or dot.look == "quiet" or len(boxes) == _MOST_NAMED:
+    across, up = (max(xs) - min(xs)) or 1, (max(ys) - min(ys)) or 1
+    places = [(_WIDTH * (dot.x - min(xs)) / across, _HEIGHT * (max(ys) - dot.y) / up) for dot in picture.dots]
+    taken = [(x - 4, x + 4, y) for dot, (x, y) in zip(picture.dots, places, strict=True) if dot.look != "quiet"]
+    found: dict[int, bool] = {}
+    for at, (dot, (x, y)) in enumerate(zip(picture.dots, places, strict=True)):
+        if not dot.name or dot.look == "quiet" or len(found) == _MOST_NAMED:
             continue
-        x = _WIDTH * (dot.x - min(xs)) / ((max(xs) - min(xs)) or 1)
-        y = _HEIGHT * (dot.y - min(ys)) / ((max(ys) - min(ys)) or 1)
-        long = _LETTER * min(len(dot.name), _NAME)
-        left = x - long if _left(picture, dot) else x
-        if all(left > right or left + long < start or abs(y - other) > _TALL for start, right, other in boxes):
-            boxes.append((left, left + long, y))
-            yield at
-
-
-def _left(picture: Chart, dot: Dot) -> bool:
-    """Whether its name stands to the left of it, as it is in the right half."""
-    xs = [other.x for other in picture.dots]
-    return 2 * dot.x > min(xs) + max(xs)
+        long, middle = _LETTER * min(len(dot.name), _NAME), y - 7
+        for left in (False, True) if x < _WIDTH / 2 else (True, False):
+            start = x - 8 - long if left else x + 8
+            free = all(start > end or start + long < begin or abs(middle - at_y) > _TALL for begin, end, at_y in taken)
+            if free and -_LETTER < start < _WIDTH + _LETTER - long:
+                found[at] = left
+                taken.append((start, start + long, middle))
+                break
+    return found
 
 
 def _whiskers(picture: Whiskers) -> alt.LayerChart:

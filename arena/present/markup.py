@@ -23,7 +23,8 @@ _DENSE_MATRIX: Final = 14
 """With more lines or columns they stand closer to each other, and cells hold their figures alone."""
 _LONG: Final = 5
 """Characters of a column's name from which on names are turned."""
-_MOST_TICKS: Final = 6
+_MOST_STEPS: Final = 5.5
+"""From the least to the largest value."""
 _SHADES: Final = 10
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Addresses that run nothing."""
@@ -63,7 +64,7 @@ class Scale:
         self._form = form
         ends = [form.factor * value for value in values]
         low, high = min(ends), max(ends)
-        step = next(step for step in _steps(high - low) if high / step - low / step <= _MOST_TICKS - 2)
+        step = next(step for step in _steps(high - low) if high / step - low / step <= _MOST_STEPS)
         first = math.floor(low / step)
         last = max(math.ceil(high / step), first + 1)
         self._low, self._span = first * step, (last - first) * step

@@ -37,7 +37,6 @@ def show(source: data.Source) -> None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
     wins = _wins(source, choice)
     show_picture(wins.picture(lambda agent, opponent: link("games", source.tournament, agent=agent, opponent=opponent)))
-    st.caption("A cell leads to the two agents' games.")
     with unfold("The numbers of this picture", "numbers") as opened:
         if opened.open:
             show_table(wins.pairwise())

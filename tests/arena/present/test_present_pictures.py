@@ -93,10 +93,10 @@ def test_looks_are_told_apart_by_shape_and_explained() -> None:
 @pytest.mark.parametrize(
     ("values", "form", "ticks"),
     [
-        ([982.4, 1030], POINTS, ["980", "1,000", "1,020", "1,040"]),
+        ([982.4, 1030], POINTS, ["980", "990", "1,000", "1,010", "1,020", "1,030"]),
         ([0.0], FIGURE, ["0", "1"]),
-        ([0.31, 0.334], PERCENT, ["31%", "32%", "33%", "34%"]),
-        ([-0.004, 0.02], FIGURE, ["-0.01", "0.00", "0.01", "0.02"]),
+        ([0.31, 0.334], PERCENT, ["31.0%", "31.5%", "32.0%", "32.5%", "33.0%", "33.5%"]),
+        ([-0.004, 0.02], FIGURE, ["-0.005", "0.000", "0.005", "0.010", "0.015", "0.020"]),
     ],
 )
 def test_an_axis_has_few_round_ticks_that_enclose_all(values: list[float], form: object, ticks: list[str]) -> None:
@@ -121,9 +121,9 @@ def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> 
 
 
 def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
-    drawn = inline_svg(replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "covered")]))
+    drawn = inline_svg(replace(FRONT, dots=[*FRONT.dots, Dot(2, 1100, "beside"), Dot(2, 1100, "covered")]))
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
-    assert {"fast", "poor", "even"} <= set(texts)
+    assert {"fast", "poor", "even", "beside"} <= set(texts)
     assert not {"covered", "behind"} & set(texts)
     assert "<title>behind: 1, 950</title>" in drawn
     assert 'fill="currentColor"' in drawn
