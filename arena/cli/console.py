@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -31,6 +31,15 @@ errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=
 def print_json(value: Any) -> None:
     """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
     print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False))
+
+
+def tell(told: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """What a command did: for machines, or as lines for people, whose names come from outside."""
+    if as_json:
+        print_json(told)
+        return
+    for line in lines:
+        output.print(printable(line))
 
 
 def rounded(value: Any, decimals: int = 6) -> Any:

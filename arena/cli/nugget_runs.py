@@ -1,26 +1,31 @@
-"""``nuggets create`` and ``nuggets assign``: run the stages that they need, and write what came of it."""
+"""``nuggets create``, ``assign`` and ``edit``: run the stages that they need, and write what came of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from arena import tournament
-from arena.cli.console import INCOMPLETE, Bars, errors, output, print_json, printable
+from arena.boards.nugget_lists import NuggetEdits
+from arena.cli.console import INCOMPLETE, Bars, errors, tell
 from arena.cli.tournament import print_summary
 from arena.config import Config, load_config
 from arena.dataset import Dataset
 from arena.nuggets.judging import assignment_of_files, nuggets_of
-from arena.nuggets.results import NuggetResults, nugget_results, repetitions, unedited_banks
+from arena.nuggets.results import nugget_results, repetitions, unedited_banks
+from arena.present.numbers import counted
 from arena.runtime.ledger import RunSummary
 from arena.store import Store
-from judges.errors import InputError
+from judges.errors import DataError, InputError
 from judges.types import NUGGET_TASKS, Task
-from retrieval_eval.nuggets.files import write_assignments, write_banks, write_passage_assignments
+from retrieval_eval.nuggets.editing import Change, changes, edited
+from retrieval_eval.nuggets.files import read_banks, write_assignments, write_banks, write_passage_assignments
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank
 
 
@@ -32,15 +37,22 @@ def create_nuggets(path: Path, out: Path, *, for_editing: bool, force: bool, ret
     require_free(out, force)
     tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
     summary = _run(config, tasks, retry_failed=retry_failed)
-    store = Store.open(config.store)
-    if for_editing:
-        banks, without = unedited_banks(store, config.name)
-    else:
-        results = _results(store, config)
-        banks, without = list(results.banks.values()), dict(results.without)
-    repeated = repetitions(store, config.name)
-    store.close()
-    _write_banks(out, banks, without, repeated, as_json=as_json)
+    with closing(Store.open(config.store)) as store:
+        if for_editing:
+            banks, without = unedited_banks(store, config.name)
+        else:
+            results = nugget_results(store, config.name)
+            assert results is not None
+            banks, without = list(results.banks.values()), dict(results.without)
+        repeated = repetitions(store, config.name)
+    write_banks(out, banks)
+    counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
+    number, vital = counts.total(), counts[Importance.VITAL]
+    told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
+    more = f", {vital} of them vital" if vital else ""
+    lines = [f"wrote {out}: {number} nuggets for {len(banks)} queries{more}", *_left_out(without)]
+    lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
+    tell(told | {"repeated": repeated}, lines, as_json=as_json)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -71,19 +83,53 @@ def assign_nuggets(
     data = None
     if nuggets is not None:
         config, data = assignment_of_files(config, nuggets, answers)
+    section = nuggets_of(config)
     for kind, file in zip(("answers", "documents"), out, strict=True):
-        if kind in nuggets_of(config).assign.texts:
+        if kind in section.assign.texts:
             require_free(file, force)
-    tasks = [Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT] if nuggets_of(config).bank is None else NUGGET_TASKS
+    tasks = [Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT] if section.bank is None else NUGGET_TASKS
     summary = _run(config, tasks, data, retry_failed=retry_failed)
-    store = Store.open(config.store)
-    results = _results(store, config)
-    store.close()
-    if not results.banks:
+    with closing(Store.open(config.store)) as store:
+        results = nugget_results(store, config.name)
+    if results is None or not results.banks:
         raise InputError(f"{path}: no query has nuggets yet; 'ragarena nuggets create {path}' makes them")
-    _write_assignments(out, results, nuggets_of(config).assign.texts, as_json=as_json)
+    told: dict[str, Any] = {}
+    lines: list[str] = []
+    if "answers" in section.assign.texts:
+        write_assignments(out[0], results.assignments)
+        told = _written("answers", out[0], results.assignments, lines)
+    if "documents" in section.assign.texts:
+        passages = list(results.passages.values())
+        write_passage_assignments(out[1], passages)
+        told["passages"] = _written("documents", out[1], passages, lines)
+    lines += _left_out(results.without)
+    if "answers" in section.assign.texts:
+        lines.append(f"next:  ragarena nuggets score {out[0]}")
+    tell(told | {"without": dict(results.without)}, lines, as_json=as_json)
     if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)
+
+
+def edit_nuggets(before: Path, after: Path, out: Path, by: str) -> NuggetEdits:
+    """Write the edited nuggets with their history.
+
+    Raises:
+        DataError: a file cannot be read, or an edited nugget names what was not there.
+    """
+    old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    done: dict[str, list[Change]] = {}
+    banks = []
+    for query_id in {**old, **new}:
+        was = old.get(query_id, NuggetBank(query_id, "", ()))
+        now = new.get(query_id, was)
+        try:
+            done[query_id] = changes(was, now)
+            banks.append(edited(was, now, by=by, at=at))
+        except ValueError as error:
+            raise DataError(after, f"query {query_id!r}: {error}") from error
+    write_banks(out, banks)
+    return NuggetEdits(out, done, [query_id for query_id in old if query_id not in new])
 
 
 def require_free(out: Path, force: bool) -> None:
@@ -99,62 +145,13 @@ def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, 
     return summary
 
 
-def _results(store: Store, config: Config) -> NuggetResults:
-    results = nugget_results(store, config.name)
-    assert results is not None
-    return results
-
-
-def _write_banks(
-    out: Path,
-    banks: Sequence[NuggetBank],
-    without: Mapping[str, str],
-    repeated: Mapping[str, Sequence[str]],
-    *,
-    as_json: bool,
-) -> None:
-    write_banks(out, banks)
-    counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
-    told: dict[str, Any] = {"file": str(out), "queries": len(banks), "nuggets": counts.total()}
-    told |= {"vital": counts[Importance.VITAL], "without": dict(without), "repeated": dict(repeated)}
-    if as_json:
-        print_json(told)
-        return
-    vital = f", {counts[Importance.VITAL]} of them vital" if counts[Importance.VITAL] else ""
-    output.print(printable(f"wrote {out}: {counts.total()} nuggets for {len(banks)} queries{vital}"))
-    _print_without(without)
-    for query_id, said in repeated.items():
-        output.print(printable(f"- {query_id}: {' '.join(said)}"))
-
-
-def _write_assignments(out: tuple[Path, Path], results: NuggetResults, kinds: Sequence[str], *, as_json: bool) -> None:
-    told: dict[str, Any] = {}
-    if "answers" in kinds:
-        write_assignments(out[0], results.assignments)
-        told = _counted("answers", out[0], results.assignments)
-    if "documents" in kinds:
-        passages = list(results.passages.values())
-        write_passage_assignments(out[1], passages)
-        told["passages"] = _counted("documents", out[1], passages)
-    if as_json:
-        print_json({**told, "without": dict(results.without)})
-        return
-    for own in (told, told.get("passages", {})):
-        if "file" in own:
-            what = "answers" if "answers" in own else "documents"
-            counts = f"{own['assigned']} of {own['labels']} labels of {own[what]} {what}"
-            output.print(printable(f"wrote {own['file']}: {counts}"))
-    _print_without(results.without)
-    if "answers" in kinds:
-        output.print(printable(f"next:  ragarena nuggets score {out[0]}"))
-
-
-def _counted(what: str, file: Path, assignments: Sequence[Assignment]) -> dict[str, Any]:
+def _written(what: str, file: Path, assignments: Sequence[Assignment], lines: list[str]) -> dict[str, Any]:
     labels = [label for own in assignments for label in own.labels]
     assigned = sum(label is not None for label in labels)
+    lines.append(f"wrote {file}: {assigned} of {len(labels)} labels of {len(assignments)} {what}")
     return {"file": str(file), what: len(assignments), "labels": len(labels), "assigned": assigned}
 
 
-def _print_without(without: Mapping[str, str]) -> None:
+def _left_out(without: Mapping[str, str]) -> Iterator[str]:
     for why, number in Counter(without.values()).items():
-        output.print(f"- {number} {'query' if number == 1 else 'queries'} left out: {why}")
+        yield f"- {counted(number, 'query', 'queries')} left out: {why}"

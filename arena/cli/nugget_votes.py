@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from arena.cli.console import output, print_json, printable
+from arena.cli.console import tell
 from arena.cli.nugget_runs import require_free
 from arena.cli.sources import open_tournament
 from arena.cli.vote_counts import the_annotator
@@ -35,14 +35,10 @@ def export_nuggets(
     given, expected = sum(label is not None for label in labels), len(labels)
     left_out = sum(key[0] in results.banks for key in data.answers) - len(assignments)
     told = {"file": str(out), "annotator": who, "answers": len(assignments), "labels": expected, "assigned": given}
-    if as_json:
-        print_json(told | {"not_assessed": left_out})
-        return
-    output.print(printable(f"wrote {out}: {given} of {expected} labels by {who}, answers: {len(assignments)}"))
-    if left_out:
-        output.print(f"- answers that are not assessed yet, left out: {left_out}")
-    if given < expected:
-        output.print("- labels that are missing are written as failed")
+    lines = [f"wrote {out}: {given} of {expected} labels by {who}, answers: {len(assignments)}"]
+    lines += [f"- answers that are not assessed yet, left out: {left_out}"] if left_out else []
+    lines += ["- labels that are missing are written as failed"] if given < expected else []
+    tell(told | {"not_assessed": left_out}, lines, as_json=as_json)
 
 
 def import_nuggets(source: str, tournament: str | None, file: Path, annotator: str, *, as_json: bool) -> None:
@@ -55,14 +51,11 @@ def import_nuggets(source: str, tournament: str | None, file: Path, annotator: s
         if not found.annotations:
             raise InputError(f"{file}: no label of an answer and a nugget of {name!r}{_why_none(found)}")
         kept = Annotations(store, name).add(found.annotations)
-    told = {"annotator": who, "labels": len(found.annotations), "answers": found.answers, "new": kept}
     left_out = {words: number for words, number in _left_out(found).items() if number}
-    if as_json:
-        print_json(told | {"left_out": left_out})
-        return
-    output.print(printable(f"{len(found.annotations)} labels by {who}, {kept} of them new, answers: {found.answers}"))
-    for words, number in left_out.items():
-        output.print(f"- {words}, left out: {number}")
+    told = {"annotator": who, "labels": len(found.annotations), "answers": found.answers, "new": kept}
+    lines = [f"{len(found.annotations)} labels by {who}, {kept} of them new, answers: {found.answers}"]
+    lines += [f"- {words}, left out: {number}" for words, number in left_out.items()]
+    tell(told | {"left_out": left_out}, lines, as_json=as_json)
 
 
 def _left_out(found: Taken) -> dict[str, int]:

@@ -99,8 +99,7 @@ def edit(
     A nugget in AFTER may name with "from" the texts of BEFORE that it was made of. Queries that AFTER lacks stay
     as they were.
     """
-    from arena.cli.nugget_edits import edit_nuggets
-    from arena.cli.nugget_runs import require_free
+    from arena.cli.nugget_runs import edit_nuggets, require_free
     from arena.cli.show import show
 
     require_free(out, force)
