@@ -126,7 +126,7 @@ def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) ->
     figures = "".join(_figure(mark, form) for mark in line.marks)
     return (
         f'<div class="line" role="listitem">{rank}<span class="who"><span>{_linked(_text(line.name), line.link)}</span>'
-        f'{tag}</span><div class="field" aria-hidden="true">{zero}{bars}</div><div class="said">{figures}</div></div>'
+        f'{tag}</span><div class="field" aria-hidden="true">{zero}{bars}</div><div class="shown">{figures}</div></div>'
     )
 
 

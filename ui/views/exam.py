@@ -21,7 +21,7 @@ from arena.exam.study import Study, Unit
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
 from ui.retrieval import WHOSE
-from ui.show import show_block, show_picture, show_sections, show_table
+from ui.show import show_picture, show_table
 from ui.states import incomplete, nothing
 
 _HEIGHT: Final = 36 * 11 + 2
@@ -56,8 +56,8 @@ def show(source: data.Source) -> None:
             usual = study.levels.index(level)
             level = pick("An item is covered from grade", study.levels, "level", index=usual, width=260)
             say_what_is_unknown()
-        show_sections(ExamBoard(scores, level).sections())
-        show_block(influence_table(study, exam.left_out(source, level)))
+        for table in (*ExamBoard(scores, level).tables(), influence_table(study, exam.left_out(source, level))):
+            show_table(table)
         _show_labels(source, study, level)
     _show_query(source, study, level)
 
