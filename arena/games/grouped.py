@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.games.read import WantedGames, rows_of
+from arena.games.read import WantedGames, said_by
 from arena.games.table import FIRST, NOT_WANTED, GameTable
 from arena.ratings.games import Ints
 from arena.samples import Combine, combine
-from arena.store import Result, Store, Wanted
+from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.grouped import grouped_verdicts
 from judges.types import JudgeFailure
 
@@ -99,10 +99,9 @@ def _combined(samples: Sequence[_Sample], how: Combine) -> Iterator[tuple[Result
 
 
 def _order(want: Wanted, result: Result | None, queries: Ints) -> _Order:
-    (row,) = rows_of([(want, result)])
-    turned = want.item > want.other
-    said = -row.said if turned and row.said <= FIRST else row.said
-    return _Order((want.order == "ba") != turned, said, row.identical, queries)
+    said, second_first = said_by(result), (want.order == "ba") != (want.item > want.other)
+    identical = result is not None and result.judgment_id == IDENTICAL
+    return _Order(second_first, -said if second_first and said <= FIRST else said, identical, queries)
 
 
 def _table(played: Mapping[tuple[str, str, str], Sequence[_Order]], names: _Names) -> GameTable:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameRow, GameTable, game_table
+from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameTable, game_table
 from arena.samples import Combine, Consistency, combined, consistency
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
-_SEEN_FROM_FIRST = {Verdict.A.value: FIRST, Verdict.TIE.value: TIE, Verdict.B.value: SECOND}
+_SAID: Final = {Verdict.A.value: FIRST, Verdict.TIE.value: TIE, Verdict.B.value: SECOND}
+_STORED: Final = {json.dumps(verdict): said for verdict, said in _SAID.items()}
+"""By the outcome as it is stored."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,14 @@ def read_games(store: Store, tournament: str, how: Mapping[str, Combine]) -> Wan
         results = combined(samples, how)
         causes = Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
         preferences = _preferences(samples, settings) if soft else {}
-        return WantedGames(game_table(rows_of(results, preferences)), causes, consistency(samples))
-    causes = Counter(row[-1] for row in stored if row[-1] is not None)
-    return WantedGames(game_table(map(_row_of_stored, stored)), causes, {})
+        return WantedGames(games_of(results, preferences), causes, consistency(samples))
+    *names, judgment_id, outcome, cause = list(zip(*stored, strict=True)) or [()] * 7
+    failed = [WAITING if each is None else FAILED for each in cause]
+    said = [other if each is None else _STORED[each] for each, other in zip(outcome, failed, strict=True)]
+    identical = [ident == IDENTICAL and each is not None for ident, each in zip(judgment_id, outcome, strict=True)]
+    causes = Counter(each for each in cause if each is not None)
+    named = dict(zip(("judge", "query", "first", "second"), names, strict=True))
+    return WantedGames(game_table(**named, said=said, identical=identical), causes, {})
 
 
 def _preferences(samples: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]) -> dict[Wanted, float]:
@@ -63,37 +70,29 @@ def _preferences(samples: Iterable[tuple[Wanted, Result | None]], settings: Mapp
     return {want: sum(values) / len(values) for want, values in found.items()}
 
 
-def rows_of(
+def games_of(
     results: Iterable[tuple[Wanted, Result | None]], preferences: Mapping[Wanted, float] | None = None
-) -> Iterator[GameRow]:
-    """Wanted games with their results, samples combined, as rows of a table.
+) -> GameTable:
+    """Wanted games with their results, samples combined.
 
     Args:
         results: what was asked, and what came of it.
         preferences: for the answer shown first, where judges give any.
     """
+    names = ("judge", "query", "first", "second", "said", "identical", "preference")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for want, result in results:
-        said = FAILED if isinstance(result, JudgeFailure) else WAITING
-        if isinstance(result, Judgment):
-            said = _said(str(result.outcome), want.order)
+        first, second = (want.other, want.item) if want.order == "ba" else (want.item, want.other)
         identical = result is not None and result.judgment_id == IDENTICAL
         preferred = (preferences or {}).get(want, math.nan)
-        if want.order == "ba":
-            preferred = 1 - preferred
-        yield GameRow(want.judge, want.query_id, want.item, want.other, want.order, said, identical, preferred)
+        row = want.judge, want.query_id, first, second, said_by(result), identical, preferred
+        for name, value in zip(names, row, strict=True):
+            columns[name].append(value)
+    return game_table(**columns)
 
 
-def _row_of_stored(row: Any) -> GameRow:
-    judge, query_id, a, b, order, judgment_id, outcome, cause = row
-    said = WAITING if cause is None else FAILED
-    if outcome is not None:
-        said = _SAID[outcome, order]
-    return GameRow(judge, query_id, a, b, order, said, judgment_id == IDENTICAL and outcome is not None)
-
-
-def _said(verdict: str, order: str) -> int:
-    return -_SEEN_FROM_FIRST[verdict] if order == "ba" else _SEEN_FROM_FIRST[verdict]
-
-
-_SAID = {(json.dumps(verdict), order): _said(verdict, order) for verdict in _SEEN_FROM_FIRST for order in ("ab", "ba")}
-"""By the outcome as it is stored and the order."""
+def said_by(result: Result | None) -> int:
+    """What a result says, seen from the answer shown first."""
+    if isinstance(result, Judgment):
+        return _SAID[str(result.outcome)]
+    return WAITING if result is None else FAILED

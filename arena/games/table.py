@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -33,25 +32,6 @@ class GameKey(NamedTuple):
     agent_a: str
     agent_b: str
     judge: str
-
-
-class GameRow(NamedTuple):
-    """One order of one game.
-
-    Attributes:
-        said: one of the numbers above, seen from ``agent_a``.
-        identical: whether both answers are the same text, which is a tie that nobody was asked about.
-        preference: the judge's probability that ``agent_a``'s answer is the better one, NaN where it gives none.
-    """
-
-    judge: str
-    query_id: str
-    agent_a: str
-    agent_b: str
-    order: str
-    said: int
-    identical: bool
-    preference: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,32 +187,58 @@ class GameTable:
         return _sums(self.queries, [self.query], judged, wanted)
 
 
-def game_table(rows: Iterable[GameRow]) -> GameTable:
-    """Both orders of each query, judge and pair as one game, in the order of the rows."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(GameRow._fields)
-    judges, judge = _numbered(columns[0])
-    queries, query = _numbered(columns[1])
-    agents, both = _numbered([*columns[2], *columns[3]])
-    size = judge.size
+def game_table(
+    *,
+    judge: Sequence[str],
+    query: Sequence[str],
+    first: Sequence[str],
+    second: Sequence[str],
+    said: Sequence[int],
+    identical: Sequence[bool],
+    preference: Sequence[float] = (),
+) -> GameTable:
+    """Both orders of each query, judge and pair as one game, in the order in which they come.
+
+    Args:
+        judge: its name, of each order of each game.
+        query: its id.
+        first: the agent shown first.
+        second: the other one.
+        said: one of the numbers above, seen from the agent shown first.
+        identical: whether both answers are the same text, which is a tie that nobody was asked about.
+        preference: the judge's probability that the answer shown first is the better one, NaN where it gives none.
+    """
+    (judges, judged_by), (queries, asked) = _numbered(judge), _numbered(query)
+    agents, both = _numbered([*first, *second])
+    size = judged_by.size
     a, b = np.minimum(both[:size], both[size:]), np.maximum(both[:size], both[size:])
-    turned = both[:size] > both[size:]
-    key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
-    _, first, game = np.unique(key, return_index=True, return_inverse=True)
-    place = np.empty(first.size, np.int64)
-    as_planned = np.argsort(first)
-    place[as_planned] = np.arange(first.size)
-    kept, game = first[as_planned], place[game]
-    said = np.full((kept.size, 2), NOT_WANTED, np.int8)
-    b_first = turned ^ np.fromiter((order == "ba" for order in columns[4]), np.bool_, size)
-    given = np.fromiter(columns[5], np.int8, size)
-    said[game, b_first.astype(np.intp)] = np.where(turned & (given <= FIRST), -given, given)
-    identical = np.fromiter(columns[6], np.bool_, size)[kept]
-    of_first = np.fromiter(columns[7], np.float64, size)
-    preference = np.empty((0, 2))
+    b_first = both[:size] > both[size:]
+    key = ((asked.astype(np.int64) * len(judges) + judged_by) * len(agents) + a) * len(agents) + b
+    _, start, game = np.unique(key, return_index=True, return_inverse=True)
+    place = np.empty(start.size, np.int64)
+    as_planned = np.argsort(start)
+    place[as_planned] = np.arange(start.size)
+    kept, game = start[as_planned], place[game]
+    place_shown = b_first.astype(np.intp)
+    outcome = np.full((kept.size, 2), NOT_WANTED, np.int8)
+    given = np.fromiter(said, np.int8, size)
+    outcome[game, place_shown] = np.where(b_first & (given <= FIRST), -given, given)
+    preferences, of_first = np.empty((0, 2)), np.asarray(preference, np.float64)
     if not np.isnan(of_first).all():
-        preference = np.full((kept.size, 2), np.nan)
-        preference[game, b_first.astype(np.intp)] = np.where(turned, 1 - of_first, of_first)
-    return GameTable(agents, queries, judges, a[kept], b[kept], query[kept], judge[kept], said, identical, preference)
+        preferences = np.full((kept.size, 2), np.nan)
+        preferences[game, place_shown] = np.where(b_first, 1 - of_first, of_first)
+    return GameTable(
+        agents,
+        queries,
+        judges,
+        a[kept],
+        b[kept],
+        asked[kept],
+        judged_by[kept],
+        outcome,
+        np.fromiter(identical, np.bool_, size)[kept],
+        preferences,
+    )
 
 
 def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, func
+from sqlalchemy import Connection, case, func
 from sqlmodel import select
 
 from arena.store.rows import JudgmentRow, WantedRow, table
@@ -19,10 +19,11 @@ def sampled(connection: Connection, number: int) -> bool:
 
 
 def rows(connection: Connection, number: int) -> list[Any]:
-    """Judge, query, both agents, order, judgment's id and outcome as JSON, and the cause of a failure."""
+    """Judge, query, the agents as they are shown, judgment's id and outcome as JSON, and the cause of a failure."""
     here, judged = table(WantedRow), table(JudgmentRow)
-    asked = [here.c[name] for name in ("judge", "query_id", "item", "other", "order", "judgment_id")]
-    columns: list[Any] = [*asked, judged.c.outcome, judged.c.cause]
+    asked, turned = here.c, here.c.order == "ba"
+    shown = [case((turned, one), else_=two) for one, two in ((asked.other, asked.item), (asked.item, asked.other))]
+    columns: list[Any] = [asked.judge, asked.query_id, *shown, asked.judgment_id, judged.c.outcome, judged.c.cause]
     statement = (
         select(*columns)
         .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
