@@ -18,7 +18,7 @@ from arena.calibration.comparison import PANEL, Comparison
 from arena.calibration.words import Finding, findings
 from arena.coverage import Shortfall
 from arena.leaderboard import Leaderboard
-from arena.present.numbers import counted, listed
+from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import Ratings
 from arena.ratings.results import DirectGames, PairDifference
@@ -105,10 +105,11 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     first, second = ratings.by_rank[:2]
     met = next((own for own in ratings.direct if {own.one, own.other} == {first.agent, second.agent}), None)
     if met is not None:
-        won, lost = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
+        sides = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
+        won, lost, tied = map(COUNT.write, (*sides, met.ties))
         yield (
-            f"{first.agent} and {second.agent} met in {_number(met.games)} {'game' if met.games == 1 else 'games'}: "
-            f"{first.agent} won {_number(won)}, {second.agent} won {_number(lost)}, {_number(met.ties)} tied."
+            f"{first.agent} and {second.agent} met in {counted(met.games, 'game')}: "
+            f"{first.agent} won {won}, {second.agent} won {lost}, {tied} tied."
         )
     pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first.agent, second.agent}), None)
     # Where a prior holds some of the ratings, it moves the others a little too.
@@ -122,8 +123,9 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
-    if more := more_needed(pair, units(ratings)):
-        yield f"To tell the two apart, about {more} like these are needed."
+    if more := more_needed(pair):
+        units = "queries" if ratings.unit == "query" else "games"
+        yield f"To tell the two apart, about {more} more {units} like these are needed."
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -133,15 +135,6 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
     gap = np.array([points * math.log(10) / how.scale])
     win, loss, tied = (float(own[0]) for own in probabilities(how.ties, gap, np.array([of_ties])))
     return win / (win + loss), win + tied / 2
-
-
-def _number(games: float) -> str:
-    return f"{games:,.0f}" if games.is_integer() else f"{games:,.1f}"
-
-
-def units(ratings: Ratings) -> str:
-    """What more of is needed, many of them."""
-    return "queries" if ratings.unit == "query" else "games"
 
 
 def _no_order(ratings: Ratings) -> Conclusion | None:

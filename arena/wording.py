@@ -46,21 +46,13 @@ FLAGS: Mapping[str, str] = {
 """Why a rating is to be read with care, in words."""
 
 
-CONTROLLED: Final = "The rating that an agent would have if the answers of each game were alike in these qualities."
-
-
-def more_needed(pair: PairDifference, units: str) -> str:
-    """How many more queries would tell two agents apart, as "12 (8 to 40) more queries"; empty where none can be said.
-
-    Args:
-        pair: the two.
-        units: ``queries``, or ``games`` where they name no query.
-    """
+def more_needed(pair: PairDifference) -> str:
+    """How many more queries (games) would tell two agents apart, as "12 (8 to 40)"; empty where none can be said."""
     if not pair.queries_needed:
         return ""
     low, high = pair.queries_needed_low or 0, pair.queries_needed_high
     ends = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
-    return f"{pair.queries_needed:,} ({ends}) more {units}"
+    return f"{pair.queries_needed:,} ({ends})"
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:

@@ -1,14 +1,54 @@
-"""What verdicts say of their judge, each figure with its meaning."""
+"""What is known of judges from their own verdicts: habits, and agreement with each other and with themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from arena.present.blocks import Figure, Figures
-from arena.present.numbers import COUNT, PERCENT_1, WORDS, Number, counted
+from arena.calibration.style import StyleEffect
+from arena.present.blocks import Block, Figure, Figures, Section
+from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, SIGNED, WORDS, Number, counted
+from arena.present.table import Column, Table
 from arena.ratings.health import JudgeHealth
+from arena.ratings.judges import JudgeAgreement
+from arena.ratings.panel import PanelRatings
+from arena.ratings.rate import Ratings
+from arena.samples import Consistency
+from judges.types import Task
 
+_MOST_PAIRS: Final = 15
+"""Pairs of judges that a person can take in; those with the most games in common come first."""
+_FEWEST_GAMES: Final = 10
+"""Below so many games in common a kappa is noise."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
+
+
+def judge_section(
+    ratings: Ratings,
+    by_judge: Mapping[str, Ratings],
+    panel: PanelRatings | None = None,
+    consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
+    styles: Sequence[StyleEffect] = (),
+) -> Iterator[Section]:
+    """The judges' health; nothing without verdicts.
+
+    Args:
+        ratings: by all judges.
+        by_judge: by each alone, where there are several.
+        panel: ratings that weigh the judges.
+        consistency: how far samples of one judge agree.
+        styles: what judges like besides quality.
+    """
+    if ratings.judge_health is None:
+        return
+    blocks: list[Block] = [health_figures(ratings.judge_health)]
+    if by_judge:
+        blocks += [_habits(by_judge), _alone(ratings, by_judge, panel)]
+    if ratings.judges is not None:
+        blocks.append(_agreement(ratings.judges))
+    blocks += [table for table in (_consistency(consistency or {}), _styles(styles)) if table.rows]
+    lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
+    yield Section("judges", "The judge's health", lead, blocks)
 
 
 def health_figures(own: JudgeHealth) -> Figures:
@@ -70,3 +110,103 @@ def health_figures(own: JudgeHealth) -> Figures:
             ),
         ]
     )
+
+
+def _habits(by_judge: Mapping[str, Ratings]) -> Table:
+    columns = [
+        Column("judge", "Judge"),
+        Column("n", "Verdicts", COUNT),
+        Column("order_agreement", "Orders agree", PERCENT),
+        Column("first_share", "First shown wins", PERCENT),
+        Column("longer_share", "Longer wins", PERCENT),
+        Column("tie_rate", "Ties", PERCENT),
+    ]
+    rows = [
+        {"judge": judge} | {column.key: getattr(own.judge_health, column.key) for column in columns[1:]}
+        for judge, own in by_judge.items()
+        if own.judge_health is not None
+    ]
+    return Table("habits", "Each judge by itself", columns, rows)
+
+
+def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
+    """Ratings by each judge alone, and by the panel that weighs them."""
+    columns = [Column("agent", "Agent"), Column("all", "All judges")]
+    columns += [Column(f"by {judge}", judge) for judge in by_judge]
+    columns.append(Column("weighed", "Weighed", POINTS, "Each judge counts as much as it tells agents apart."))
+    found: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
+    for key, own in {"all": ratings, **{f"by {judge}": own for judge, own in by_judge.items()}}.items():
+        for row in own.agents:
+            found[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
+    notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
+    if panel is not None:
+        for agent, rating in zip(panel.agents, panel.ratings.tolist(), strict=True):
+            found[agent]["weighed"] = rating
+        shown = ", ".join(f"{judge.judge} {FIGURE.write(judge.discrimination)}" for judge in panel.judges)
+        notes.append(f"How well judges tell agents apart (1 average, 0 a coin, below 0 the wrong way): {shown}.")
+    return Table("judges-alone", "What each judge alone would say", columns, [*found.values()], notes)
+
+
+def _agreement(own: JudgeAgreement) -> Table:
+    columns = [
+        Column("judges", "Judges"),
+        Column("games", "Games judged by both", COUNT),
+        Column("agreement", "Same outcome", PERCENT),
+        Column("coefficient", "Kappa or alpha", FIGURE, "1 is full agreement, 0 what chance gives.", "95% interval"),
+    ]
+    common = [two for two in own.pairs if two.games >= _FEWEST_GAMES]
+    common = sorted(common, key=lambda two: -two.games)[:_MOST_PAIRS]
+    rows: list[Mapping[str, object]] = [
+        {"judges": "all (Krippendorff's alpha)", "games": own.games, "coefficient": own.alpha},
+        *(
+            {
+                "judges": f"{two.first} and {two.second}",
+                "games": two.games,
+                "agreement": two.agreement,
+                "coefficient": two.kappa,
+            }
+            for two in common
+        ),
+    ]
+    notes = ["Both orders of a game are reconciled first."]
+    if left := sum(two.games > 0 for two in own.pairs) - len(common):
+        notes.append(f"{counted(left, 'more pair')} of judges, with few games in common: in --format json.")
+    return Table("judges-agree", "Do the judges agree with each other?", columns, rows, notes)
+
+
+def _consistency(found: Mapping[Task, Mapping[str, Consistency]]) -> Table:
+    columns = [
+        Column("judge", "Judge"),
+        Column("stage", "Stage"),
+        Column("repeated", "Judged several times", COUNT),
+        Column("agreement", "Two samples agree", PERCENT),
+    ]
+    rows = [
+        {"judge": judge, "stage": task.value, "repeated": own.repeated, "agreement": own.agreement}
+        for task, judges in found.items()
+        for judge, own in judges.items()
+    ]
+    return Table("self-consistency", "Does a judge agree with itself?", columns, rows)
+
+
+def _styles(styles: Sequence[StyleEffect]) -> Table:
+    columns = [
+        Column("what", "Judge and quality"),
+        Column("games", "Verdicts", COUNT),
+        Column("points", "Points", SIGNED, interval="95% interval"),
+        Column("why_not", "Why not known"),
+    ]
+    rows = [
+        {
+            "what": f"{own.judge}: {own.name.replace('_', ' ')}",
+            "games": own.games,
+            "points": own.points,
+            "why_not": own.why_not,
+        }
+        for own in styles
+    ]
+    notes = [
+        "Rating points that one standard deviation more of a quality is worth between agents of equal strength, or "
+        "being of the judge's own family. What goes along with quality is no proof of bias."
+    ]
+    return Table("styles", "What the judge likes besides strength", columns, rows, notes)

@@ -161,7 +161,8 @@ def rate(
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.
     """
-    from arena.cli.rating_output import print_rated
+    from arena.boards.ratings import RatedBoard
+    from arena.cli.show import show
     from arena.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.ratings.rate import RatingSettings
     from arena.win_matrix import is_win_matrix
@@ -210,7 +211,7 @@ def rate(
         ratings=_in_order(rated.ratings, method),
         by_judge={judge: _in_order(own, method) for judge, own in rated.by_judge.items()},
     )
-    print_rated(rated, "json" if as_json else form.value)
+    show(RatedBoard(rated), "json" if as_json else form.value)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:

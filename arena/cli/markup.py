@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena.cli.console import printable
-from arena.cli.shapes import Row
+
+Row = dict[str, Any]
 
 _MARKUP = "\\`*_[]()!|~$#"
 

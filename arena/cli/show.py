@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 
 from arena.cli.console import errors, output
 from arena.present import files, terminal
@@ -11,7 +12,7 @@ from arena.present.plain import json_text
 from arena.present.texts import printable
 
 
-def show(board: Board, form: str, *, said: str = "") -> None:
+def show(board: Board, form: str, *, said: str = "", sections: Collection[str] = ()) -> None:
     """Write a board to standard output.
 
     Args:
@@ -19,11 +20,17 @@ def show(board: Board, form: str, *, said: str = "") -> None:
         form: ``table`` for people at a terminal, ``json`` for programs, ``csv``, ``md``, ``html`` or ``latex`` for the
             first table alone.
         said: a sentence below a table for a page, on standard error beside one for programs.
+        sections: those that people get, also as ``md`` and ``html``; all, or the first table, where none is named.
     """
+    chosen = [section for section in board.sections() if section.ident in sections] if sections else []
     if form == "json":
         print(json_text(board.json()))
     elif form == "table":
-        terminal.show(output, board.sections())
+        terminal.show(output, chosen or board.sections())
+    elif chosen and form in {"md", "html"}:
+        sys.stdout.write(files.document(chosen, form))
+        if said:
+            errors.print(printable(said))
     else:
         table = board.tables()[0]
         if form == "csv":

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from arena.present.blocks import Remarks, Section
 from arena.present.table import Table, keys, records, shown
 from arena.present.texts import printable
 
@@ -86,6 +87,18 @@ def latex(table: Table) -> str:
     return "\n".join(
         [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", ""]
     )
+
+
+def document(sections: Iterable[Section], form: str) -> str:
+    """The tables and remarks of sections, to be pasted into a page; ``form`` is ``md`` or ``html``."""
+    found = []
+    for block in (block for section in sections for block in section.blocks):
+        if isinstance(block, Remarks):
+            found += [sentence(said, form) for said in block.items]
+        elif isinstance(block, Table) and block.rows:
+            title = f"\n**{_guarded(block.title, _marked)}**\n\n" if block.title else "\n"
+            found.append(title + markdown(block) if form == "md" else html_table(block))
+    return "".join(found).lstrip("\n")
 
 
 def sentence(said: str, form: str) -> str:

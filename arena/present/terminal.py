@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +21,8 @@ _LONGEST: Final = 160
 """Characters of a text in a cell; files and pages have more of it."""
 _NARROWEST: Final = 8
 """Characters a line of words keeps where it is folded."""
+_STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})")
+"""Where a heading is broken, at spaces and behind hyphens of long words."""
 _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
 
 
@@ -101,7 +104,7 @@ def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None) -> Grid:
     for place, one in enumerate(columns):
         heading = printable(one.heading)
         if one.numeric and place:
-            heading = heading.replace(" ", "\n") if narrow else heading
+            heading = _STACKED.sub("\n", heading) if narrow else heading
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
             grid.add_column(Text(heading), overflow="fold", max_width=most)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from arena.boards.costs import CostsBoard
-from arena.boards.exam import ExamBoard
-from arena.boards.trust import in_short, trust_checks, trust_section
+from arena.boards.leaderboard import TournamentBoard
+from arena.boards.trust import in_short
 from arena.boards.wins import Wins
-from arena.conclusion import conclude_board, expectation
+from arena.conclusion import expectation
 from arena.opinions.tournament import not_compared
 from arena.present.numbers import counted
 from arena.present.report import Report
 from arena.report.calibration import method_section, people_section
 from arena.report.facts import Facts
-from arena.report.judging import judging
-from arena.report.origin import coverage, origin
-from arena.report.ranking import ranking
+from arena.report.origin import effort, origin
 from arena.report.scores import scores
 
 
@@ -28,25 +25,23 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         source: the configuration or store, as it may be shown.
         made: now, in UTC.
     """
-    board = facts.board
-    calibration = facts.calibration
-    conclusion = conclude_board(board, calibration.comparisons)
-    checks = trust_checks(board, conclusion, calibration.comparisons, not_compared(calibration.apart))
+    board, calibration = facts.board, facts.calibration
     ratings, pairs = board.ratings, facts.pairs
-    wins = [] if ratings is None or pairs is None else [Wins(pairs, [row.agent for row in ratings.agents]).report()]
-    found = [
-        ranking(facts, conclusion),
-        trust_section(checks),
-        *wins,
-        judging(board, calibration.styles),
-        people_section(calibration),
-        scores(board),
-        *(ExamBoard(board.exam).sections() if board.exam is not None else ()),
-        method_section(calibration),
-        *CostsBoard(board.costs).sections(),
-        coverage(facts),
-        *origin(facts, source),
-    ]
+    wins = None if ratings is None or pairs is None else Wins(pairs, [row.agent for row in ratings.agents]).report()
+    further = [people_section(calibration), method_section(calibration), scores(board)]
+    shown = TournamentBoard(
+        board,
+        calibration.comparisons,
+        not_compared(calibration.apart),
+        calibration.styles,
+        wins,
+        facts.queries,
+        facts.failures,
+        effort(facts),
+        [section for section in further if section is not None],
+    )
+    conclusion, checks = shown.conclusion, shown.checks()
+    sections = [section for section in shown.sections() if section.ident != "conclusion"]
     return Report(
         name=board.tournament,
         subtitle=_subtitle(facts),
@@ -56,7 +51,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         meaning=[] if board.ratings is None else list(expectation(board.ratings, conclusion)),
         trust=in_short(checks),
         doubted=any(check.status == "failed" for check in checks),
-        sections=[section for section in found if section is not None],
+        sections=[*sections, *origin(facts, source)],
         made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {facts.versions['ragarena']}",
     )
 

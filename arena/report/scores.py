@@ -1,15 +1,12 @@
-"""Scores that do not come from games: criteria, nuggets, documents retrieved; each with its coverage."""
+"""Documents retrieved."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from arena.boards.citations import Citations
-from arena.boards.nuggets import Nuggets
 from arena.leaderboard import Leaderboard
 from arena.present.blocks import Block, Section
 from arena.present.numbers import counted
-from arena.present.table import Table
 from arena.report.blocks import text_table
 from arena.report.figures import NONE, between, number
 from arena.retrieval import RetrievalBoard
@@ -20,33 +17,11 @@ _WHOSE = {"judge": "the judge", "people": "people"}
 def scores(board: Leaderboard) -> Section | None:
     """All of them; ``None`` where there are none."""
     ranked = [row.agent for row in board.ratings.agents] if board.ratings else []
-    blocks: list[Block] = []
-    if board.criteria:
-        blocks.append(_criteria(board, ranked))
-    if board.nuggets is not None:
-        blocks += [block for part in Nuggets(board.nuggets, ranked).sections() for block in part.blocks]
-    if board.retrieval is not None:
-        blocks += _retrieval(board.retrieval, ranked)
-    if board.citations is not None:
-        blocks += [block for part in Citations(board.citations, ranked).sections() for block in part.blocks]
+    blocks: list[Block] = [] if board.retrieval is None else [*_retrieval(board.retrieval, ranked)]
     if not blocks:
         return None
     lead = "Each agent judged by itself, without an opponent: does another way of looking give the same order?"
-    return Section("scores", "Other scores", lead, blocks)
-
-
-def _criteria(board: Leaderboard, ranked: Sequence[str]) -> Table:
-    names = list(dict.fromkeys(name for grades in board.criteria.values() for name in grades))
-    agents = [*(agent for agent in ranked if agent in board.criteria), *sorted(set(board.criteria) - set(ranked))]
-    rows = []
-    for agent in agents:
-        grades = board.criteria[agent]
-        one = next(iter(grades.values()))
-        cells = [number(grades[name].mean, 2) if name in grades else NONE for name in names]
-        rows.append([agent, *cells, f"{one.graded:,} of {one.wanted:,}"])
-    low, high = (board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
-    notes = [f"Mean grades of each agent's answers, from {low} to {high}; higher is better."]
-    return text_table("Grades by criterion", ["Agent", *names, "Answers graded"], rows, notes)
+    return Section("retrieval", "Retrieval", lead, blocks)
 
 
 def _retrieval(board: RetrievalBoard, ranked: Sequence[str]) -> Iterator[Block]:

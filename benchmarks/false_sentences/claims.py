@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.worlds import World
@@ -32,8 +32,6 @@ class Seen:
 
     world: World
     count: Recount
-    ranks: dict[str, float] = field(default_factory=dict)
-    flagged: set[str] = field(default_factory=set)
     leader: str = ""
 
     @property
@@ -87,7 +85,7 @@ def always(kind: str, *patterns: str) -> None:
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
     """Each line with what is wrong with it."""
     for written in lines:
-        line = written.removeprefix("conclusion: ")
+        line = re.sub(r"^(?:Conclusion|Judge \w+ alone): ", "", written)
         for own in CLAIMS:
             if match := own.pattern.fullmatch(line):
                 held = own.check(seen, match.groupdict())
@@ -275,11 +273,9 @@ def _met(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
 
 
-@claim("more needed", r"(?:To tell the two apart|to tell (?P<a>[v-z]) from (?P<b>[v-z])).*")
-def _needed(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    if not said["a"]:
-        return True
-    return seen.count.fit.ratings[said["a"]] > seen.count.fit.ratings[said["b"]] + 0.01 or "they are rated equal"
+@claim("more needed", r"To tell the two apart, about .* more (?:queries|games) like these are needed\.")
+def _needed(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
+    return True
 
 
 # --- what would change the order
@@ -287,7 +283,7 @@ def _needed(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "fragility",
-    rf"(?:fragility: w|W)ithout (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest(?:\. The bar is more than \d+ of {NUMBER} \w+\.)?",
+    rf"Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\.",
 )
 def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
     unit = "query" if said["unit"].startswith("q") else "game"
@@ -300,79 +296,20 @@ def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return seen.count.without(int(said["k"]), unit, min(highest), said["a"], highest=True) or "not without those"
 
 
-@claim("neighbours change", r"neighbours would change places without: (?P<what>.*)")
-def _neighbours(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    for part in said["what"].split(", "):
-        match = re.fullmatch(r"([v-z]) over ([v-z]) (.*)", part)
-        if match is None:
-            return f"cannot read {part!r}"
-        ahead, behind, numbers = match.groups()
-        ratings = seen.count.fit.ratings
-        if ratings[ahead] <= ratings[behind] + (0.01 if seen.count.fit.exists else -PRIOR):
-            return f"{ahead} is not above {behind}"
-        for number in numbers.split(" or "):
-            k, unit = number.split()
-            name = "query" if unit.startswith("q") else "game"
-            if int(k) < 1 or not seen.count.without(int(k), name, ahead, behind, highest=False):
-                return f"not {part}"
+def changes_places(seen: Seen, ahead: str, behind: str, numbers: str) -> bool | str:
+    """Whether leaving out so many games or queries, as "3 games or 2 queries", puts one agent above the other."""
+    ratings = seen.count.fit.ratings
+    if ratings[ahead] <= ratings[behind] + (0.01 if seen.count.fit.exists else -PRIOR):
+        return f"{ahead} is not above {behind}"
+    for number in numbers.split(" or "):
+        k, unit = number.split()
+        name = "query" if unit.startswith("q") else "game"
+        if int(k) < 1 or not seen.count.without(int(k), name, ahead, behind, highest=False):
+            return f"not {number}"
     return True
 
 
-# --- health
-
-
-@claim(
-    "health",
-    rf"judge: order agreement (?P<agree>unknown|{NUMBER}%) of (?P<both>{NUMBER}) games?, first shown wins (?P<first>unknown|{NUMBER}%)(?:, worth (?P<worth>[+-]{NUMBER}) points(?P<interval> \((?P<low>{NUMBER}) \.\. (?P<high>{NUMBER})\))?)?, longer wins unknown, ties (?P<ties>{NUMBER})%, intransitive triples (?P<around>\d+) of (?P<triples>\d+)",
-)
-def _health(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    count = seen.count
-    both = count.in_both_orders
-    if whole(said["both"]) != len(both) or (said["agree"] == "unknown") != (not both):
-        return "other games in both orders"
-    if both and not share(said["agree"][:-1], sum(a == b for a, b in both), len(both)):
-        return "other agreement of orders"
-    if not share(said["ties"], sum(not row.winner for row in count.rows), len(count.rows)):
-        return "other ties"
-    if (int(said["triples"]), int(said["around"])) != count.circles():
-        return f"triples {count.circles()}"
-    return _first_place(count, said)
-
-
-def _first_place(count: Recount, said: Mapping[str, str]) -> bool | str:
-    decided = [row for row in count.rows if row.placed and row.winner]
-    if (said["first"] == "unknown") != (not decided):
-        return "first place known?"
-    if decided and not share(said["first"][:-1], sum(r.winner == r.first for r in decided), len(decided)):
-        return "other share of the first place"
-    if said["worth"] and not count.place_known:
-        return "place cannot be told from strength"
-    if said["worth"] and count.by_place is not None and not near(said["worth"], count.by_place.first, 1.5):
-        return f"worth {count.by_place.first:.0f}"
-    if said["interval"] and said["low"] == said["high"]:
-        return "an interval of no width"
-    return True
-
-
-@claim(
-    "judges agree",
-    rf"judges: Krippendorff's alpha (?P<alpha>unknown|{NUMBER}(?: \({NUMBER} \.\. {NUMBER}\))?) on (?P<n>{NUMBER}) games? judged by several",
-)
-def _judges(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    found = between_judges(seen.count)
-    if whole(said["n"]) != len(found):
-        return "other games"
-    alpha = krippendorff(found)
-    known = said["alpha"] != "unknown"
-    return known == (alpha is not None) and (alpha is None or near(said["alpha"].split()[0], alpha, 0.006))
-
-
-@claim(
-    "two judges",
-    rf"judges \w+ and \w+: kappa (?P<k>unknown|{NUMBER}(?: \({NUMBER} \.\. {NUMBER}\))?) on (?P<n>{NUMBER}) games?",
-)
-def _two(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return whole(said["n"]) == len(between_judges(seen.count))
+# --- judges
 
 
 def between_judges(count: Recount) -> list[list[float]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from arena.present.blocks import Checks, Figures, Remarks
+from arena.present.blocks import Checks, Figures, Remarks, Section
 from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
@@ -19,6 +19,7 @@ from benchmarks.false_sentences.claims import (
     Seen,
     always,
     between_judges,
+    changes_places,
     claim,
     krippendorff,
     near,
@@ -38,13 +39,18 @@ def lines(report: Report) -> Iterator[str]:
     yield f"in short: {report.trust}"
     for section in report.sections:
         if section.ident in READ:
-            for block in section.blocks:
-                yield from _block(block)
+            yield from section_lines(section)
+
+
+def section_lines(section: Section) -> Iterator[str]:
+    """All that a section says, whatever draws it."""
+    for block in section.blocks:
+        yield from _block(block)
 
 
 def _block(block: object) -> Iterator[str]:
     if isinstance(block, Whiskers):
-        yield from (f"whisker: {line.name} {line.tag}" for line in block.lines if line.tag)
+        yield from (f"whisker: {own.name} {own.tag}" for own in block.lines if own.tag)
         yield f"explained: {block.caption}"
     elif isinstance(block, Table):
         yield f"table: {block.title}"
@@ -80,7 +86,7 @@ always(
 always(
     "explanation",
     r"explained: .*",
-    r"table: (?:The same in figures|Can neighbours on the leaderboard be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
+    r"table: (?:Leaderboard|Judge \w+ alone|Can neighbours be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
     r"row of By stage: .*",
 )
 
@@ -100,18 +106,30 @@ def _short(_seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim(
-    "row of figures",
-    rf"row of The same in figures: (?P<a>[v-z]) \| \d+ \| (?P<ranks>[^|]*) \| {NUMBER} \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<games>\d+) \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| .*)?",
+    "row of ratings",
+    rf"row of (?:Leaderboard|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)",
 )
-def _figures(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _ratings(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    count, agent = seen.count, said["a"]
     if (said["interval"] == "-") != (said["ranks"] == "-"):
         return "ranks without an interval"
-    return (float(said["w"]), float(said["t"]), float(said["l"])) == seen.count.record(said["a"])
+    if (float(said["w"]), float(said["t"]), float(said["l"])) != count.record(agent):
+        return f"record {count.record(agent)}"
+    ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
+    if ranks and not ranks[0] <= int(said["rank"]) <= ranks[-1]:
+        return "a rank outside its interval"
+    if count.fit.exists:
+        if not near(said["bt"], count.fit.ratings[agent], 0.8):
+            return f"rated {count.fit.ratings[agent]:.1f}"
+        better = sum(rating > count.fit.ratings[agent] + 0.05 for rating in count.fit.ratings.values())
+        if int(said["rank"]) != 1 + better:
+            return f"rank {1 + better}"
+    return True
 
 
 @claim(
     "row of neighbours",
-    rf"row of Can neighbours on the leaderboard be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+-]{NUMBER}) \| (?P<l>{NUMBER}) to (?P<h>{NUMBER}) \| \S.* \| (?P<told>yes|no) \| (?P<more>.*)",
+    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER}) to (?P<h>[+]?{NUMBER}) \| \S.* \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
 )
 def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
     ratings = seen.count.fit.ratings
@@ -120,23 +138,20 @@ def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
     low, high = whole(said["l"]), whole(said["h"])
     if not low - 1 <= whole(said["points"]) <= high + 1:
         return "outside its interval"
-    return (low >= 0) if said["told"] == "yes" else low <= 0 or "its interval leaves out 0"
+    if not ((low >= 0) if said["told"] == "yes" else low <= 0):
+        return "its interval says otherwise"
+    return said["change"] == "-" or changes_places(seen, said["a"], said["b"], said["change"])
 
 
 @claim(
     "carriers",
-    r"table: (?P<k>\d+) of (?P<n>\d+) quer(?:y|ies) carry the first place: without (?:it|them) (?P<a>[v-z]) would be rated highest",
+    r"table: (?P<k>\d+) of (?P<n>\d+) quer(?:y|ies) carry the first place",
 )
 def _carriers(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    highest = seen.count.fit.highest()
-    if int(said["n"]) != len(seen.count.queries) or said["a"] in highest:
-        return "other queries, or it is already"
-    return seen.count.without(int(said["k"]), "query", min(highest), said["a"], highest=True)
+    return int(said["n"]) == len(seen.count.queries) and int(said["k"]) > 0
 
 
-@claim(
-    "carrier", r"row of (?:The )?\d+ of \d+ quer(?:y|ies) (?:that )?carry the (?:first place|lead): (?P<q>q\d\d) \| .*"
-)
+@claim("carrier", r"row of \d+ of \d+ quer(?:y|ies) carry the first place: (?P<q>q\d\d) \| .*")
 def _carrier(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return said["q"] in seen.count.queries
 

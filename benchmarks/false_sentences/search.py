@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import math
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
+from arena.boards.ratings import RatedBoard
 from arena.calibration.methods import MethodComparison
-from arena.cli.console import WIDE, output
-from arena.cli.rating_output import print_rated
 from arena.config import RatingsSection
 from arena.coverage import Coverage
 from arena.games.pairs import pair_results
@@ -88,22 +87,12 @@ def _findings(seen: Seen, file: Path, samples: int) -> Iterator[Finding]:
     _write(file, seen)
     settings = RatingSettings(bootstrap=samples, tournaments=1)
     rated = rate_table(file, settings, TableOptions(by_judge=len(seen.count.judges) > 1))
-    width, output.width = output.width, WIDE
-    with output.capture() as printed:
-        print_rated(rated, "table")
-    output.width = width
     of_judge = {
-        judge: Seen(seen.world, Recount([r for r in seen.count.rows if r.judge == judge]))
+        f"Judge {judge} alone": Seen(seen.world, Recount([r for r in seen.count.rows if r.judge == judge]))
         for judge in seen.count.judges
     }
-    by_whom: defaultdict[str, list[str]] = defaultdict(list)
-    judge = ""
-    for line in printed.get().splitlines():
-        if line.startswith("judge ") and line.endswith(":"):
-            judge = line[len("judge ") : -1]
-        by_whom["" if line.startswith("rows: ") else judge].append(line)
-    for name, lines in by_whom.items():
-        yield from read(of_judge[name] if name else seen, lines)
+    for section in RatedBoard(rated).sections():
+        yield from read(of_judge.get(section.title, seen), page.section_lines(section))
     if seen.count.named:
         yield from read(seen, page.lines(build_report(_facts(seen, rated), "STORE", datetime(2026, 1, 1, tzinfo=UTC))))
 

@@ -11,10 +11,10 @@ import pytest
 
 from arena.adaptive_games import AdaptiveState
 from arena.agents.board import cost_board
+from arena.boards.ratings import ratings_json
 from arena.calibration.comparison import Comparison, compare
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
-from arena.cli.shapes import ratings_json
 from arena.conclusion import Conclusion, conclude, conclude_board, expectation
 from arena.dataset import Dataset
 from arena.leaderboard import Leaderboard
@@ -99,7 +99,7 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
     }
     costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
     sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, {}, costs=costs)).sentence
-    assert sentence.endswith("; of these two is the fastest (0.50 s) and one is the cheapest ($0.010 a query).")
+    assert sentence.endswith("; of these two is the fastest (500 ms) and one is the cheapest ($0.010 a query).")
 
 
 A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE
@@ -217,8 +217,8 @@ def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -
     assert conclude(ratings, comparisons=[compared(0.95)]).kind == "leader"
     coin, headline = compared(0.5), "The judge is not shown to agree with people"
     assert conclude(ratings, comparisons=[coin]).headline == headline
-    assert ratings_json(ratings, [coin], "j")["conclusion"]["headline"] == headline, "nor does the judge alone"
-    assert ratings_json(ratings, [coin], "another")["conclusion"]["kind"] == "leader"
+    assert ratings_json(ratings, [coin], "j")["conclusion"].headline == headline, "nor does the judge alone"
+    assert ratings_json(ratings, [coin], "another")["conclusion"].kind == "leader"
 
 
 def test_the_leader_is_the_highest_rated_whatever_orders_the_table() -> None:

@@ -36,16 +36,19 @@ def circle() -> Seen:
 @pytest.mark.parametrize(
     ("seen", "line"),
     [
-        (of_one_order(), "conclusion: x leads, 649 points above y, at 95% confidence over 60 games on 60 queries."),
+        (of_one_order(), "Conclusion: x leads, 649 points above y, at 95% confidence over 60 games on 60 queries."),
         (of_one_order(4), "check passed: No favour for the place shown: 75% (13 to 98%) of verdicts with a winner go."),
-        (of_one_order(4), "conclusion: Only 5 queries: with fewer than 10, intervals miss too often to name a leader."),
+        (of_one_order(4), "Conclusion: Only 5 queries: with fewer than 10, intervals miss too often to name a leader."),
         (circle(), "Of 100 games with a winner x would win about 50 against y (between 40 and 60)."),
         (
             circle(),
             "No two of the 3 agents can be told apart, at 95% confidence over 60 games on 30 queries.",
         ),
-        (circle(), "fragility: without 0 of 90 games y would be rated highest"),
-        (circle(), "neighbours would change places without: y over z 0 games"),
+        (circle(), "Without 0 of 90 games y would be rated highest."),
+        (
+            circle(),
+            "row of Can neighbours be told apart?: y | z | 0 | -60 to +60 | 1.000 | no | - | 0 games",
+        ),
         (circle(), "x and y met in 30 games: x won 26, y won 4, 0 tied."),
     ],
 )

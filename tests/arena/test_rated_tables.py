@@ -356,9 +356,9 @@ def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so
     (tmp_path / "v.csv").write_text("\n".join(["qid,agent_a,agent_b,verdict", *rows]), encoding="utf-8")
     assumed = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
     assert "the answer shown first won 60 of 90 verdicts with a winner. Strength and place cannot be" in assumed
-    assert "places: without a column 'order' agent_a counts as the one shown first" in assumed
+    assert "Places: without a column 'order' agent_a counts as the one shown first" in assumed
     unknown = "\n".join(["qid,agent_a,agent_b,verdict,order", *(f"{row}," for row in rows)])
     (tmp_path / "v.csv").write_text(unknown, encoding="utf-8")
     not_known = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
-    assert "conclusion: x leads, 120 points above y, at 95% confidence over 90 games on 90 queries." in not_known
-    assert "places:" not in not_known
+    assert "Conclusion: x leads, 120 points above y, at 95% confidence over 90 games on 90 queries." in not_known
+    assert "Places:" not in not_known

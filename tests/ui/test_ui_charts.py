@@ -11,7 +11,6 @@ import pytest
 
 from arena.ratings.results import AgentRating
 from ui.heat_table import colour
-from ui.views.overview import ratings_whiskers
 from ui.whiskers import Mark, Whiskers, whiskers_html
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -34,6 +33,11 @@ def picture_of(drawn: str) -> ElementTree.Element:
 
 def percent(element: ElementTree.Element, name: str) -> float:
     return float((element.get(name) or "").rstrip("%"))
+
+
+def ratings_whiskers(rows: Sequence[AgentRating], top: Sequence[str]) -> list[Whiskers]:
+    looks = {row.agent: "blue" if row.agent in top else "quiet" for row in rows}
+    return [Whiskers(row.agent, [Mark(row.bt, row.bt_low, row.bt_high, looks[row.agent])]) for row in rows]  # type: ignore[arg-type]
 
 
 def drawn_ratings(*rows: AgentRating, top: Sequence[str] = ()) -> ElementTree.Element:

@@ -121,7 +121,7 @@ def test_criteria_are_a_table_of_means(here: Path) -> None:
     write_store(here)
     tables = [frame.value for frame in opened().dataframe]
     (grades,) = [table for table in tables if "Answers graded" in table]
-    assert list(grades) == ["Agent", "Mean accuracy", "Mean completeness", "Answers graded"]
+    assert list(grades) == ["Agent", "accuracy", "completeness", "Answers graded"]
     assert grades["Answers graded"].unique().tolist() == ["12 of 12"]
 
 

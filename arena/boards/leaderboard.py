@@ -1,0 +1,253 @@
+"""A tournament's leaderboard with all that stands beside it, for every form in which it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from arena.boards.citations import Citations
+from arena.boards.costs import CostsBoard
+from arena.boards.coverage import coverage_section, missing
+from arena.boards.exam import ExamBoard
+from arena.boards.health import judge_section
+from arena.boards.nuggets import Nuggets
+from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
+from arena.boards.trust import in_short, trust_checks, trust_section
+from arena.calibration.comparison import Comparison
+from arena.calibration.style import StyleEffect
+from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
+from arena.conclusion import Conclusion, conclude_board
+from arena.leaderboard import Leaderboard
+from arena.present.blocks import Block, Board, Check, Section
+from arena.present.numbers import COUNT, FIGURE, SCORE
+from arena.present.plain import plain
+from arena.present.table import Column, Table, records
+from arena.ratings.panel import PanelRatings
+from arena.wording import adaptive_line
+from judges.types import Task
+
+TERMINAL: Final = frozenset(
+    {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
+    | {"coverage"}
+)
+"""Sections that fit a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentBoard(Board):
+    """A leaderboard, and what it takes to say whether to believe it.
+
+    Attributes:
+        board: what was computed.
+        comparisons: its judges held against people, where people judged games.
+        not_compared: why there are none, where people judged something.
+        styles: what judges like besides quality.
+        matrix: of who won how often against whom.
+        queries: texts by id.
+        failures: how often which cause, by stage and judge; without it the board's causes alone.
+        effort: further tables of what was judged.
+        calibration: sections on people and on ways of scoring.
+    """
+
+    board: Leaderboard
+    comparisons: Sequence[Comparison] = ()
+    not_compared: str = ""
+    styles: Sequence[StyleEffect] = ()
+    matrix: Section | None = None
+    queries: Mapping[str, str] = field(default_factory=dict)
+    failures: Mapping[tuple[Task, str, str], int] = field(default_factory=dict)
+    effort: Sequence[Block] = ()
+    calibration: Sequence[Section] = ()
+
+    @property
+    def conclusion(self) -> Conclusion:
+        """What may be said of it."""
+        return conclude_board(self.board, self.comparisons)
+
+    @property
+    def order(self) -> list[str]:
+        """Agents with a rating, best first: the order of all other tables, whose further agents follow by name."""
+        return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
+
+    def checks(self) -> tuple[Check, ...]:
+        """Whether it may be believed."""
+        return trust_checks(self.board, self.conclusion, self.comparisons, self.not_compared)
+
+    def sections(self) -> list[Section]:
+        """All of it, the conclusion first."""
+        board, conclusion, checks = self.board, self.conclusion, self.checks()
+        found = [conclusion_section(conclusion, board.ratings, in_short(checks))]
+        if board.ratings is not None:
+            found.append(
+                ratings_section(
+                    board.ratings,
+                    conclusion,
+                    table=self._table(),
+                    controlled=board.controlled,
+                    queries=self.queries,
+                    remarks=[*self._remarks(conclusion)],
+                )
+            )
+        found += [trust_section(checks), *([self.matrix] if self.matrix is not None else [])]
+        if board.ratings is not None:
+            found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency, self.styles)
+        found += self.calibration
+        if board.criteria:
+            found.append(self._criteria())
+        found += self._beside_ratings()
+        lacking, said = board.shortfall, missing(board.coverage, board.costs)
+        if lacking is not None and not board.withheld:
+            said.append(f"Below ratings.min_coverage: {lacking.message}.")
+        found += coverage_section(board.coverage, self.failures or board.causes, self.effort, said)
+        return found
+
+    def tables(self) -> list[Table]:
+        """All tables; the first has every score of every agent for programs."""
+        found = Board.tables(self)
+        return found if self.board.ratings is not None else [self._table(), *found]
+
+    def json(self) -> dict[str, Any]:
+        """The shape of ``leaderboard --format json`` and ``run --json``."""
+        board, ratings = self.board, self.board.ratings
+        shown = dict(board.settings)
+        if exam := shown.get("exam"):  # the test bank has a file of its own, and secret items
+            shown["exam"] = {name: value for name, value in exam.items() if name != "bank"}
+        lacking = board.shortfall
+        return {
+            "tournament": board.tournament,
+            "agents": self._agents(),
+            "criteria": board.criteria,
+            "conclusion": self.conclusion,
+            "judge_health": ratings and ratings.judge_health,
+            "judges": ratings and ratings.judges,
+            "by_judge": {judge: ratings_json(own, self.comparisons, judge) for judge, own in board.by_judge.items()},
+            "pairs": ratings.pairs if ratings else [],
+            "fragility": ratings.fragility if ratings else [],
+            "nuggets": None if board.nuggets is None else Nuggets(board.nuggets).json(),
+            "coverage": {task: {**plain(stage), "share": stage.share} for task, stage in board.coverage.items()},
+            "self_consistency": board.consistency,
+            "shortfall": lacking
+            and {
+                **plain(lacking),
+                "share": lacking.share,
+                "message": lacking.message,
+                "withheld": board.withheld,
+            },
+            "failures": board.causes,
+            "complete": board.complete,
+            "costs": CostsBoard(board.costs).json(),
+            "panel": None if board.panel is None else _panel_json(board.panel),
+            "controlled": None if board.controlled is None else controlled_json(board.controlled),
+            "position": None
+            if ratings is None or ratings.position_effect is None
+            else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
+            "adaptive": board.adaptive,
+            "retrieval": retrieval_json(board.retrieval),
+            "citations": None if board.citations is None else Citations(board.citations).json(),
+            "notes": ratings.notes if ratings else [],
+            "exam": board.exam and ExamBoard(board.exam).json(),
+            "settings": shown,
+        }
+
+    def _beside_ratings(self) -> Iterator[Section]:
+        """Agents judged without an opponent, and what their answers took."""
+        board, order = self.board, self.order
+        if board.exam is not None:
+            yield from ExamBoard(board.exam).sections()
+        if board.nuggets is not None:
+            yield from Nuggets(board.nuggets, order).sections()
+        if board.citations is not None:
+            yield from Citations(board.citations, order).sections()
+        yield from CostsBoard(board.costs).sections()
+
+    def _agents(self) -> list[dict[str, Any]]:
+        """Of each agent its rating, its criteria, and scores that are one number."""
+        if self.board.ratings is None:
+            return []
+        table = self._table()
+        left_out = {"bt_controlled", *self._criterion_keys(), *agent_columns(self.board.retrieval, "")}
+        left_out |= CostsBoard(self.board.costs).columns("").keys()
+        columns = [column for column in table.columns if column.key not in left_out]
+        return [
+            {**row, "criteria": self.board.criteria.get(row["agent"], {})}
+            for row in records(replace(table, columns=columns))
+        ]
+
+    def _table(self) -> Table:
+        """The ratings; beside them, for programs, all other scores that are one number for an agent."""
+        board, beside = self.board, self._beside
+        if board.ratings is None:
+            nuggets = [] if board.nuggets is None else Nuggets(board.nuggets).agents()
+            agents = [*board.criteria, *self._covers(), *nuggets, *scored_agents(board.retrieval)]
+            table = Table(
+                "scores", "", [Column("agent", "Agent")], [{"agent": agent} for agent in dict.fromkeys(agents)]
+            )
+        else:
+            table = rating_table(board.ratings)
+        rows = [{**row, **beside(row["agent"])} for row in table.rows]
+        headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else dict.fromkeys(beside(""), "")
+        return replace(
+            table,
+            columns=[*table.columns, *(Column(key, headings.get(key, ""), SCORE) for key in beside(""))],
+            rows=rows,
+        )
+
+    def _beside(self, agent: str) -> dict[str, Any]:
+        board = self.board
+        found: dict[str, Any] = {}
+        if board.controlled is not None:
+            controlled = {row.agent: row.rating for row in board.controlled.agents}
+            found["bt_controlled"] = controlled.get(agent)
+        if board.nuggets is not None:
+            found |= Nuggets(board.nuggets).columns(agent)
+        if board.citations is not None:
+            found |= Citations(board.citations).columns(agent)
+        if board.exam is not None:
+            found["exam_cover"] = self._covers().get(agent)
+        grades = board.criteria.get(agent, {})
+        for key, name in self._criterion_keys().items():
+            found[key] = grades[name].mean if name in grades else None
+        return found | agent_columns(board.retrieval, agent) | CostsBoard(board.costs).columns(agent)
+
+    def _criterion_keys(self) -> dict[str, str]:
+        """Criteria by the keys of their columns."""
+        names = dict.fromkeys(name for grades in self.board.criteria.values() for name in grades)
+        return {f"criteria_{name}": name for name in names}
+
+    def _covers(self) -> Mapping[str, float]:
+        """By agent the mean cover at the grade that counts."""
+        return {} if self.board.exam is None else self.board.exam.covers
+
+    def _criteria(self) -> Section:
+        given, keys = self.board.criteria, self._criterion_keys()
+        rows = []
+        for agent in [*(agent for agent in self.order if agent in given), *sorted(set(given) - set(self.order))]:
+            one = next(iter(given[agent].values()))
+            means = {key: given[agent][name].mean if name in given[agent] else None for key, name in keys.items()}
+            rows.append({"agent": agent, **means, "graded": f"{COUNT.write(one.graded)} of {COUNT.write(one.wanted)}"})
+        columns = [
+            Column("agent", "Agent"),
+            *(Column(key, name, FIGURE) for key, name in keys.items()),
+            Column("graded", "Answers graded"),
+        ]
+        low, high = (self.board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
+        lead = f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better."
+        table = Table("criteria", "Mean grades by criterion", columns, rows)
+        return Section("criteria", "Grades by criterion", lead, [table])
+
+    def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
+        board = self.board
+        if board.adaptive is not None:
+            line = adaptive_line(board.adaptive, ordered=conclusion.ordered)
+            yield f"{line[0].upper()}{line[1:]}."
+        yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
+
+
+def _panel_json(panel: PanelRatings) -> dict[str, Any]:
+    return {
+        "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
+        "judges": panel.judges,
+        "problems": [problem.message for problem in panel.problems],
+        "converged": panel.converged,
+    }
