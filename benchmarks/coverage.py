@@ -1,14 +1,16 @@
 """How often a 95 % interval of a rating holds the truth, when verdicts on one query depend on each other.
 
 Prints the page docs/interval-coverage.md: ``python -m benchmarks.coverage > docs/interval-coverage.md``. The analytic
-part with a fixed seed is also a test.
+part with a fixed seed is also a test, and so is the part on single figures, which ``--figures`` prints alone in about
+a minute.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +19,10 @@ from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, joint_differences, rank_intervals
 from arena.ratings.sandwich import sandwich
-from retrieval_eval.stats.clusters import student
+from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
+from retrieval_eval.stats.clusters import share_interval, student
+from retrieval_eval.stats.coefficients import cohen_kappas
+from retrieval_eval.stats.rank import kendall_taus, spearmans
 
 STRENGTHS = np.array([0.0, 0.2, 0.4, 0.4, 0.8])
 """Log-odds of the agents on the average query; the third and the fourth are equal."""
@@ -131,6 +136,142 @@ def _tallied(rows: Iterator[Mapping[str, tuple[Floats, Floats]]]) -> dict[str, C
     return {name: Coverage(float(np.mean(hits[name])), float(np.mean(widths[name]))) for name in hits}
 
 
+Drawn: TypeAlias = tuple[float, tuple[float | None, float | None]]
+"""A figure of simulated queries, and its interval."""
+
+World: TypeAlias = tuple[float, Callable[[np.random.Generator, int], Drawn]]
+"""The truth, and how so many queries are drawn."""
+
+SAMPLES = 400
+MANY = 100_000
+DOCUMENTS = 5
+LABELS = 4
+
+
+def of_figures(simulations: int, queries: int, seed: int) -> dict[str, float]:
+    """How often the intervals of single figures hold the truth, over so many queries."""
+    covered = {}
+    for name, (exact, draw) in worlds(queries, seed).items():
+        rng = np.random.default_rng(seed)
+        ends = [draw(rng, number)[1] for number in range(simulations)]
+        covered[name] = float(np.mean([None not in pair and pair[0] <= exact <= pair[1] for pair in ends]))
+    return covered
+
+
+def worlds(queries: int, seed: int) -> dict[str, World]:
+    """Kappas and shares of labels of documents, means of scores, rank correlations of agents scored on queries."""
+    rng = np.random.default_rng(seed)
+    many = _labels(rng, MANY)
+    found: dict[str, World] = {
+        "mean of scores": (0.4, lambda rng, number: _mean(rng, queries, number)),
+        "share, bootstrap": (
+            _shares(many.sum(axis=0)[np.newaxis])[0],
+            lambda rng, n: _of_tables(rng, queries, n, _shares),
+        ),
+        "share, Wilson by query": (_shares(many.sum(axis=0)[np.newaxis])[0], lambda rng, _: _wilson(rng, queries)),
+    }
+    for how in ("none", "linear", "quadratic"):
+        statistic = lambda tables, how=how: cohen_kappas(tables, how)
+        found[f"kappa, weights {how}"] = (
+            float(statistic(many.sum(axis=0))),
+            lambda rng, number, statistic=statistic: _of_tables(rng, queries, number, statistic),
+        )
+    for agents in (6, 10, 30):
+        for name, rank in (("tau", kendall_taus), ("rho", spearmans)):
+            a, b = _scores(rng, agents, queries, 2000)
+            exact = float(np.nanmean(rank(a.mean(axis=2), b.mean(axis=2))))
+            found[f"{name} of {agents} agents"] = (
+                exact,
+                lambda rng, number, agents=agents, rank=rank: _ranked(rng, agents, queries, number, rank),
+            )
+    return found
+
+
+def _labels(rng: np.random.Generator, queries: int) -> Floats:
+    """Tables of two raters' labels of the documents of each query, who agree more on some queries than on others."""
+    shares = rng.dirichlet([1.5, 1, 1, 0.8], queries).cumsum(axis=1)[:, np.newaxis, :-1]
+    first, chance = ((rng.random((queries, DOCUMENTS, 1)) > shares).sum(axis=2) for _ in range(2))
+    same = rng.random((queries, DOCUMENTS)) < rng.beta(4, 2, (queries, 1))
+    tables = np.zeros((queries, LABELS, LABELS))
+    unit = np.repeat(np.arange(queries), DOCUMENTS)
+    np.add.at(tables, (unit, first.ravel(), np.where(same, first, chance).ravel()), 1)
+    return tables
+
+
+def _shares(tables: Floats) -> Floats:
+    same: Floats = np.trace(tables, axis1=1, axis2=2) / tables.sum(axis=(1, 2))
+    return same
+
+
+def _of_tables(rng: np.random.Generator, queries: int, number: int, statistic: Callable[[Floats], Floats]) -> Drawn:
+    tables = _labels(rng, queries)
+    weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
+    return _estimated(statistic(np.tensordot(weights, tables, axes=1)), queries)
+
+
+def _wilson(rng: np.random.Generator, queries: int) -> Drawn:
+    tables = _labels(rng, queries)
+    ends = share_interval(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
+    return _shares(tables.sum(axis=0)[np.newaxis])[0], ends or (None, None)
+
+
+def _mean(rng: np.random.Generator, queries: int, number: int) -> Drawn:
+    weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
+    return _estimated(weighted_means(rng.beta(0.8, 1.2, (1, queries)), weights)[:, 0], queries)
+
+
+def _scores(rng: np.random.Generator, agents: int, queries: int, times: int) -> list[Floats]:
+    """Two scores of each agent and query, shape (times, agents, queries), of agents whose order they share in part."""
+    order = np.random.default_rng(agents)
+    quality = order.normal(size=(agents, 1)) * 0.25
+    shared = rng.normal(size=(times, agents, queries)) * 0.4
+    other = order.normal(size=(agents, 1)) * 0.1
+    return [own + shared + rng.normal(size=shared.shape) * 0.8 for own in (quality, quality + other)]
+
+
+def _ranked(
+    rng: np.random.Generator, agents: int, queries: int, number: int, rank: Callable[[Floats, Floats], Floats]
+) -> Drawn:
+    weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
+    x, y = (weighted_means(part[0], weights) for part in _scores(rng, agents, queries, 1))
+    return _estimated(rank(x, y), queries, centred=True)
+
+
+def _estimated(values: Floats, queries: int, *, centred: bool = False) -> Drawn:
+    (found,) = estimates(values[:1], values[1:, np.newaxis], queries, centred=centred)
+    return float(values[0]), (found.low, found.high)
+
+
+FIGURES = """\
+
+## Means, shares, kappa, rank correlations
+
+{simulations} simulated sets of 25 and of 80 queries; what queries share is drawn anew with each. Labels of {documents}
+documents a query by two raters who agree more on some queries than on others; scores of agents by two measures whose
+errors on one query go together. The truth is that of {many:,} queries; of a rank correlation, the mean over as many
+other queries. All are the bootstrap by query with percentiles taken further out ({samples} samples), centred for rank
+correlations; but for the second share, which is Wilson's interval with an effective number of observations. The
+standard error of each share below is about {error:.1%}.
+
+| interval | 25 queries | 80 queries |
+|---|---|---|
+{rows}
+"""
+
+
+def figures_page(simulations: int, seed: int) -> str:
+    """The part of the page on single figures."""
+    few, enough = (of_figures(simulations, queries, seed) for queries in (25, 80))
+    return FIGURES.format(
+        simulations=simulations,
+        documents=DOCUMENTS,
+        many=MANY,
+        samples=SAMPLES,
+        error=np.sqrt(LEVEL * (1 - LEVEL) / simulations),
+        rows="\n".join(f"| {name} | {few[name]:.1%} | {enough[name]:.1%} |" for name in few),
+    )
+
+
 PAGE = """\
 # Do the intervals hold what they promise?
 
@@ -170,7 +311,11 @@ def main() -> None:
     parser.add_argument("--per-query", type=int, default=50)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--figures", action="store_true", help="print only the part on single figures")
     given = parser.parse_args()
+    if given.figures:
+        print(figures_page(given.simulations, given.seed), end="")
+        return
     found = analytic(given.simulations, given.queries, given.per_query, given.seed)
     drawn, ranks = resampled(given.simulations, given.queries, given.per_query, given.seed, given.samples)
     rows = [f"| {name} | {one.covered:.1%} | {one.width:.0f} |" for name, one in (found | drawn).items()]
@@ -185,6 +330,7 @@ def main() -> None:
         ),
         end="",
     )
+    print(figures_page(given.simulations, given.seed), end="")
 
 
 if __name__ == "__main__":

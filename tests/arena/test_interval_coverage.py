@@ -5,7 +5,7 @@ import pytest
 
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.rate import RatingSettings, rate_games
-from benchmarks.coverage import analytic
+from benchmarks.coverage import analytic, of_figures
 from benchmarks.few_queries import World, errors, simulated
 
 
@@ -14,6 +14,12 @@ def test_intervals_by_query_hold_the_truth_as_often_as_they_say_and_others_do_no
     assert 0.92 <= found["sandwich by query"].covered <= 0.97
     assert found["sandwich by game"].covered < 0.87
     assert found["model (Fisher), independent games"].covered < 0.87
+
+
+def test_intervals_of_kappas_shares_means_and_rank_correlations_hold_the_truth() -> None:
+    found = of_figures(simulations=60, queries=25, seed=0)
+    assert min(found.values()) >= 0.87
+    assert np.mean(list(found.values())) <= 0.98
 
 
 def test_equal_agents_are_told_apart_on_few_queries_and_hardly_on_as_many_as_are_asked_for() -> None:
