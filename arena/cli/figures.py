@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from rich.console import Console
 
 from arena.cli.console import output, printable
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.trec import FaultyLine, Note
 
 FEW_QUERIES = 10
 """With fewer queries a bootstrap over them has too little to draw from."""
-
-_MOST_ALIKE = 3
-"""Faulty lines of one file that are printed."""
 
 
 def value(estimate: Estimate) -> str:
@@ -42,15 +36,3 @@ def counted(number: int, one: str, many: str) -> str:
 def say(text: str, console: Console = output) -> None:
     """Print a line that holds names; a line break in front of it stays one."""
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
-
-
-def print_read(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine], console: Console = output) -> None:
-    """What is odd about a file, and which lines were left out."""
-    for note in notes:
-        say(f"{name}: {note.text}", console)
-    if faulty:
-        say(f"{name}: {counted(len(faulty), 'faulty line', 'faulty lines')} left out", console)
-        for fault in faulty[:_MOST_ALIKE]:
-            say(f"  {fault}", console)
-        if len(faulty) > _MOST_ALIKE:
-            say(f"  ... and {len(faulty) - _MOST_ALIKE:,} more (--json: all)", console)

@@ -46,7 +46,10 @@ def metrics(
 
     A query that a run lacks scores 0. Without --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
     """
-    from arena.cli.metrics_output import print_scores
+    from arena.boards.metrics import RunMetrics
+    from arena.cli.console import errors
+    from arena.cli.show import show
+    from arena.present import terminal
     from retrieval_eval.measures import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.run_scores import ScoreSettings, score_runs
     from retrieval_eval.trec_files import read_runs
@@ -61,7 +64,10 @@ def metrics(
         names,
         ScoreSettings(baseline, samples, seed),
     )
-    print_scores(scores, labels, runs, "json" if as_json else form.value, per_query=per_query)
+    board = RunMetrics(scores, labels, runs, per_query)
+    show(board, "json" if as_json else form.value)
+    if form is Format.CSV:
+        terminal.show(errors, [board.notes()])
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:

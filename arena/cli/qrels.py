@@ -39,7 +39,10 @@ def agreement(
     Kappa (plain, linear, quadratic), Krippendorff's alpha, confusion, and agreement at each threshold; intervals by
     bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
     """
-    from arena.cli.agreement_output import print_agreement
+    from arena.boards.metrics import QrelsAgreement
+    from arena.cli.console import errors
+    from arena.cli.show import show
+    from arena.present import terminal
     from retrieval_eval.stats.agreement import label_agreement
 
     labels = read_label_sets([reference, *others], "skip")
@@ -50,8 +53,10 @@ def agreement(
             agreements[name] = label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed)
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
-    settings = {"samples": samples, "seed": seed}
-    print_agreement(agreements, labels, settings, "json" if as_json else form.value)
+    board = QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed})
+    show(board, "json" if as_json else form.value)
+    if form is Format.CSV:
+        terminal.show(errors, [board.notes()])
     if any(one.faulty for one in labels.values()):
         raise typer.Exit(INCOMPLETE)
 

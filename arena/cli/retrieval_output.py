@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from arena.cli.agreement_shapes import coverage
+from arena.boards.metrics import share_labelled as coverage
 from arena.cli.console import output
 from arena.cli.figures import counted, interval, say, value
 from arena.cli.tables import print_table

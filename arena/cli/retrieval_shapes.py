@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
-from arena.cli.agreement_shapes import coverage, flattened
+from arena.boards.metrics import share_labelled as coverage
+from arena.present.plain import flat as flattened
 from arena.retrieval import AgentScores, LabelScores, RetrievalBoard, Source
 from retrieval_eval.relevance import LabelDistribution
 from retrieval_eval.stats.agreement import LabelAgreement

@@ -155,7 +155,7 @@ def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) ->
 def test_the_command_prints_tables(cli: Any, files: Path) -> None:
     (files / "human.qrels").write_text("q1 0 a 2\n")
     lines = cli(*options(files, "--qrels", files / "human.qrels")).out.splitlines()
-    assert lines[0] == "pool of depth 2: 4 documents for 2 queries, 3 of them without a label"
+    assert lines[0] == "Pool of depth 2: 4 documents for 2 queries, 3 of them without a label"
     rows = [line.split() for line in lines]
     assert ["one", "2", "3", "2", "1"] in rows
     assert ["q1", "3", "1", "2"] in rows
