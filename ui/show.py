@@ -176,11 +176,11 @@ def show_picture(picture: Picture) -> None:
     if not isinstance(picture, Chart):
         st.html(f"<style>{STYLE}</style>{html(picture)}")
         return
-    from arena.present.charts import chart
+    from arena.present.charts import spec
 
     if picture.title:
         text.strong(picture.title)
-    st.altair_chart(chart(picture).properties(width="container"), width="stretch", alt=picture.words)
+    st.vega_lite_chart(spec=spec(picture), width="stretch", alt=picture.words)
     text.quiet(picture.caption)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import altair as alt
+from altair.utils import schemapi
 
 from arena.present import markup
 from arena.present.picture import Chart, Matrix, Picture, Whiskers
@@ -42,6 +43,13 @@ def chart(picture: Picture) -> alt.LayerChart:
     if isinstance(picture, Chart):
         return _points(picture)
     return _whiskers(picture) if isinstance(picture, Whiskers) else _matrix(picture)
+
+
+def spec(picture: Chart) -> dict[str, Any]:
+    """The chart in Vega-Lite, as wide as what it stands in, without Altair's checks, which take most of the time."""
+    with schemapi.debug_mode(False):
+        found: dict[str, Any] = chart(picture).properties(width="container").to_dict(validate=False)
+    return found
 
 
 def svg(*pictures: Picture) -> str:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena.present.charts import chart, inline_svg, png, save_plot, svg
+from arena.present.charts import chart, inline_svg, png, save_plot, spec, svg
 from arena.present.markup import STYLE, Scale, html
 from arena.present.numbers import FIGURE, PERCENT, POINTS
 from arena.present.picture import Cell, Chart, Dot, Level, Line, Mark, Matrix, Picture, Whiskers, lines
@@ -129,9 +129,13 @@ def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
     assert 'fill="currentColor"' in drawn
 
 
+def test_the_pages_chart_is_that_of_files_unchecked_and_as_wide_as_the_page() -> None:
+    assert spec(FRONT) | {"width": 0} == chart(FRONT).to_dict() | {"width": 0}
+
+
 def test_names_are_data_of_a_chart_and_never_part_of_its_definition() -> None:
-    spec = chart(FRONT).to_dict()
-    assert HOSTILE not in str({key: value for key, value in spec["layer"][-1].items() if key != "data"})
+    found = chart(FRONT).to_dict()
+    assert HOSTILE not in str({key: value for key, value in found["layer"][-1].items() if key != "data"})
 
 
 def test_a_plot_is_written_by_the_ending_of_its_name(tmp_path: Path) -> None:
