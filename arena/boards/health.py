@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Figure, Figures, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, SIGNED, WORDS, Number, counted
+from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, WORDS, Number, counted
 from arena.present.table import Column, Table
 from arena.ratings.health import JudgeHealth
 from arena.ratings.judges import JudgeAgreement
@@ -28,7 +27,6 @@ def judge_section(
     by_judge: Mapping[str, Ratings],
     panel: PanelRatings | None = None,
     consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
-    styles: Sequence[StyleEffect] = (),
 ) -> Iterator[Section]:
     """The judges' health; nothing without verdicts.
 
@@ -37,7 +35,6 @@ def judge_section(
         by_judge: by each alone, where there are several.
         panel: ratings that weigh the judges.
         consistency: how far samples of one judge agree.
-        styles: what judges like besides quality.
     """
     if ratings.judge_health is None:
         return
@@ -46,7 +43,8 @@ def judge_section(
         blocks += [_habits(by_judge), _alone(ratings, by_judge, panel)]
     if ratings.judges is not None:
         blocks.append(_agreement(ratings.judges))
-    blocks += [table for table in (_consistency(consistency or {}), _styles(styles)) if table.rows]
+    if consistency:
+        blocks.append(_consistency(consistency))
     lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
     yield Section("judges", "The judge's health", lead, blocks)
 
@@ -187,26 +185,3 @@ def _consistency(found: Mapping[Task, Mapping[str, Consistency]]) -> Table:
         for judge, own in judges.items()
     ]
     return Table("self-consistency", "Does a judge agree with itself?", columns, rows)
-
-
-def _styles(styles: Sequence[StyleEffect]) -> Table:
-    columns = [
-        Column("what", "Judge and quality"),
-        Column("games", "Verdicts", COUNT),
-        Column("points", "Points", SIGNED, interval="95% interval"),
-        Column("why_not", "Why not known"),
-    ]
-    rows = [
-        {
-            "what": f"{own.judge}: {own.name.replace('_', ' ')}",
-            "games": own.games,
-            "points": own.points,
-            "why_not": own.why_not,
-        }
-        for own in styles
-    ]
-    notes = [
-        "Rating points that one standard deviation more of a quality is worth between agents of equal strength, or "
-        "being of the judge's own family. What goes along with quality is no proof of bias."
-    ]
-    return Table("styles", "What the judge likes besides strength", columns, rows, notes)

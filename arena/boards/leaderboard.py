@@ -15,7 +15,7 @@ from arena.boards.nuggets import Nuggets
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, trust_checks, trust_section
 from arena.calibration.comparison import Comparison
-from arena.calibration.style import StyleEffect
+from arena.calibration.opinions import Level
 from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.conclusion import Conclusion, conclude_board
 from arena.leaderboard import Leaderboard
@@ -41,8 +41,7 @@ class TournamentBoard(Board):
     Attributes:
         board: what was computed.
         comparisons: its judges held against people, where people judged games.
-        not_compared: why there are none, where people judged something.
-        styles: what judges like besides quality.
+        apart: levels on which people judged nothing that a judge judged.
         matrix: of who won how often against whom.
         queries: texts by id.
         failures: how often which cause, by stage and judge; without it the board's causes alone.
@@ -52,8 +51,7 @@ class TournamentBoard(Board):
 
     board: Leaderboard
     comparisons: Sequence[Comparison] = ()
-    not_compared: str = ""
-    styles: Sequence[StyleEffect] = ()
+    apart: Sequence[Level] = ()
     matrix: Section | None = None
     queries: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[tuple[Task, str, str], int] = field(default_factory=dict)
@@ -72,7 +70,7 @@ class TournamentBoard(Board):
 
     def checks(self) -> tuple[Check, ...]:
         """Whether it may be believed."""
-        return trust_checks(self.board, self.conclusion, self.comparisons, self.not_compared)
+        return trust_checks(self.board, self.conclusion, self.comparisons, self.apart)
 
     def sections(self) -> list[Section]:
         """All of it, the conclusion first."""
@@ -91,7 +89,7 @@ class TournamentBoard(Board):
             )
         found += [trust_section(checks), *([self.matrix] if self.matrix is not None else [])]
         if board.ratings is not None:
-            found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency, self.styles)
+            found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
         found += self.calibration
         if board.criteria:
             found.append(self._criteria())

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from arena.boards.calibration import people_checks
 from arena.calibration.comparison import Comparison
-from arena.calibration.words import Finding, findings
+from arena.calibration.opinions import Level
 from arena.conclusion import Conclusion
 from arena.config import RatingsSection
 from arena.leaderboard import Leaderboard
@@ -43,7 +44,7 @@ def trust_checks(
     board: Leaderboard,
     conclusion: Conclusion,
     comparisons: Sequence[Comparison] = (),
-    not_compared: str = "",
+    apart: Sequence[Level] = (),
 ) -> tuple[Check, ...]:
     """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
 
@@ -51,7 +52,7 @@ def trust_checks(
         board: its leaderboard.
         conclusion: what may be said of it.
         comparisons: its judges with people.
-        not_compared: why there are none, where people judged something.
+        apart: on what people judged nothing that a judge judged.
     """
     found = [_judged(board), *_answered(board)]
     if board.ratings is not None:
@@ -60,7 +61,7 @@ def trust_checks(
             found += _habits(board.ratings.judge_health, board.ratings)
         found += [*_one_line(board.ratings), *_between_judges(board.ratings)]
     found += _samples(board)
-    found += [*_people(comparisons, not_compared), *_language_models(board)]
+    found += [*people_checks(comparisons, apart), *_language_models(board)]
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
 
 
@@ -273,40 +274,6 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
                     f"{counted(found.repeated, 'thing')}); the bar is {_SAME_AGAIN:.0%}.",
                     "Lower the judge's temperature, or raise its samples so that a majority decides.",
                 )
-
-
-def _people(comparisons: Sequence[Comparison], not_compared: str) -> Iterator[Check]:
-    name, found = "People agree with the judge", [(one, own) for one in comparisons for own in findings(one)]
-    for one, own in found:
-        if own.trust != "unknown":
-            yield Check(f"{name} {own.judge} on {own.level}", *_agreement(one, own))
-    if all(own.trust == "unknown" for _, own in found):
-        finding = not_compared or "No person judged anything that the judge did."
-        remedy = "Let people judge a random sample of the same things on the pages."
-        yield Check(name, "unknown", finding[0].upper() + finding[1:], remedy)
-
-
-def _agreement(one: Comparison, own: Finding) -> tuple[Status, str, str]:
-    """Status, finding and remedy.
-
-    Where people repeat each other, the judge must agree with them at least as often as two of them may; with nobody to
-    hold it against, well beyond chance. One that agrees no more than by chance fails where kappa lies below that too.
-    """
-    beyond, said = own.kappa, own.sentence
-    if beyond.value is not None:
-        said += f" Kappa is {with_interval(beyond, FIGURE)}"
-        said += f"; the bar is {_ALPHA}." if own.trust in ("above chance", "chance") else "."
-    if own.trust == "few":
-        return "unknown", said, "Let people judge a random sample on more queries, on the pages."
-    if own.trust == "above chance" and beyond.value is None:
-        return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
-    status = settled(beyond.low, beyond.high, _ALPHA)
-    within = one.people.within.share.low
-    if own.trust in ("as people", "below people") and within is not None:
-        share = one.judges[own.judge].against.votes.share
-        status = settled(share.low, share.high, within)
-    remedy = "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge."
-    return status, said, remedy
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.calibration.consensus import majority
-from arena.calibration.estimates import Estimates, Wish, estimates
+from arena.calibration.estimates import Estimates, estimates
 from arena.calibration.judge_people import (
     Disagreement,
     JudgeAgainstPeople,
@@ -72,7 +72,7 @@ def compare(
     *,
     group: str = "",
     most: int = 0,
-    wish: Wish | None = None,
+    label_next: int | None = None,
 ) -> Comparison:
     """Hold judges against people.
 
@@ -83,7 +83,7 @@ def compare(
         settings: the defaults if absent.
         group: a name for what is compared.
         most: disagreements listed of each judge.
-        wish: what is asked of corrected estimates, ``None`` for none.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
     """
     verdicts, how = level == "verdicts", settings or Settings()
     orders = {name: order_health(said) for name, said in judges.items() if said and verdicts}
@@ -112,7 +112,7 @@ def compare(
             judge_against_people(name, own, said[name], against, settings),
             orders.get(name),
             tuple(disagreements(own, against, most)),
-            None if wish is None else estimates(level, own, against.consensus.values, wish, how.seed),
+            None if label_next is None else estimates(level, own, against.consensus.values, label_next, how.seed),
             leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
         )
         for name, own in values.items()

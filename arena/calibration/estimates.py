@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from arena.calibration.corrected_ratings import CorrectedRatings, ScoredGame, corrected_ratings
 from arena.calibration.opinions import Item, Level, Values
-from arena.calibration.prediction_powered import Corrected, LabelsNeeded, corrected_mean, labels_needed, next_labels
+from arena.calibration.prediction_powered import Corrected, corrected_mean, next_labels
 from judges.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure of one agent; ``needed`` says how many labels an interval of the wanted width takes."""
-
-    name: str
-    corrected: Corrected
-    needed: LabelsNeeded | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,44 +16,36 @@ class Estimates:
     """A judge corrected by people.
 
     Attributes:
-        figures: means; of verdicts win rates, ties half.
+        figures: means, by what they are of; of verdicts win rates, ties half.
         ratings: of verdicts, Bradley-Terry's.
         no_ratings: why there are none.
         next: things to label next, each a query and what it is.
     """
 
-    figures: tuple[Figure, ...]
+    figures: Mapping[str, Corrected]
     ratings: CorrectedRatings | None
     no_ratings: str
     next: tuple[tuple[str, Item], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for: the width of intervals from end to end, and how many things to label next."""
-
-    width: float | None = None
-    count: int = 0
-
-
-def estimates(level: Level, judge: Values, people: Values, wish: Wish, seed: int = 0) -> Estimates:
+def estimates(level: Level, judge: Values, people: Values, label_next: int = 0, seed: int = 0) -> Estimates:
     """Correct a judge.
 
     Args:
         level: what was judged.
         judge: the judge's value of each thing.
         people: people's consensus on some of them; they must be a random sample.
-        wish: what else is asked for.
+        label_next: how many things to label next.
         seed: of the draw of what to label next.
     """
     things = [(query_id, item) for query_id, own in judge.items() for item in own]
     known = [item in people.get(query_id, {}) for query_id, item in things]
-    places = next_labels([query_id for query_id, _ in things], known, wish.count, seed) if wish.count else []
+    places = next_labels([query_id for query_id, _ in things], known, label_next, seed) if label_next else []
     ratings, why = _ratings(judge, people) if level == "verdicts" else (None, "")
-    return Estimates(tuple(_figures(level, judge, people, wish)), ratings, why, tuple(things[at] for at in places))
+    return Estimates(dict(_figures(level, judge, people)), ratings, why, tuple(things[at] for at in places))
 
 
-def _figures(level: Level, judge: Values, people: Values, wish: Wish) -> Iterator[Figure]:
+def _figures(level: Level, judge: Values, people: Values) -> Iterator[tuple[str, Corrected]]:
     found: dict[str, list[tuple[float, float | None, str]]] = {}
     for query_id, own in judge.items():
         for item, value in own.items():
@@ -77,8 +60,7 @@ def _figures(level: Level, judge: Values, people: Values, wish: Wish) -> Iterato
     for name, rows in sorted(found.items()):
         of_judge, of_people, queries = zip(*rows, strict=True)
         if any(value is not None for value in of_people):
-            corrected = corrected_mean(of_judge, of_people, queries)
-            yield Figure(name, corrected, None if wish.width is None else labels_needed(corrected, wish.width))
+            yield name, corrected_mean(of_judge, of_people, queries)
 
 
 def _names(level: Level, item: Item) -> list[tuple[str, bool]]:

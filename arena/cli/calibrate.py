@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from arena.cli.options import ManyValues
 from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.calibration.calibrated import Calibrated
 
 
 class Format(StrEnum):
@@ -89,7 +93,7 @@ def calibrate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg or .html",
+            help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg, .png or .html",
         ),
     ] = None,
     tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
@@ -110,10 +114,14 @@ def calibrate(
     the judges' opinions are in its store; people's come from --people, from the
     pages, and from the data's qrels.
     """
-    from arena.calibration.estimates import Wish
-    from arena.cli.calibrate_runs import Request, calibrate_store, calibrate_tables
+    from arena.boards.calibration import Calibration
+    from arena.calibration.judge_people import Settings
+    from arena.cli.console import errors, printable
+    from arena.cli.show import show
+    from arena.cli.sources import open_tournament
     from arena.opinions.files import Reading
-    from arena.opinions.tables import Tables
+    from arena.opinions.tables import Tables, calibrate_tables, texts_of
+    from arena.opinions.tournament import calibrate_tournament, resampling_of
     from arena.rated_tables import column_names
     from judges.tables import known_format
 
@@ -121,26 +129,62 @@ def calibrate(
         raise InputError(f"--width: more than 0, not {width:g}")
     reading = Reading(tuple(item or ()), by, column_names(column or ()), skip_empty)
     human = replace(reading, columns=column_names(people_column or (), "--people-column"))
-    request = Request(
-        people=Tables(people or [], human),
-        consensus=consensus.value,
-        samples=samples,
-        seed=seed,
-        wish=Wish(width, label_next) if estimates or width is not None or label_next else None,
-        disagreements=disagreements,
-        plot=plot,
-        form="json" if as_json else form.value,
-        against=against.value,
-        games=games.value,
-    )
+    said = Tables(people or [], human)
+    wanted = label_next if estimates or width is not None or label_next else None
+
+    def settings(own: Settings) -> Settings:
+        own_samples, own_seed = own.samples if samples is None else samples, own.seed if seed is None else seed
+        return Settings(consensus.value, own_samples, own_seed, against.value, games.value)
+
     if all(known_format(source) for source in sources):
-        texts = (queries, documents or (), answers or ())
-        calibrate_tables(Tables([Path(source) for source in sources], reading), request, texts)
-        return
+        if not people:
+            raise InputError("--people: name the tables of what people said")
+        found = calibrate_tables(
+            Tables([Path(source) for source in sources], reading),
+            said,
+            settings(Settings()),
+            texts=texts_of(queries, documents or (), answers or ()),
+            most=disagreements,
+            label_next=wanted,
+        )
+    else:
+        given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
+        _require_tournament(sources, {**given, "--documents": documents})
+        store, name = open_tournament(sources[0], tournament)
+        found = calibrate_tournament(
+            store,
+            name,
+            settings(resampling_of(store.settings(name))),
+            said,
+            method_samples=method_samples,
+            most=disagreements,
+            label_next=wanted,
+        )
+        store.close()
+    if plot is not None:
+        _plot(plot, found)
+    show(Calibration(found, width), "json" if as_json else form.value)
+    if form is Format.CSV and not as_json:
+        for note in found.notes:
+            errors.print(printable(note))
+
+
+def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object]) -> None:
     if len(sources) > 1:
         raise InputError(f"{sources[0]}, {sources[1]}: one tournament, or tables only")
-    given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
-    for option, value in {**given, "--documents": documents}.items():
+    for option, value in of_tables.items():
         if value:
             raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, which has its own")
-    calibrate_store(sources[0], tournament, request, method_samples)
+
+
+def _plot(path: Path, found: Calibrated) -> None:
+    from arena.boards.calibration import difference_charts, method_charts
+    from arena.present.charts import save_plot
+
+    if found.methods is None:
+        charts, why_not = difference_charts(found.comparisons), "verdicts have no differences, labels and grades have"
+    else:
+        charts, why_not = method_charts(found.methods), "no two methods score three agents or more"
+    if not charts:
+        raise InputError(f"--plot: {why_not}")
+    save_plot(path, charts, "judges minus people" if found.methods is None else "methods against each other")

@@ -11,13 +11,14 @@ from typing import Final
 
 import numpy as np
 
+from arena.calibration.calibrated import Spending
 from arena.calibration.methods import Method, Played
 from arena.calibration.orders import OrderHealth, table_health
 from arena.calibration.style import StyleEffect, answer_qualities, style_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import Cache
-from arena.opinions.stored import Spending, spending
+from arena.opinions.stored import spending
 from arena.ratings.elo import EloSettings
 from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge

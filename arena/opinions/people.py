@@ -64,7 +64,8 @@ def said_of_texts_now(store: Store, tournament: str, kind: Kind | None = None) -
     if not said:
         return [], 0
     data = store.dataset(tournament)
-    nuggets = _nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    texts = nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
     current = [one for one in said if texts_now(one, data, nuggets) == one.texts]
     return current, len(said) - len(current)
 
@@ -108,7 +109,8 @@ def texts_now(said: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> st
     return texts_digest(*known) if len(known) == len(texts) else None
 
 
-def _nugget_texts(store: Store, tournament: str) -> dict[str, str]:
+def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:
+    """Texts of a tournament's nuggets by query and id."""
     results = nugget_results(store, tournament)
     banks = {} if results is None else results.banks
-    return {nugget.nugget_id: nugget.text for bank in banks.values() for nugget in bank.nuggets}
+    return {(query, nugget.nugget_id): nugget.text for query, bank in banks.items() for nugget in bank.nuggets}

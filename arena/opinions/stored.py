@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from arena.calibration.calibrated import Spending
 from arena.calibration.opinions import Level, Opinion
 from arena.dataset import Dataset
 from arena.games.table import GameTable
@@ -21,27 +21,6 @@ from judges.types import Judgment, Task
 
 _QRELS = "qrels"
 """The one person whom the labels of a file are of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What one judge's games took.
-
-    Attributes:
-        games: pairs of answers with a verdict, however many orders.
-        failed: verdicts that failed, of ``wanted``.
-        cost_usd: of all its verdicts, ``None`` where a price is not known.
-    """
-
-    games: int
-    wanted: int
-    failed: int
-    cost_usd: float | None
-
-    @property
-    def per_thousand(self) -> float | None:
-        """Dollars per 1000 games."""
-        return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
 
 
 def judges_opinions(

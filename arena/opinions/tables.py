@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison, compare
-from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Level, Opinion
 from arena.dataset import Dataset
@@ -25,63 +25,52 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 class Tables:
     """Files, and how they are read."""
 
-    paths: Sequence[Path]
-    reading: Reading
+    paths: Sequence[Path] = ()
+    reading: Reading = field(default_factory=Reading)
 
 
-@dataclass(frozen=True, slots=True)
-class TableComparison:
-    """Comparisons of everything that judges and people both speak of, and what is odd about the files."""
-
-    comparisons: tuple[Comparison, ...]
-    notes: tuple[str, ...]
-
-
-def compare_tables(
-    judges: Tables, people: Tables, settings: Settings, *, most: int = 0, wish: Wish | None = None
-) -> TableComparison:
-    """Read tables and compare them.
+def calibrate_tables(
+    judges: Tables,
+    people: Tables,
+    settings: Settings,
+    *,
+    texts: Mapping[tuple[str, str], str] | None = None,
+    most: int = 0,
+    label_next: int | None = None,
+) -> Calibrated:
+    """Read tables and compare everything that judges and people both speak of.
 
     Args:
         judges: what judges said.
         people: what people said.
         settings: of the comparison.
+        texts: for disagreements, see ``texts_of``.
         most: disagreements listed of each judge.
-        wish: what is asked of corrected estimates, ``None`` for none.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
 
     Raises:
         InputError: a file cannot be read, or judges and people speak of different things.
     """
-    said, notes = _read(judges)
-    human, more = _read(people)
+    said, notes = read_tables(judges)
+    human, more = read_tables(people)
     if not any(key in said for key in human):
         raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
-    found = compare_opinions(said, human, settings, most=most, wish=wish)
+    found = compare_opinions(said, human, settings, most=most, label_next=label_next)
     sides = [key for key in said if key not in human] + [key for key in human if key not in said]
     lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
-    return TableComparison(found, (*notes, *more, *lonely))
-
-
-def read_people(people: Tables) -> tuple[Opinions, tuple[str, ...]]:
-    """What people said in files, and what is odd about these.
-
-    Raises:
-        InputError: a file cannot be read.
-    """
-    found, notes = _read(people)
-    return found, tuple(notes)
+    return Calibrated(found, settings, (*notes, *more, *lonely), texts or {})
 
 
 def compare_opinions(
-    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, wish: Wish | None = None
+    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, label_next: int | None = None
 ) -> tuple[Comparison, ...]:
-    """Compare whatever both speak of; arguments as for ``compare_tables``.
+    """Compare whatever both speak of; arguments as for ``calibrate_tables``.
 
     Raises:
         InputError: they do not speak of the same things.
     """
     found = tuple(
-        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, wish=wish)
+        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, label_next=label_next)
         for (level, group), human in people.items()
         if (level, group) in judges
     )
@@ -122,7 +111,12 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
     return texts
 
 
-def _read(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str]]:
+def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str]]:
+    """What files say, and what is odd about them.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
     found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
     notes = []
     for path in tables.paths:

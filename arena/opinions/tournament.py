@@ -7,54 +7,31 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison
-from arena.calibration.estimates import Wish
 from arena.calibration.judge_people import Settings
-from arena.calibration.methods import MethodComparison, compare_methods
+from arena.calibration.methods import compare_methods
 from arena.calibration.opinions import Level, Opinion
-from arena.calibration.orders import OrderHealth
 from arena.calibration.style import StyleEffect, family_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import Cache, kept_games
 from arena.opinions.kept import judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
-from arena.opinions.people import opinions_in, peoples_opinions, said_of_texts_now
-from arena.opinions.stored import Spending, judges_opinions, labels_with_data, verdict_opinions
-from arena.opinions.tables import Opinions, compare_opinions, dataset_texts
+from arena.opinions.people import nugget_texts, opinions_in, peoples_opinions, said_of_texts_now
+from arena.opinions.stored import judges_opinions, labels_with_data, verdict_opinions
+from arena.opinions.tables import Opinions, Tables, compare_opinions, dataset_texts, read_tables
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class TournamentCalibration:
-    """What a tournament shows about itself.
-
-    Attributes:
-        methods: against each other.
-        comparisons: judges against people, nothing where there are no people.
-        spent: by answer judge.
-        orders: by answer judge.
-        texts: of queries under ``(query_id, "")``, of answers and documents under their query and name; for
-            disagreements, if there are any comparisons.
-        outdated: people's annotations of texts that have changed since, which are left out.
-        styles: what answer judges make of qualities of style, and of agents of their own family.
-        apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
-    """
-
-    methods: MethodComparison
-    comparisons: tuple[Comparison, ...]
-    spent: Mapping[str, Spending]
-    orders: Mapping[str, OrderHealth]
-    texts: Mapping[tuple[str, str], str]
-    outdated: int
-    styles: tuple[StyleEffect, ...]
-    apart: tuple[Level, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Said:
-    """Everything said of a tournament, by judges and by people; ``outdated`` and ``apart`` as above."""
+    """Everything said of a tournament, by judges and by people.
+
+    ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
+    ``Calibrated``.
+    """
 
     judges: Opinions
     people: Opinions
@@ -65,40 +42,47 @@ class _Said:
 def calibrate_tournament(
     store: Store,
     tournament: str,
-    people: Opinions,
     settings: Settings,
+    people: Tables = Tables(),  # noqa: B008 - frozen
     *,
     method_samples: int = 200,
     most: int = 0,
-    wish: Wish | None = None,
-) -> TournamentCalibration:
+    label_next: int | None = None,
+) -> Calibrated:
     """Calibrate what a store holds.
 
     Args:
         store: where the judgments are.
         tournament: its name.
-        people: what people said in files; what they said on the pages, and their labels among the data, come on top.
         settings: of comparisons with people.
+        people: files of what people said; what they said on the pages, and their labels among the data, come on top.
         method_samples: bootstrap samples of the methods' correlations.
         most: disagreements listed of each judge.
-        wish: what is asked of corrected estimates, ``None`` for none.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
 
     Raises:
-        InputError: no such tournament, or people speak of nothing that a judge judged.
+        InputError: no such tournament, a file cannot be read, or people speak of nothing that a judge judged.
     """
     kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
+    in_files, notes = read_tables(people)
     games = kept_games(store, tournament)
-    said = _said(store, tournament, people, games, data)
+    said = _said(store, tournament, in_files, games, data)
     alone = judges_alone(store, tournament, kept, games, data)
     methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
-    comparisons = compare_opinions(said.judges, said.people, settings, most=most, wish=wish)
-    return TournamentCalibration(
-        compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
+    comparisons = compare_opinions(said.judges, said.people, settings, most=most, label_next=label_next)
+    if said.outdated:
+        notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
+    notes += [f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart]
+    listed = most and comparisons
+    return Calibrated(
         comparisons,
+        settings,
+        tuple(notes),
+        dataset_texts(data()) | nugget_texts(store, tournament) if listed else {},
+        tournament,
+        compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
         alone.spent,
         alone.orders,
-        dataset_texts(data()) if most and comparisons else {},
-        said.outdated,
         (*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
         said.apart,
     )
@@ -121,22 +105,17 @@ def games_with_people(store: Store, tournament: str) -> tuple[Comparison, ...]:
     return compare_opinions(judges, {("verdicts", ""): said}, resampling_of(store.settings(tournament)))
 
 
-def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], str]:
+def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
     Returns:
-        The comparisons, and ``not_compared`` of what people judged apart from the judges.
+        The comparisons, and ``apart`` as of ``Calibrated``.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
-        return (), ""
+        return (), ()
     said = _said(store, tournament, {}, kept_games(store, tournament), partial(store.dataset, tournament))
     settings = resampling_of(store.settings(tournament))
-    return compare_opinions(said.judges, said.people, settings), not_compared(said.apart)
-
-
-def not_compared(apart: Sequence[Level]) -> str:
-    """Why people's judgments on these levels are held against no judge's; empty where there are none."""
-    return f"judges and people have no {', '.join(apart)} of the same things to compare" if apart else ""
+    return compare_opinions(said.judges, said.people, settings), said.apart
 
 
 def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:

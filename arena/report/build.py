@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from arena.boards.calibration import Calibration
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.trust import in_short
 from arena.boards.wins import Wins
 from arena.conclusion import expectation
-from arena.opinions.tournament import not_compared
 from arena.present.numbers import counted
 from arena.present.report import Report
-from arena.report.calibration import method_section, people_section
 from arena.report.facts import Facts
 from arena.report.origin import effort, origin
 from arena.report.scores import scores
@@ -28,12 +27,11 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     board, calibration = facts.board, facts.calibration
     ratings, pairs = board.ratings, facts.pairs
     wins = None if ratings is None or pairs is None else Wins(pairs, [row.agent for row in ratings.agents]).report()
-    further = [people_section(calibration), method_section(calibration), scores(board)]
+    further = [*Calibration(calibration).sections(), scores(board)]
     shown = TournamentBoard(
         board,
         calibration.comparisons,
-        not_compared(calibration.apart),
-        calibration.styles,
+        calibration.apart,
         wins,
         facts.queries,
         facts.failures,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from arena.boards.wins import tournament_pairs
-from arena.calibration.estimates import Wish
+from arena.calibration.calibrated import Calibrated
 from arena.games.pairs import PairResults
 from arena.leaderboard import Leaderboard, leaderboard
-from arena.opinions.tournament import TournamentCalibration, calibrate_tournament, resampling_of
+from arena.opinions.tournament import calibrate_tournament, resampling_of
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -68,7 +68,7 @@ class Facts:
     results_digest: str
     effort: tuple[Effort, ...]
     failures: Mapping[tuple[Task, str, str], int]
-    calibration: TournamentCalibration
+    calibration: Calibrated
     versions: Mapping[str, str]
 
 
@@ -100,7 +100,7 @@ def gather(store: Store, tournament: str, *, below_coverage: bool = False) -> Fa
         failures=Counter(
             (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
         ),
-        calibration=calibrate_tournament(store, tournament, {}, resampling_of(board.settings), wish=Wish()),
+        calibration=calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0),
         versions={"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}},
     )
 

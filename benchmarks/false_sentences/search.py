@@ -13,12 +13,11 @@ from pathlib import Path
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.ratings import RatedBoard
-from arena.calibration.methods import MethodComparison
+from arena.calibration.calibrated import Calibrated
 from arena.config import RatingsSection
 from arena.coverage import Coverage
 from arena.games.pairs import pair_results
 from arena.leaderboard import Leaderboard
-from arena.opinions.tournament import TournamentCalibration
 from arena.rated_tables import RatedTable, TableOptions, rate_table
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.rate import RatingSettings
@@ -121,7 +120,7 @@ def _facts(seen: Seen, rated: RatedTable) -> Facts:
         results_digest="0",
         effort=(),
         failures={},
-        calibration=TournamentCalibration(MethodComparison((), (), (), 0), (), {}, {}, {}, 0, ()),
+        calibration=Calibrated(),
         versions={"ragarena": "0"},
     )
 

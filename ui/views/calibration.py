@@ -2,74 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from math import ceil
 from typing import Final
 
 import streamlit as st
 
-from arena.calibration.comparison import Comparison
-from arena.calibration.style import StyleEffect
-from arena.calibration.words import Trust, findings, gain_from_ties
-from arena.opinions.tournament import TournamentCalibration
-from ui import data, text
-from ui.address import link
-from ui.calibration import (
-    VOTERS,
-    agreement_frame,
-    calibration,
-    effects_whiskers,
-    money_frame,
-    styles_frame,
-    votes_whiskers,
+from arena.boards.calibration import (
+    Calibration,
+    corrected_figures,
+    difference_chart,
+    method_chart,
+    reports,
+    said_of,
+    what_of,
 )
+from arena.calibration.calibrated import Calibrated
+from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.judge_people import Disagreement
+from arena.calibration.methods import MethodComparison
+from arena.calibration.opinions import Level
+from arena.calibration.words import least_and_most_alike
+from arena.games.table import GameKey
+from arena.opinions.tournament import calibrate_tournament, resampling_of
+from arena.present.blocks import Section
+from arena.store import Store
+from ui import data, text
+from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
+from ui.game_list import address_of
+from ui.show import show_block, show_picture, show_section
 from ui.states import incomplete, nothing
-from ui.tables import show_table
-from ui.views.coefficients import show_coefficients, show_people
-from ui.views.disagreements import show_differences, show_reading_list
-from ui.views.estimates import show_estimates
-from ui.views.methods import show_methods
-from ui.whiskers import BELOW, whiskers_html
 
-_SIGNS: Final[dict[Trust, str]] = {
-    "unknown": "Not known",
-    "few": "Too few labels to say",
-    "chance": "No better than chance",
-    "below people": "Below people",
-    "above chance": "Better than chance",
-    "as people": "As good as people",
+MOST_LISTED: Final = 50
+"""Disagreements of each judge that are kept for the reading list."""
+_PER_PAGE: Final = 5
+_LEAST_WIDTH: Final = 0.001
+_UNKNOWN: Final = {
+    "methods": ("Do the ways of scoring agree?", "Not known: nothing scores agents yet."),
+    "corrected": (
+        "The answer if the judge is biased",
+        "Not known without labels of people: they measure the judge's error on a few things, and that corrects its "
+        "figures over all of them.",
+    ),
+    "money": ("Which judge for the money", "No judge of answers: this tournament plays no games."),
+    "style": ("Style and kin", "Not known: no judge has compared answers yet."),
+    "differences": (
+        "Judge minus people",
+        "Not known: it takes labels, grades or nuggets by people. Verdicts have no distance.",
+    ),
+    "disagreements": ("Where they disagree most", "Nowhere, or nothing to compare."),
 }
+"""Titles and what stands where there is nothing to show."""
+
+
+@st.cache_resource(max_entries=4, show_spinner="Holding judges against people …")
+def calibration(source: data.Source) -> Calibrated:
+    """What the tournament shows about itself."""
+    with closing(Store.open(source.location)) as store:
+        settings = resampling_of(store.settings(source.tournament))
+        return calibrate_tournament(store, source.tournament, settings, most=MOST_LISTED, label_next=0)
 
 
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Can this judge be trusted?", anchor=False)
     found = calibration(source)
-    _show_notes(found)
-    if found.comparisons:
-        _show_trust(found.comparisons)
-    else:
+    sections = {section.ident: section for section in Calibration(found).sections()}
+    for note in found.notes:
+        incomplete(note)
+    if not found.comparisons:
         _say_how_to_get_people(source.tournament)
-    show_methods(found.methods)
-    st.subheader("The answer if the judge is biased", anchor=False)
-    show_estimates(found.comparisons)
-    _show_money(found)
-    _show_styles(found.styles)
-    show_differences(found.comparisons)
-    show_reading_list(source, found)
+    _show_people(sections)
+    parts: dict[str, Callable[[], None]] = {
+        "corrected": partial(_show_corrected, found.comparisons),
+        "differences": partial(_show_differences, found.comparisons),
+        "disagreements": partial(_show_reading_list, source, found),
+    }
+    for ident, (title, unknown) in _UNKNOWN.items():
+        section = sections.get(ident, Section(ident, title, unknown, ()))
+        chosen = parts.get(ident) if ident in sections else None
+        show_section(section if chosen is None else replace(section, blocks=()))
+        if chosen is not None:
+            chosen()
+        if ident == "methods" and found.methods is not None:
+            _show_two_methods(found.methods)
 
 
-def _show_notes(found: TournamentCalibration) -> None:
-    if found.outdated:
-        incomplete(f"{found.outdated:,} things that people said are left out: the texts have changed since.")
-    for level in found.apart:
-        incomplete(f"people spoke of {level}, but of nothing that a judge judged: left out.")
+def _show_people(sections: Mapping[str, Section]) -> None:
+    if "people" in sections:
+        show_section(sections["people"])
+        with unfold("All coefficients, and what is taken for what", "all-coefficients") as opened:
+            if opened.open:
+                for block in sections["coefficients"].blocks:
+                    show_block(block)
 
 
 def _say_how_to_get_people(tournament: str) -> None:
     pages = (f"[{name}]({link(name.lower(), tournament)})" for name in ("Vote", "Label", "Grade", "Assess"))
     nothing(
-        "**Nobody knows yet: there are no labels of people** on anything that a judge judged. Three ways to get "
-        "some:\n\n"
+        "**No human labels yet** on anything that a judge judged. Three ways to get some:\n\n"
         f"- on the pages where people judge without knowing whose an answer is: {', '.join(pages)};\n"
         "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragarena run`;\n"
         "- labels that you have already: `ragarena votes import`, or `ragarena calibrate CONFIG --people FILE`.\n\n"
@@ -77,85 +112,114 @@ def _say_how_to_get_people(tournament: str) -> None:
     )
 
 
-def _show_trust(comparisons: Sequence[Comparison]) -> None:
-    for one in (finding for own in comparisons for finding in findings(own)):
-        heading = f"{_SIGNS[one.trust]}: {one.judge}, {one.level}"
-        text.lines(text.Line("strong", heading), text.Line("body", one.sentence))
-    if rows := votes_whiskers(comparisons):
-        st.html(whiskers_html(rows, "votes alike, %", BELOW, VOTERS))
-        st.caption(
-            "How often a judge says what a person says of the same thing, beside how often two people agree: that is "
-            "what to measure a judge by. Whiskers: 95 % intervals, had other queries been asked."
-        )
-    number = st.column_config.NumberColumn
-    show_table(
-        agreement_frame(comparisons),
-        "Judges against people",
-        {
-            "Things": number(help="Judged by this judge and by people."),
-            "Coverage": number(format="%.1f %%", help="Of what people judged, how much the judge judged too."),
-            **{name: number(format="%.1f %%") for name in ("Agrees with a vote", "Two people agree", "Without ties")},
-            "Kappa": number(
-                format="%.2f", help="Cohen's, against what most people say: 0 is chance, 1 full agreement."
-            ),
-            "Spearman": number(format="%.2f", help="Rank correlation with what most people say."),
-            "Leaderboard tau": number(
-                format="%.2f", help="Whether judge and people put agents in one order, by the things that both judged."
-            ),
-            "Bias": number(format="%+.2f", help="Mean of judge less people; verdicts have none."),
-        },
-        pinned="Judge",
-    )
-    show_coefficients(comparisons)
-    show_people(comparisons)
+def _choose(key: str, options: Sequence[tuple[Comparison, JudgeReport]]) -> tuple[Comparison, JudgeReport]:
+    """One of the judges and levels, asked for where there are several."""
+    named = [f"{report.against.judge}, {what_of(one)}" for one, report in options]
+    label = "Judge and what it judged"
+    if len(options) == 1:
+        note_unless(label, key, named.__contains__)
+    else:
+        options = [options[named.index(pick(label, named, key, width=420))]]
+    say_what_is_unknown()
+    return options[0]
 
 
-def _show_money(found: TournamentCalibration) -> None:
-    st.subheader("Which judge for the money", anchor=False)
-    frame = money_frame(found)
-    if frame.empty:
-        st.caption("No judge of answers: this tournament plays no games.")
+def _show_two_methods(found: MethodComparison) -> None:
+    """Agents by two ways of scoring, at first those that are least alike."""
+    names = sorted({name for pair in found.pairs for name in (pair.first, pair.second)})
+    ends = least_and_most_alike(found)
+    if ends is None:
         return
-    number = st.column_config.NumberColumn
-    show_table(
-        frame,
-        "Judges of answers",
-        {
-            "Same as people": number(format="%.1f %%"),
-            "Kappa": number(format="%.2f"),
-            "Same in both orders": number(format="%.1f %%", help="Games with one outcome, whichever answer is first."),
-            "Cost of 1000 games": number(format="$%.2f", help="None where a price is not known."),
-        },
-        pinned="Judge",
-    )
-    for one in found.comparisons:
-        if one.gain is not None and one.people.level == "verdicts":
-            own = one.gain
-            told = f"All judges with one vote each say what people say of {own.agreement:.1%} of {own.n:,} games"
-            text.plain(f"{told}; the best of them, {own.best}, of {own.best_agreement:.1%}.")
-            if ties := gain_from_ties(one):
-                text.plain(f"{ties[0].upper()}{ties[1:]}.")
-    st.caption(
-        "Take the cheapest judge whose agreement with people is no lower than that of a dearer one by more than the "
-        "intervals allow, that fails seldom, and that does not change its mind with the order of the answers."
-    )
+    with unfold("Two ways of scoring against each other", "two-methods", "across", "up") as opened:
+        if opened.open:
+            left, right = st.columns(2)
+            with left:
+                across = pick("Across", names, "across", index=names.index(ends[0].first))
+            with right:
+                up = pick("Up", names, "up", index=names.index(ends[0].second))
+            say_what_is_unknown()
+            with st.container(width=640):
+                show_picture(method_chart(found, across, up))
 
 
-def _show_styles(styles: Sequence[StyleEffect]) -> None:
-    st.subheader("Style and kin", anchor=False)
-    if not styles:
-        st.caption("Not known: no judge has compared answers yet.")
-        return
-    if rows := effects_whiskers(styles):
-        st.html(whiskers_html(rows, "rating points", BELOW, signed=True))
-    show_table(
-        styles_frame(styles),
-        "Style and kin",
-        {"Points": st.column_config.NumberColumn(format="%+.0f")},
+def _show_corrected(comparisons: Sequence[Comparison]) -> None:
+    one, report = _choose("corrected", [entry for entry in reports(comparisons) if entry[1].estimates is not None])
+    assert report.estimates is not None
+    label = "Say how many labels an interval of this width needs"
+    note_unless(label, "width", _is_width)
+    say_what_is_unknown()
+    width = st.number_input(
+        label,
+        min_value=_LEAST_WIDTH,
+        value=0.2,
+        step=0.01,
+        format="%.3f",
+        key="width",
+        bind="query-params",
+        width=420,
     )
-    st.caption(
-        "What goes along with winning besides an agent's strength: rating points for one standard deviation more words "
-        "(on a log scale), list items, citations or confident words; own family: points that a judge gives to its kin "
-        "more than other raters do. An interval on one side of 0 is an effect. It says what verdicts go along with, "
-        "not why: a longer answer may be a better one. Families are declared in the YAML file."
-    )
+    for block in corrected_figures(one, report.estimates, report.against.judge, width):
+        show_block(block)
+
+
+def _is_width(asked: str) -> bool:
+    try:
+        return _LEAST_WIDTH <= float(asked) < math.inf
+    except ValueError:
+        return False
+
+
+def _show_differences(comparisons: Sequence[Comparison]) -> None:
+    known = [entry for entry in reports(comparisons) if difference_chart(*entry) is not None]
+    chart = difference_chart(*_choose("differences", known))
+    assert chart is not None
+    with st.container(width=760):
+        show_picture(chart)
+
+
+def _show_reading_list(source: data.Source, found: Calibrated) -> None:
+    """What judge and people see most differently, with the texts."""
+    one, report = _choose("list", [entry for entry in reports(found.comparisons) if entry[1].disagreements])
+    listed, level = report.disagreements, one.people.level
+    pages = ceil(len(listed) / _PER_PAGE)
+    page = _page(pages, f"list-page-{level}-{len(listed)}") if pages > 1 else 1
+    start = (page - 1) * _PER_PAGE
+    for place, item in enumerate(listed[start : start + _PER_PAGE], start):
+        with st.container(border=True, key=f"disagreement-{level}-{place}"):
+            _show_one(found, item, (report.against.judge, level), f"{level}-{place}")
+            if address := _address(source, item, report.against.judge, level):
+                st.markdown(f"[{'The game' if level == 'verdicts' else 'Games on this query'}]({address})")
+
+
+def _page(pages: int, key: str) -> int:
+    """The page of the list; another list has another key, and begins with its first."""
+    note_unless("Page of the list", key, {str(page) for page in range(1, pages + 1)}.__contains__)
+    say_what_is_unknown()
+    return st.pagination(pages, key=key, bind="query-params")
+
+
+def _show_one(found: Calibrated, item: Disagreement, whose: tuple[str, Level], key: str) -> None:
+    judge, level = whose
+    by_judge, by_people, votes = said_of(level, item)
+    text.strong(found.texts.get((item.query_id, ""), item.query_id))
+    text.quiet(f"{item.query_id}: {' / '.join(item.item)}")
+    text.plain(f"{judge}: {by_judge}")
+    text.plain(f"People: {by_people} ({votes})")
+    parts = [part for part in item.item if (item.query_id, part) in found.texts]
+    for side, (part, column) in enumerate(zip(parts, st.columns(max(1, len(parts))), strict=False)):
+        with column:
+            text.strong(part)
+            text.passage(found.texts[item.query_id, part], f"{key}-{side}", empty="Empty.", height=220, border=True)
+
+
+def _address(source: data.Source, found: Disagreement, judge: str, level: Level) -> str:
+    """Of the game, or of all games on the query; empty where there are none."""
+    games = data.games(source)
+    if level == "verdicts":
+        judges = dict.fromkeys([judge, *games.judges])
+        first, second = sorted(found.item[-2:])
+        keys = (GameKey(found.query_id, first, second, name) for name in judges)
+        key = next((key for key in keys if games.find(key) is not None), None)
+        return "" if key is None else link("games", source.tournament, game=address_of(key))
+    label = text.query_label(found.query_id, data.queries(source)[found.query_id].text)
+    return link("games", source.tournament, query=label) if games.of_query(found.query_id).any() else ""

@@ -49,7 +49,7 @@ def show(source: data.Source) -> None:
 def _sections(source: data.Source) -> tuple[TournamentBoard, list[Section]]:
     """The board with what people say of its judges, and its sections that are shown here."""
     with closing(Store.open(source.location)) as store:
-        comparisons, not_compared = compare_with_people(store, source.tournament)
+        comparisons, apart = compare_with_people(store, source.tournament)
     queries = {query_id: query.text for query_id, query in data.queries(source).items()}
-    board = TournamentBoard(data.board(source), comparisons, not_compared, queries=queries)
+    board = TournamentBoard(data.board(source), comparisons, apart, queries=queries)
     return board, [section for section in board.sections() if section.ident not in _ELSEWHERE]
