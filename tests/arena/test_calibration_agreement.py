@@ -222,9 +222,7 @@ def test_nuggets_and_disagreements_come_with_their_texts(cli: Any, tmp_path: Pat
     )
     assert "query: Why is the sky \\x1b[31mblue?" in ended.out
     assert "x: It scatters." in ended.out
-    assert (
-        "fire" not in ended.out.split("rows:")[1].split("notes")[0].lower() or "q2" not in ended.out.split("\n\n")[-1]
-    )
+    assert "q2: x" not in ended.out
     found = json.loads(cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--json").out)
     assert found["comparisons"][0]["level"] == "nuggets"
     assert found["comparisons"][0]["judges"]["judge"]["bias"] == 1

@@ -131,7 +131,7 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
     assert found["comparisons"][0]["judges"]["baseline"]["estimates"]["ratings"]["weight"] > 0.3
     plot = tmp_path / "methods.svg"
     assert "people" in cli(*words, "--plot", plot).out
-    assert plot.read_text(encoding="utf-8").count("Kendall") == 10
+    assert plot.read_text(encoding="utf-8").count("Kendall") >= 10
 
 
 def test_cost_of_games_is_unknown_where_a_price_is() -> None:

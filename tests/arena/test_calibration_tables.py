@@ -135,5 +135,5 @@ def test_the_leaderboards_of_a_table_are_printed(cli: CLI, tmp_path: Path) -> No
         with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("qid", "agent_a", "agent_b", "verdict", "order"), *rows])
     said = cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--samples", "50").out
-    line = said.split("leaderboards of judge and people")[1].splitlines()[2]
-    assert line.split()[:3] == ["judge", "3", "1.00"]
+    line = said.split("Leaderboards of judge and people")[1].splitlines()[2]
+    assert line.split()[:4] == ["judge", "verdicts", "3", "1.00"]
