@@ -63,27 +63,6 @@ def flat(record: Any) -> dict[str, Any]:
     return found
 
 
-def flat(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass or mapping, where an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
-
-    A correlation has ``KEY_p`` as well.
-    """
-    own = (
-        record.items()
-        if isinstance(record, Mapping)
-        else ((at.name, getattr(record, at.name)) for at in fields(record))
-    )
-    found: dict[str, Any] = {}
-    for name, value in own:
-        if isinstance(value, Estimate):
-            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-            if isinstance(value, Coefficient):
-                found[f"{name}_p"] = value.p_value
-        else:
-            found[name] = value
-    return found
-
-
 def json_text(value: Any) -> str:
     """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
     return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)
