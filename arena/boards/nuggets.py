@@ -17,7 +17,7 @@ from arena.present.plain import Exact
 from arena.present.table import Column, Table
 from retrieval_eval.citations import CitationScores
 from retrieval_eval.nuggets.run_scores import RunScores
-from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
+from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
 
 Row: TypeAlias = dict[str, Any]
 
@@ -30,15 +30,6 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
 """Heading and meaning of each score, the primary one first."""
-_NUGGETIZER: Final = {
-    "v_strict": "strict_vital_score",
-    "v": "vital_score",
-    "w_strict": "strict_weighted_score",
-    "w": "weighted_score",
-    "a_strict": "strict_all_score",
-    "a": "all_score",
-}
-"""nuggetizer's names; it writes neither of the weighted scores."""
 _DIGITS = 8
 """Significant ones in files of single scores, whose p-values are small."""
 _MOST_NAMED = 5
@@ -128,12 +119,11 @@ class NuggetScores(Board):
         table = self.table
         for own in self.scores.runs:
             at = table.runs.index(own.run)
-            for topic, values, answered, words in zip(
-                table.topics, table.values[at], table.answered[at].tolist(), table.words[at].tolist(), strict=True
-            ):
-                scores = {_NUGGETIZER[column]: value for column, value in zip(COLUMNS, values.tolist(), strict=True)}
+            for place, topic in enumerate(table.topics):
+                scores = dict(zip(NUGGETIZER.values(), table.values[at, place].tolist(), strict=True))
+                words, answered = int(table.words[at, place]), bool(table.answered[at, place])
                 yield exact({"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered})
-            means = {_NUGGETIZER[column]: mean.value for column, mean in own.means.items()}
+            means = {NUGGETIZER[column]: mean.value for column, mean in own.means.items()}
             yield exact({"run_id": own.run, "qid": "all", **means, "response_length": own.length})
 
 

@@ -16,21 +16,12 @@ from judges.errors import DataError, InputError
 from judges.files import read_lines
 from judges.tables import Row, read_columns, read_rows, table_format
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, Floats, score_table
+from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, Floats, score_table
 from retrieval_eval.nuggets.types import Assignment
 
 _RUN: Final = ("run_id", "agent", "system", "run_tag")
 _TOPIC: Final = ("query_id", "topic_id", "topic")
-_METRICS: Final = {
-    "v_strict": ("strict_vital_score",),
-    "v": ("vital_score",),
-    "w_strict": ("strict_weighted_score",),
-    "w": ("weighted_score",),
-    "a_strict": ("strict_all_score",),
-    "a": ("all_score",),
-    "length": ("response_length", "words"),
-}
-"""How nuggetizer calls the columns."""
+_LENGTH: Final = ("response_length", "words")
 _MEAN: Final = "all"
 """The topic under which nuggetizer and trec_eval write means."""
 
@@ -108,7 +99,7 @@ def _of_assignments(path: Path, column: str) -> Condition:
 
 
 def _of_table(path: Path, column: str) -> Condition:
-    aliases = {"run": _RUN, "qid": _TOPIC, column: _METRICS.get(column, ()), "length": _METRICS["length"]}
+    aliases = {"run": _RUN, "qid": _TOPIC, column: (NUGGETIZER.get(column, column),), "length": _LENGTH}
     rows = list(read_rows(path, ("run", column), aliases))
     if not any("qid" in row.values for row in rows):
         return _of_runs(path, column, rows)

@@ -30,6 +30,15 @@ Ints: TypeAlias = NDArray[np.int64]
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 """The scores, the primary one first, in the order of the report's tables."""
+NUGGETIZER: Final = {
+    "v_strict": "strict_vital_score",
+    "v": "vital_score",
+    "w_strict": "strict_weighted_score",
+    "w": "weighted_score",
+    "a_strict": "strict_all_score",
+    "a": "all_score",
+}
+"""nuggetizer's names of them; it writes neither of the weighted scores."""
 
 _IMPORTANCES: Final = {Importance.VITAL: 0, Importance.OKAY: 1, None: 2}
 _LABELS: Final = {Support.FULL: 0, Support.PARTIAL: 1, Support.NONE: 2, None: 3}
