@@ -75,7 +75,7 @@ class Nuggets(Board):
 
     def agents(self) -> list[str]:
         """Those with a score."""
-        return [own.run for _, _, scored in self._scored() for own in scored.runs]
+        return list(dict.fromkeys(own.run for _, _, scored in self._scored() for own in scored.runs))
 
     def columns(self, agent: str) -> Row:
         """The scores that stand beside an agent's ratings; ``None`` where it has none."""
