@@ -1,4 +1,4 @@
-"""Tables and charts as every page shows them: filtered, sorted, downloaded, and in words.
+"""Tables as every page shows them: filtered, sorted, downloaded, and in words.
 
 Streamlit sorts a table at a click on a heading. Its own download is switched off (``ui.serve``), since it would write
 cells that a spreadsheet runs as formulas.
@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
-from altair import TopLevelMixin
 
 from arena.present.glossary import TERMS
 
@@ -75,32 +74,6 @@ def show_table(
         column_config=with_meanings(frame, {**held, **(columns or {})}),
         **options,
     )
-
-
-def show_chart(
-    drawn: TopLevelMixin | str,
-    words: str,
-    numbers: pd.DataFrame,
-    name: str,
-    columns: Mapping[str, Any] | None = None,
-) -> None:
-    """Draw a chart with what it says in words below it, and its numbers a click away.
-
-    Args:
-        drawn: the chart, or our own HTML of one, where Vega takes long.
-        words: our own, which may hold Markdown.
-        numbers: what is drawn.
-        name: of the table, as its columns are for ``show_table``.
-        columns: of the table.
-    """
-    if isinstance(drawn, str):
-        st.html(drawn)
-    else:
-        st.altair_chart(drawn, width="stretch")
-    st.caption(words)
-    with st.expander("The numbers of this chart", key=f"numbers of {name}", on_change="rerun") as opened:
-        if opened.open:
-            show_table(numbers, name, columns)
 
 
 def _choosable(shown: pd.DataFrame, name: str, choose: Callable[[pd.Series[Any]], None]) -> dict[str, Any]:

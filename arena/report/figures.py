@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from retrieval_eval.stats.estimate import Estimate
 
@@ -46,30 +45,3 @@ def in_brackets(low: float | None, high: float | None, decimals: int | None = No
     if low is None or high is None:
         return ""
     return f" ({shares_between(low, high) if decimals is None else between(low, high, decimals)})"
-
-
-class Axis:
-    """Values to places in percent of a length, with round ticks, and room at both ends or from 0 on."""
-
-    def __init__(self, values: Sequence[float], *, from_zero: bool = False) -> None:
-        low, high = 0.0 if from_zero else min(values), max(values)
-        room = 0.05 * (high - low) or 1.0
-        self._low = low if from_zero else low - room
-        self._span = high + room - self._low
-
-    def place(self, value: float) -> float:
-        """Percent of the length."""
-        return round(100 * (value - self._low) / self._span, 2)
-
-    def ticks(self, most: int = 7) -> list[tuple[float, str]]:
-        """Places and labels of round values, so many at most."""
-        step = next(step for step in _steps(self._span) if self._span / step <= most)
-        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        first = math.ceil(self._low / step)
-        last = math.floor((self._low + self._span) / step)
-        return [(self.place(step * at), f"{step * at:,.{decimals}f}") for at in range(first, last + 1)]
-
-
-def _steps(span: float) -> list[float]:
-    power = 10.0 ** (math.floor(math.log10(span)) - 1)
-    return [power * step for step in (1, 2, 5, 10, 20, 50, 100)]

@@ -21,7 +21,7 @@ from arena.opinions.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
-from arena.report.figures import Axis, percent
+from arena.report.figures import percent
 from arena.samples import Consistency
 from judges.types import Task, Verdict
 
@@ -183,16 +183,6 @@ def test_what_failed_comes_first() -> None:
 )
 def test_less_than_all_is_never_shown_as_all(share: float | None, said: str) -> None:
     assert percent(share) == said
-
-
-@pytest.mark.parametrize("values", [[1000.0], [990.5, 1010.0], [-3000.0, 4000.0], [0.001, 0.0012], [1e9, 2e9]])
-def test_an_axis_has_a_few_round_ticks_and_holds_its_values(values: list[float]) -> None:
-    axis = Axis(values)
-    assert all(0 <= axis.place(value) <= 100 for value in values)
-    ticks = axis.ticks()
-    assert 2 <= len(ticks) <= 8
-    assert len({label for _, label in ticks}) == len(ticks)
-    assert all(-1 <= place <= 101 for place, _ in ticks)
 
 
 OF_INTERVALS = ("Both orders agree", "No favour for the place shown", "No favour for length", "Few ties", "Few circles")

@@ -90,6 +90,13 @@ def test_looks_are_told_apart_by_shape_and_explained() -> None:
     assert "corrected" in drawn
 
 
+@pytest.mark.parametrize("values", [[1000.0], [990.5, 1010.0], [-3000.0, 4000.0], [0.001, 0.0012], [1e9, 2e9]])
+def test_an_axis_holds_its_values_whatever_they_are(values: list[float]) -> None:
+    scale = Scale(values, FIGURE)
+    assert all(0 <= scale.place(value) <= 100 for value in values)
+    assert 2 <= len(set(scale.ticks)) == len(scale.ticks) <= 8
+
+
 @pytest.mark.parametrize(
     ("values", "form", "ticks"),
     [
