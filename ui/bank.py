@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import streamlit as st
 
 from arena.exam.edits import BankFile, effect_of
-from arena.exam.study import Study
 from retrieval_eval.exam.edits import ItemEdit, edited_bank
 from retrieval_eval.exam.influence import EditEffect
 from retrieval_eval.exam.items import Bank, Item
-from ui import data
+from ui import data, exam
+
+Edits: TypeAlias = Mapping[str, ItemEdit | Item]
 
 
 @dataclass
@@ -18,97 +23,95 @@ class Draft:
 
     Attributes:
         file: the bank that they start from.
-        edits: of its items, by id.
-        added: new items.
+        edits: of its items, by id; and new items, by names of their own.
         turn: grows with every change from outside the fields, which then start anew.
-        reckoned: what some version of the edits changes, and which.
     """
 
     file: BankFile
-    edits: dict[str, ItemEdit] = field(default_factory=dict)
-    added: list[Item] = field(default_factory=list)
+    edits: Edits = field(default_factory=dict)
     turn: int = 0
-    reckoned: tuple[object, EditEffect] | None = None
 
-    def __bool__(self) -> bool:
-        return bool(self.edits or self.added)
+    @property
+    def added(self) -> list[Item]:
+        """The new items."""
+        return [own for own in self.edits.values() if isinstance(own, Item)]
 
     @property
     def bank(self) -> Bank:
-        """The next version.
+        """The next version."""
+        return self._bank(self.edits)
 
-        Raises:
-            ValueError: the edits cannot be made together.
-        """
-        return edited_bank(self.file.bank, self.edits, self.added)
+    def _bank(self, edits: Edits) -> Bank:
+        changed = {item_id: own for item_id, own in edits.items() if isinstance(own, ItemEdit)}
+        return edited_bank(self.file.bank, changed, [own for own in edits.values() if isinstance(own, Item)])
 
     def edited(self, item: Item) -> Item:
         """An item as it would be, in its place and under its id."""
-        edit = self.edits.get(item.item_id, ItemEdit())
-        return replace(
-            item,
-            text=item.text if edit.text is None else edit.text,
-            weight=item.weight if edit.weight is None else edit.weight,
-            retired=item.retired if edit.retired is None else edit.retired,
-        )
+        edit = self.edits.get(item.item_id)
+        if not isinstance(edit, ItemEdit):
+            return item
+        given: dict[str, Any] = {"text": edit.text, "weight": edit.weight, "retired": edit.retired}
+        return replace(item, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def marks(self) -> dict[str, str]:
         """What is new or changed, by the item's id."""
-        return dict.fromkeys(self.edits, "changed") | {item.item_id: "new" for item in self.added}
+        return {
+            own.item_id if isinstance(own, Item) else item_id: "new" if isinstance(own, Item) else "changed"
+            for item_id, own in self.edits.items()
+        }
 
-    def change(self, item_id: str, edit: ItemEdit | None) -> None:
-        """Take an edit of an item in place of an earlier one, or take it back.
+    def take(self, name: str, edit: ItemEdit | Item | None) -> None:
+        """Take an edit in place of an earlier one of this name, or take it back.
 
         Raises:
             ValueError: it cannot be made; the draft stays as it was.
         """
-        edits = {known: own for known, own in self.edits.items() if known != item_id}
+        edits = {known: own for known, own in self.edits.items() if known != name}
         if edit is not None and edit != ItemEdit():
-            edits[item_id] = edit
-        edited_bank(self.file.bank, edits, self.added)
+            edits[name] = edit
+        self._bank(edits)
         self.edits = edits
 
     def add(self, item: Item) -> None:
-        """Take a new item.
-
-        Raises:
-            ValueError: the bank has it already; the draft stays as it was.
-        """
-        edited_bank(self.file.bank, self.edits, [*self.added, item])
-        self.added.append(item)
+        """Take a new item; raises as ``take`` does."""
+        self.take(f"new {id(item)}", item)
 
     def clear(self) -> None:
         """Start again from the file."""
-        self.edits, self.added = {}, []
+        self.edits = {}
         self.turn += 1
 
     def rebase(self, file: BankFile) -> int:
         """Put the edits on a newer version of the file; returns how many do not fit it and are dropped."""
-        edits, added = self.edits, self.added
-        self.file = file
+        edits, self.file = self.edits, file
         self.clear()
-        dropped = 0
-        for item_id, edit in edits.items():
+        for name, edit in edits.items():
             try:
-                self.change(item_id, edit)
+                self.take(name, edit)
             except ValueError:
-                dropped += 1
-        for item in added:
-            try:
-                self.add(item)
-            except ValueError:
-                dropped += 1
-        return dropped
+                continue
+        return len(edits) - len(self.edits)
 
 
-def effect(source: data.Source, draft: Draft, study: Study, *, k: int) -> EditEffect:
-    """What the edits change before anything is graded anew; reckoned once for each version of them."""
-    after = draft.bank
-    key = source, draft.file.digest, after.version
-    if draft.reckoned is None or draft.reckoned[0] != key:
-        found = effect_of(
-            draft.file.bank, after, data.dataset(source), study.grades, study.rankings, level=study.usual_level, k=k
-        )
-        draft.reckoned = key, found
-    return draft.reckoned[1]
+def effect(source: data.Source, draft: Draft) -> EditEffect | None:
+    """What the edits change before anything is graded anew; ``None`` before anything is graded."""
+    study = exam.study(source)
+    if study is None or not study.grades:
+        return None
+    return _effect(source, draft.file.digest, draft.bank.version, draft)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _effect(source: data.Source, digest: str | None, version: str, _draft: Draft) -> EditEffect:  # noqa: ARG001 - keys
+    study = exam.study(source)
+    assert study is not None
+    return effect_of(
+        _draft.file.bank,
+        _draft.bank,
+        data.dataset(source),
+        study.grades,
+        study.rankings,
+        level=study.usual_level,
+        k=exam.depth(source),
+    )

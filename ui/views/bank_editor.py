@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import streamlit as st
 
@@ -14,7 +14,7 @@ from arena.exam.bank import of_queries
 from arena.exam.edits import read_bank_file, save_edited_bank
 from judges.errors import InputError
 from retrieval_eval.exam.edits import ItemEdit, new_item
-from retrieval_eval.exam.items import ITEM_TYPES
+from retrieval_eval.exam.items import ITEM_TYPES, Item
 from ui import data, exam, text
 from ui.address import unfold
 from ui.bank import Draft, effect
@@ -42,7 +42,7 @@ def show_editor(source: data.Source, found: Session, path: Path) -> None:
         _change(draft, shown)
     with adding:
         _add(source, draft)
-    if draft:
+    if draft.edits:
         _show_preview(source, draft)
         _save(source, found, draft)
     _show_history(path)
@@ -51,7 +51,7 @@ def show_editor(source: data.Source, found: Session, path: Path) -> None:
 def _draft(path: Path) -> Draft:
     """The edits of this reader so far. Without any, the file as it is now."""
     known: Draft | None = st.session_state.get(_DRAFT)
-    if known is None or known.file.path != path or (not known and known.file.digest != safe_files.digest(path)):
+    if known is None or known.file.path != path or (not known.edits and known.file.digest != safe_files.digest(path)):
         known = Draft(read_bank_file(path), turn=known.turn + 1 if known is not None else 0)
         st.session_state[_DRAFT] = known
     return known
@@ -140,7 +140,7 @@ def _change(draft: Draft, shown: list[int]) -> None:
             weight if weight != item.weight else None,
             retired if retired != item.retired else None,
         )
-        _attempt(lambda: draft.change(item.item_id, wanted))
+        _attempt(lambda: draft.take(item.item_id, wanted))
 
 
 def _add(source: data.Source, draft: Draft) -> None:
@@ -164,19 +164,8 @@ def _add(source: data.Source, draft: Draft) -> None:
             secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{at}")
         pressed = st.form_submit_button("Add it")
     if pressed:
-        _attempt(
-            lambda: draft.add(
-                new_item(
-                    query_id,
-                    new_text,
-                    item_type=kind,
-                    facet_id=facet,
-                    answers=answers.splitlines(),
-                    weight=weight,
-                    secret=secret,
-                )
-            )
-        )
+        given: dict[str, Any] = {"item_type": kind, "facet_id": facet, "weight": weight, "secret": secret}
+        _attempt(lambda: draft.add(new_item(query_id, new_text, answers=answers.splitlines(), **given)))
 
 
 def _save(source: data.Source, found: Session, draft: Draft) -> None:
@@ -200,15 +189,12 @@ def _save(source: data.Source, found: Session, draft: Draft) -> None:
 
 def _show_history(path: Path) -> None:
     with unfold("Earlier versions", "earlier-versions") as opened:
-        if opened.open:
-            _list_history(path)
-
-
-def _list_history(path: Path) -> None:
-    try:
-        show_table(history_table(safe_files.history(path), safe_files.history_folder(path)))
-    except InputError as error:
-        text.plain(str(error))
+        if not opened.open:
+            return
+        try:
+            show_table(history_table(safe_files.history(path), safe_files.history_folder(path)))
+        except InputError as error:
+            text.plain(str(error))
 
 
 def _attempt(change: Callable[[], None]) -> None:
@@ -223,40 +209,29 @@ def _attempt(change: Callable[[], None]) -> None:
 
 def _show_preview(source: data.Source, draft: Draft) -> None:
     """What the edits change, before they are saved and before anything is graded anew."""
-    study = exam.study(source)
-    graded = study is not None and bool(study.grades)
-    found = effect(source, draft, study, k=exam.depth(source)) if study is not None and graded else None
-    (section,) = BankEditBoard(draft.file.bank, draft.bank, found).sections()
+    found = effect(source, draft)
     st.subheader("What your edits change", anchor=False)
-    for block in section.blocks:
+    for block in BankEditBoard(draft.file.bank, draft.bank, found).sections()[0].blocks:
         show_block(block)
-    if not graded:
+    if found is None:
         st.caption("Nothing is graded yet, so no score changes.")
     _take_back(draft)
 
 
 def _take_back(draft: Draft) -> None:
     """One edit at a time, or all of them."""
-    by_id = draft.file.bank.by_id
-    edits: list[str | int] = [*draft.edits, *range(len(draft.added))]
+    names = list(draft.edits)
 
-    def name(place: int) -> str:
-        which = edits[place]
-        item = draft.added[which] if isinstance(which, int) else by_id[which]
+    def words(place: int) -> str:
+        edit = draft.edits[names[place]]
+        item = edit if isinstance(edit, Item) else draft.file.bank.by_id[names[place]]
         return f"{item.query_id}: {text.clipped(item.open_text, 120)}"
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        place = st.selectbox("Take back", range(len(edits)), format_func=name, key=f"back-{len(edits)}", width=420)
+        place = st.selectbox("Take back", range(len(names)), format_func=words, key=f"back-{len(names)}", width=420)
         if st.button("Take this one back"):
             draft.turn += 1
-            _attempt(lambda: _drop(draft, edits[place]))
+            _attempt(lambda: draft.take(names[place], None))
         if st.button("Take all back"):
             draft.clear()
             st.rerun()
-
-
-def _drop(draft: Draft, which: str | int) -> None:
-    if isinstance(which, int):
-        draft.added.pop(which)
-    else:
-        draft.change(which, None)
