@@ -11,7 +11,7 @@ from arena.exam.study import Unit
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, PERCENT, SCORE, counted, listed
 from arena.present.plain import plain
-from arena.present.table import Column, Table, flat
+from arena.present.table import Column, Table, for_programs
 from retrieval_eval.exam.leaderboards import Correlation, correlate
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
@@ -150,7 +150,7 @@ class ExamBoard(Board):
             for at, query_id in enumerate(own.queries)
             for place, level in enumerate(own.levels)
         )
-        return flat("exam-queries", names, rows)
+        return for_programs("exam-queries", names, rows)
 
     def json(self) -> Any:
         """The scores of every agent at every level, what they rest on, and how they were made."""

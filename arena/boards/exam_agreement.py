@@ -11,7 +11,7 @@ from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.glossary import TERMS
 from arena.present.numbers import SCORE, counted
 from arena.present.plain import plain
-from arena.present.table import Table, crossed, flat
+from arena.present.table import Table, crossed, for_programs
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
@@ -87,7 +87,7 @@ class ExamAgreementBoard(Board):
             for column, count in zip(own.columns, counts, strict=True)
         )
         names = ("table", "predicted", "judged", "count", "total", "kappa")
-        return [flat("counts", names, rows), *super().tables()]
+        return [for_programs("counts", names, rows), *super().tables()]
 
     def json(self) -> Any:
         """Coefficients with their intervals, and the counts."""

@@ -78,7 +78,7 @@ def first(table: Table, most: int) -> Table:
     return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more (--most)", *table.notes])
 
 
-def flat(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+def for_programs(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
     """A table for programs alone, of rows of values."""
     return Table(name, "", [Column(key, "") for key in keys], [dict(zip(keys, row, strict=True)) for row in rows])
 

@@ -9,15 +9,16 @@ the score that would be reached if all the ungraded pairs covered their items.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
+from retrieval_eval.stats.clusters import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -61,7 +62,7 @@ class CoverScores:
 
 @dataclass(frozen=True, slots=True)
 class Mean(Estimate):
-    """A mean over queries of shares, with a 95 % interval by Student's t.
+    """A mean over queries of shares, with Wilson's 95 % interval for as many observations as they vary like.
 
     Attributes:
         error: the sample standard deviation over the root of ``n``; ``None`` below two, and then without an interval.
@@ -146,8 +147,7 @@ def _mean(values: Floats) -> Mean:
     if n < 2:
         return Mean(value, n=n)
     error = float(values.std(ddof=1) / np.sqrt(n))
-    far = error * float(scipy.special.stdtrit(n - 1, 0.975))
-    return Mean(value, max(value - far, 0.0), min(value + far, 1.0), n, "Student's t", error)
+    return Mean(value, *wilson(value, error**2, math.inf, n), n, "Wilson", error)
 
 
 def _weight_covered(grid: Grid, grades: NDArray[np.int8], levels: Sequence[int]) -> Floats:

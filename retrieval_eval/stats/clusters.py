@@ -47,6 +47,7 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interv
 def wilson(share: float, variance: float, size: float, units: float, level: float = 0.95) -> Interval:
     """Wilson's interval of a share of ``size`` things with the variance seen between ``units`` independent ones.
 
+    Of a mean of shares the size is infinite: the variance alone says how much it rests on.
     Without any variance each unit counts as one observation.
     """
     spread = share * (1 - share)
@@ -54,7 +55,7 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     square = student(level, units) ** 2
     middle = (share + square / (2 * effective)) / (1 + square / effective)
     half = np.sqrt(square * (spread / effective + square / (4 * effective**2))) / (1 + square / effective)
-    return max(0.0, middle - float(half)), min(1.0, middle + float(half))
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def jackknife_interval(statistic: Callable[[Floats], Floats], totals: Floats, level: float = 0.95) -> Interval | None:

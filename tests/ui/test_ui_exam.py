@@ -62,7 +62,7 @@ def test_cover_at_every_grade_is_the_leaderboards_and_what_is_missing_is_said(
     grades, cover = table(run, "Grade 5 or more").set_index("Agent"), table(run, "Cover@20")
     one, two = (cover.set_index("Agent").loc[agent] for agent in ("one", "two"))
     assert list(grades.loc["one"]) == [0.5, 0.5, 0.25, 0.25, 0.25]
-    assert (one["Cover@20"], one["95% interval"], one["At most"]) == (0.25, "0.000 to 1.000", 0.75)
+    assert (one["Cover@20"], one["95% interval"], one["At most"]) == (0.25, "0.001 to 0.990", 0.75)
     assert (one["Graded"], two["Graded"]) == (80.0, 100.0)
     scores = scores_of(config)
     assert list(cover["Agent"]) == list(scores.places(4))
