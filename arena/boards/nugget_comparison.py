@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import exact, named
-from arena.nuggets.comparison import GRADES, IMPORTANCES, TWO_GRADES, Comparison, NuggetAgreement, PairPoint, RunPoint
+from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, PairPoint, RunPoint
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed
+from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
 from arena.present.table import Column, Table
 from retrieval_eval.stats.agreement import LabelAgreement
@@ -67,7 +67,8 @@ class NuggetComparison(Board):
         said = self.comparison
         points: list[RunPoint | PairPoint] = [*said.runs, *said.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)
-        caption = "Runs by name; the small points behind them are single answers."
+        tau = with_interval(said.correlation.kendall, SCORE)
+        caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
         dots = [Dot(own.a, own.b, *_name(own)) for own in points]
         yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
         known = [(own, own.length) for own in points if own.length is not None]
@@ -75,16 +76,15 @@ class NuggetComparison(Board):
             dots = [Dot(length, own.a, *_name(own)) for own, length in known]
             path = sorted((own.length, own.a) for own in said.runs if own.front and own.length is not None)
             words = "The score of each run by its length"
-            said_of = f"{caption} Line: no run is both shorter and better."
+            said_of = "Line: no run is both shorter and better."
             yield Chart("length", "Score by length", words, said_of, "Length in words", first, dots, path)
 
     def _left_out(self) -> list[str]:
-        said = self.comparison
-        both = zip(self.names, (said.only_a, said.only_b), (said.topics_only_a, said.topics_only_b), strict=True)
+        name = dict(zip("ab", self.names, strict=True))
+        what = {"runs": "runs", "topics": "queries"}
         return [
-            f"Left out, {what} in {name} alone: {named(names)}."
-            for name, runs, topics in both
-            for what, names in (("runs", runs), ("queries", topics))
+            f"Left out, {what[key[:-2]]} in {name[key[-1]]} alone: {named(names)}."
+            for key, names in self.comparison.left_out.items()
             if names
         ]
 
@@ -106,25 +106,14 @@ class NuggetComparison(Board):
             },
             "nuggets": None if said.nuggets is None else _nuggets_json(said.nuggets),
             "points": {"runs": [asdict(own) for own in said.runs], "topics": [asdict(own) for own in said.pairs]},
-            "left_out": {
-                "runs_a": said.only_a,
-                "runs_b": said.only_b,
-                "topics_a": said.topics_only_a,
-                "topics_b": said.topics_only_b,
-            },
+            "left_out": said.left_out,
         }
         return exact(shape)
 
 
 def _nuggets_json(found: NuggetAgreement) -> Row:
-    return {
-        "shared": found.shared,
-        "only_a": found.only_a,
-        "only_b": found.only_b,
-        "assignment": _labels_json(found.assignment, GRADES),
-        "two_grades": _labels_json(found.two_grades, TWO_GRADES),
-        "importance": _labels_json(found.importance, IMPORTANCES),
-    }
+    counts = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
+    return counts | {name: _labels_json(getattr(found, name), labels) for name, labels in SCALES.items()}
 
 
 def _labels_json(own: LabelAgreement, names: Sequence[str]) -> Row:
@@ -132,25 +121,20 @@ def _labels_json(own: LabelAgreement, names: Sequence[str]) -> Row:
     return {"n": own.n, "labels": names, "confusion": own.confusion, "share": own.agreement.value, **kappa}
 
 
-def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
-    compared = {
-        "assignment": agreement.assignment,
-        "assignment, two grades": agreement.two_grades,
-        "importance": agreement.importance,
-    }
-    rows = [
+def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
+    compared: dict[str, LabelAgreement] = {name.replace("_", " "): getattr(found, name) for name in SCALES}
+    rows: list[Row] = [
         {"labels": name, "n": own.n, "share": own.agreement.value, "kappa": own.kappa}
         for name, own in compared.items()
         if own.n
     ]
-    alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
-    note = f"Nuggets in both: {agreement.shared}; {alone}."
-    yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [note])
-    own = agreement.assignment
-    if own.n:
-        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in GRADES)]
-        counts = zip(GRADES, own.confusion, strict=True)
-        rows = [{"label": label, **dict(zip(GRADES, row, strict=True))} for label, row in counts]
+    alone = f"in the first alone {found.only_a}, in the second alone {found.only_b}"
+    yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [f"Nuggets in both: {found.shared}; {alone}."])
+    if found.assignment.n:
+        labels = SCALES["assignment"]
+        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in labels)]
+        counts = zip(labels, found.assignment.confusion, strict=True)
+        rows = [{"label": label, **dict(zip(labels, row, strict=True))} for label, row in counts]
         yield Table("confusion", "Assignments", columns, rows)
 
 
@@ -167,9 +151,5 @@ def _order(name: str, n: int, found: Coefficient) -> Row:
 
 
 def _coefficient(name: str, found: Coefficient, value: str = "") -> Row:
-    return {
-        value or name: found.value,
-        f"{name}_low": found.low,
-        f"{name}_high": found.high,
-        f"{name}_p": found.p_value,
-    }
+    ends = {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_p": found.p_value}
+    return {value or name: found.value, **ends}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import SCORES
-from arena.present.blocks import Board, Remarks, Section
+from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, SCORE
 from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table
@@ -41,8 +40,8 @@ def support_words(label: Support | None) -> str:
     return _SUPPORT[label][0]
 
 
-def support_table(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Sequence[str]) -> Table:
-    """A query's nuggets: how many answers state each, and what each agent's does."""
+def support_blocks(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Sequence[str]) -> list[Block]:
+    """A query's nuggets, how many answers state each and what each agent's does: in words, and as signs."""
     columns = [
         Column("number", "Number", COUNT),
         Column("nugget", "Nugget"),
@@ -50,28 +49,22 @@ def support_table(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Se
         Column("stated", "Stated by", COUNT, "Answers that state the whole nugget."),
         *(Column(f"agent {agent}", f"agent {agent}") for agent in agents),
     ]
-    rows = []
+    rows: list[Row] = []
+    cells = {}
     for place, nugget in enumerate(bank.nuggets):
         said = {agent: labels[agent].labels[place] for agent in agents}
         row = {"number": place + 1, "nugget": nugget.text, "importance": nugget.importance or "not known"}
-        row |= {"stated": sum(label is Support.FULL for label in said.values())}
-        rows.append(row | {f"agent {agent}": support_words(label) for agent, label in said.items()})
-    return Table("nuggets", "", columns, rows)
-
-
-def support_picture(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Sequence[str]) -> Matrix:
-    """The same as signs."""
-    cells = {}
-    for place, nugget in enumerate(bank.nuggets):
-        for agent in agents:
-            words, cell = _SUPPORT[labels[agent].labels[place]]
-            told = f"{nugget.text}: {agent}, {words}"
-            cells[str(place + 1), agent] = Cell(cell.figure, cell.strength, told=told)
-    signs = ", ".join(f"{cell.figure} {words}" for words, cell in _SUPPORT.values())
-    numbers = [str(place + 1) for place in range(len(bank.nuggets))]
-    return Matrix(
-        "support", "", "Which answer states which nugget", f"Signs: {signs}.", numbers, agents, cells, "Nugget"
-    )
+        row["stated"] = sum(label is Support.FULL for label in said.values())
+        for agent, label in said.items():
+            words, sign = _SUPPORT[label]
+            row[f"agent {agent}"] = words
+            cells[str(place + 1), agent] = replace(sign, told=f"{nugget.text}: {agent}, {words}")
+        rows.append(row)
+    signs = "Signs: " + ", ".join(f"{sign.figure} {words}" for words, sign in _SUPPORT.values()) + "."
+    numbers = [str(row["number"]) for row in rows]
+    title = "Which answer states which nugget"
+    picture = [Matrix("support", "", title, signs, numbers, agents, cells, "Nugget")] if agents else []
+    return [Table("nuggets", "", columns, rows), *picture]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class NuggetEdits(Board):
         not_in_edited_file: queries that stay as they were.
     """
 
-    file: Path
+    file: str
     changes: Mapping[str, Sequence[Change]]
     not_in_edited_file: Sequence[str]
 
@@ -96,13 +89,6 @@ class NuggetEdits(Board):
         if self.not_in_edited_file:
             said.append(f"- not in the edited file, kept as they were: {', '.join(self.not_in_edited_file)}")
         return [Section("edits", "Edits", "", [Table("edits", "", _EDITS, rows), Remarks(said)])]
-
-    def json(self) -> Row:  # noqa: D102
-        return {
-            "file": str(self.file),
-            "changes": self.changes,
-            "not_in_edited_file": self.not_in_edited_file,
-        }
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:

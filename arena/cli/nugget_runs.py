@@ -129,7 +129,7 @@ def edit_nuggets(before: Path, after: Path, out: Path, by: str) -> NuggetEdits:
         except ValueError as error:
             raise DataError(after, f"query {query_id!r}: {error}") from error
     write_banks(out, banks)
-    return NuggetEdits(out, done, [query_id for query_id in old if query_id not in new])
+    return NuggetEdits(str(out), done, [query_id for query_id in old if query_id not in new])
 
 
 def require_free(out: Path, force: bool) -> None:

@@ -21,10 +21,12 @@ from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate
 _FEWEST_RUNS = 3
 """With two runs an order is either the same or reversed."""
 
-GRADES: Final = tuple(Support)
-TWO_GRADES: Final = (Support.FULL, Support.NONE)
-IMPORTANCES: Final = tuple(Importance)
-"""Labels in the order of the scales of ``NuggetAgreement``."""
+SCALES: Final[Mapping[str, tuple[str, ...]]] = {
+    "assignment": tuple(Support),
+    "two_grades": (Support.FULL, Support.NONE),
+    "importance": tuple(Importance),
+}
+"""The labels of each part of ``NuggetAgreement``, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,9 @@ class NuggetAgreement:
         shared: nuggets in both conditions.
         only_a: nuggets in the first alone.
         only_b: nuggets in the second alone.
-        assignment: labels of (nugget, run), on the scale ``GRADES``.
-        two_grades: the same where partial_support is not_support, as strict scores see it, on ``TWO_GRADES``.
-        importance: labels of nuggets that have one in both, on ``IMPORTANCES``.
+        assignment: labels of (nugget, run).
+        two_grades: the same where partial_support is not_support, as strict scores see it.
+        importance: labels of nuggets that have one in both.
     """
 
     shared: int
@@ -80,10 +82,7 @@ class Comparison:
         runs: runs in both, best in the first condition first.
         pairs: answers scored in both; empty where a condition has no topics.
         nuggets: agreement on single nuggets, where both conditions hold assignments.
-        only_a: runs with a score in the first condition alone.
-        only_b: runs with a score in the second alone.
-        topics_only_a: topics in the first alone.
-        topics_only_b: topics in the second alone.
+        left_out: runs with a score in one condition alone, as ``runs_a`` and ``runs_b``; topics likewise.
     """
 
     correlation: RankCorrelation
@@ -91,10 +90,7 @@ class Comparison:
     runs: tuple[RunPoint, ...]
     pairs: tuple[PairPoint, ...]
     nuggets: NuggetAgreement | None
-    only_a: tuple[str, ...]
-    only_b: tuple[str, ...]
-    topics_only_a: tuple[str, ...]
-    topics_only_b: tuple[str, ...]
+    left_out: Mapping[str, Sequence[str]]
 
 
 def compare_conditions(first: Condition, second: Condition, samples: int = 1000, seed: int = 0) -> Comparison:
@@ -126,10 +122,12 @@ def compare_conditions(first: Condition, second: Condition, samples: int = 1000,
         _run_points(a, b),
         () if topics is None else _pair_points(a, b),
         _nugget_agreement(a.assignments, b.assignments, samples, seed) if a.assignments and b.assignments else None,
-        tuple(run for run in first.runs if run not in runs),
-        tuple(run for run in second.runs if run not in runs),
-        () if topics is None else tuple(topic for topic in first.topics or () if topic not in topics),
-        () if topics is None else tuple(topic for topic in second.topics or () if topic not in topics),
+        {
+            "runs_a": [run for run in first.runs if run not in runs],
+            "runs_b": [run for run in second.runs if run not in runs],
+            "topics_a": [topic for topic in first.topics or () if topics and topic not in topics],
+            "topics_b": [topic for topic in second.topics or () if topics and topic not in topics],
+        },
     )
 
 
@@ -177,6 +175,7 @@ def _nugget_agreement(
     grades = [_labels(own) for own in (first, second)]
     strict = [{key: _as_strict(label) for key, label in own.items()} for own in grades]
     shared = len(importances[0].keys() & importances[1].keys())
+    labels: list[Sequence[Mapping[tuple[str, ...], str]]] = [grades, strict, rated]
     return NuggetAgreement(
         shared,
         len(importances[0]) - shared,
@@ -185,7 +184,7 @@ def _nugget_agreement(
             label_agreement(
                 *(_by_query(own, names) for own in both), scale=range(len(names)), samples=samples, seed=seed
             )
-            for both, names in ((grades, GRADES), (strict, TWO_GRADES), (rated, IMPORTANCES))
+            for both, names in zip(labels, SCALES.values(), strict=True)
         ),
     )
 

@@ -50,7 +50,8 @@ def test_the_published_tables_give_the_published_tau(shared: Path) -> None:
     found = compared(manual, automatic)
     assert found.correlation.runs == 45
     assert round(found.correlation.kendall.value or 0, 3) == 0.783
-    assert (found.only_a, found.only_b, found.topics, found.pairs, found.nuggets) == ((), (), (), (), None)
+    assert (found.topics, found.pairs, found.nuggets) == ((), (), None)
+    assert not any(found.left_out.values())
 
 
 def test_assignments_are_compared_by_run_topic_and_nugget(tmp_path: Path) -> None:
@@ -85,8 +86,7 @@ def test_nuggets_are_the_same_by_their_text_and_importance_is_compared(tmp_path:
 def test_only_what_both_hold_is_compared_and_the_rest_is_named(tmp_path: Path) -> None:
     more = {**A, ("extra", "1"): "sss", ("a", "3"): "sss"}
     found = compared(assigned(tmp_path / "a.jsonl", more), assigned(tmp_path / "b.jsonl", B))
-    assert (found.only_a, found.only_b) == (("extra",), ())
-    assert (found.topics_only_a, found.topics_only_b) == (("3",), ())
+    assert found.left_out == {"runs_a": ["extra"], "runs_b": [], "topics_a": ["3"], "topics_b": []}
     assert {own.run: own.a for own in found.runs}["b"] == 0.75
 
 
@@ -109,7 +109,7 @@ def test_a_run_without_a_score_is_left_out_and_named(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("run,v_strict\na,0.9\nb,0.2\ncc,0.1\nd,0.4\n")
     (tmp_path / "a.csv").write_text("run,v_strict\na,0.9\nb,0.2\ncc,0.1\nd,\n")
     found = compared(tmp_path / "a.csv", tmp_path / "b.csv")
-    assert (found.correlation.runs, found.only_a, found.only_b) == (3, ("d",), ("d",))
+    assert (found.correlation.runs, found.left_out["runs_a"], found.left_out["runs_b"]) == (3, ["d"], ["d"])
 
 
 def test_metrics_by_topic_in_nuggetizers_names_are_understood(tmp_path: Path) -> None:

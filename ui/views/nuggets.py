@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from arena.boards.nugget_lists import support_picture, support_table
+from arena.boards.nugget_lists import support_blocks
 from arena.boards.nuggets import Nuggets
 from arena.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown
-from ui.show import show_picture, show_sections, show_table
+from ui.show import show_block, show_sections
 from ui.states import incomplete, nothing
 from ui.views.nugget_editor import show_editor
 
@@ -59,6 +59,5 @@ def _say_what_is_missing(results: NuggetResults) -> None:
 def _show_support(bank: NuggetBank, results: NuggetResults, order: Sequence[str]) -> None:
     labels = {own.run: own for own in results.assignments if own.query_id == bank.query_id}
     agents = [agent for agent in order if agent in labels]
-    show_table(support_table(bank, labels, agents))
-    if agents:
-        show_picture(support_picture(bank, labels, agents))
+    for block in support_blocks(bank, labels, agents):
+        show_block(block)
