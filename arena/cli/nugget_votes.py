@@ -8,7 +8,7 @@ from pathlib import Path
 from arena.cli.console import tell
 from arena.cli.nugget_runs import require_free
 from arena.cli.sources import open_tournament
-from arena.cli.vote_counts import the_annotator
+from arena.cli.table_votes import the_annotator
 from arena.nuggets.people import Taken, assignments_by, said_by, taken
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.store import Annotations, Store

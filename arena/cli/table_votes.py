@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from arena.cli.console import output, print_json, printable
+from arena.cli.console import tell
 from arena.cli.nugget_runs import require_free
 from arena.cli.sources import open_tournament
-from arena.cli.vote_counts import the_annotator
 from arena.opinions.people import said_of_texts_now
-from arena.store import Annotations
+from arena.store import Annotation, Annotations
 from arena.voting.tables import TableKind, read_said, write_said
 from judges.errors import InputError
 from retrieval_eval.trec_files import is_qrels
@@ -36,12 +36,10 @@ def export_table(
         said = [one for one in said if one.annotator == who]
     write_said(out, kind, said)
     people = sorted({one.annotator for one in said})
-    if as_json:
-        print_json({"file": str(out), "annotators": people, "votes": len(said), "outdated": outdated})
-        return
-    output.print(printable(f"wrote {out}: {len(said)} by {', '.join(people)}"))
-    if outdated:
-        output.print(f"- of texts that have changed since, left out: {outdated}")
+    lines = [f"wrote {out}: {len(said)} by {', '.join(people)}"]
+    lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
+    told = {"file": str(out), "annotators": people, "votes": len(said), "outdated": outdated}
+    tell(told, lines, as_json=as_json)
 
 
 def import_table(
@@ -55,10 +53,25 @@ def import_table(
             raise InputError(f"{file}: nothing about the queries, answers and documents of {name!r}")
         kept = Annotations(store, name).add(found.annotations)
     people = sorted({one.annotator for one in found.annotations})
-    if as_json:
-        told = {"annotators": people, "votes": len(found.annotations), "new": kept, "left_out": found.unknown}
-        print_json(told)
-        return
-    output.print(printable(f"{len(found.annotations)} by {', '.join(people)}, {kept} of them new"))
+    lines = [f"{len(found.annotations)} by {', '.join(people)}, {kept} of them new"]
     if found.unknown:
-        output.print(f"- of answers or documents that the tournament does not have, left out: {found.unknown}")
+        lines.append(f"- of answers or documents that the tournament does not have, left out: {found.unknown}")
+    told = {"annotators": people, "votes": len(found.annotations), "new": kept, "left_out": found.unknown}
+    tell(told, lines, as_json=as_json)
+
+
+def the_annotator(said: Sequence[Annotation], named: str | None, tournament: str) -> str:
+    """Who is meant: the one who is named, or the only one there is.
+
+    Raises:
+        InputError: there is nobody of that name, or several and none is named.
+    """
+    there = sorted({own.annotator for own in said})
+    if named in there:
+        return named
+    if not there:
+        raise InputError(f"{tournament}: nobody has said anything of this kind yet")
+    if named is None and len(there) == 1:
+        return there[0]
+    nobody = "" if named is None else f"there is no {named!r}; "
+    raise InputError(f"{tournament}: {nobody}name one of the annotators with --annotator: {', '.join(there)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,9 +38,13 @@ def register(app: typer.Typer) -> None:
 @group.command("list")
 def list_votes(source: Source, tournament: Tournament = None, as_json: AsJson = False) -> None:
     """Count what each person said, by kind; a later word on the same thing takes the place of the earlier one."""
-    from arena.cli.vote_counts import print_counts
+    from arena.boards.votes import vote_counts
+    from arena.cli.show import show
+    from arena.cli.sources import open_tournament
 
-    print_counts(source, tournament, as_json=as_json)
+    store, name = open_tournament(source, tournament)
+    with closing(store):
+        show(vote_counts(store, name), "json" if as_json else "table")
 
 
 @group.command("export")
