@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
 from pathlib import Path
 
@@ -55,31 +53,6 @@ def test_the_workbenchs_way_of_counting_leaves_missing_responses_out(cli: CLI, g
     assert two["levels"]["4"]["cover"] == {"mean": 0.25, "n": 1, "standard_error": None}
 
 
-def test_scores_of_every_query_are_written_as_a_table(cli: CLI, graded: Path, tmp_path: Path) -> None:
-    done = cli("exam", "score", graded, "--out", tmp_path / "scores.csv")
-    assert "The bank is the items with a grade, since no --bank was given." in done.out
-    rows = [row.values for row in read_rows(tmp_path / "scores.csv")]
-    assert len(rows) == 2 * 2 * 5
-    assert {row["responded"] for row in rows if (row["agent"], row["qid"]) == ("two", "rock")} == {"0"}
-
-
-def test_agreement_has_the_shape_other_programs_rely_on(cli: CLI, graded: Path) -> None:
-    said = json.loads(cli("exam", "agreement", graded, "--json").out)
-    assert {"n", "kappa", "kappa_linear", "kappa_quadratic", "alpha", "confusion"} <= said.keys()
-    assert said["n"] == 4
-    assert sum(map(sum, said["confusion"]["counts"])) == 4
-    assert said["binarised"][0]["counts"] == [[2, 1], [1, 0]]
-
-
-def test_tables_of_agreement_come_as_csv_and_latex(cli: CLI, graded: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("exam", "agreement", graded, "--format", "csv").out)))
-    assert sum(int(row["count"]) for row in rows if row["table"] == "min_grade 4") == 4
-    latex = cli("exam", "agreement", graded, "--format", "latex").out
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
-    assert r"4-5 & 2 & 1 & 3 \\" in latex
-    assert "Cohen's kappa -0.333." in latex
-
-
 def test_labels_agree_with_themselves(cli: CLI, graded: Path, tmp_path: Path) -> None:
     assert cli("exam", "qrels", graded, tmp_path / "made.qrels").status == 0
     said = json.loads(cli("exam", "agreement", graded, "--qrels", tmp_path / "made.qrels", "--json").out)
@@ -88,17 +61,6 @@ def test_labels_agree_with_themselves(cli: CLI, graded: Path, tmp_path: Path) ->
         cli("exam", "agreement", tmp_path / "made.qrels", "--qrels", tmp_path / "made.qrels", "--json").out
     )
     assert said["kappa"] == 1.0
-
-
-@pytest.mark.parametrize("view", ["answers", "uncovered", "spurious", "influence", "grid"])
-def test_every_view_is_printed_as_json_and_as_a_table(
-    cli: CLI, graded: Path, bank: Path, tmp_path: Path, view: str
-) -> None:
-    command = ("exam", "oversight", graded, "--bank", bank, "--show", view, "--query", "skin")
-    assert cli(*command).status == 0
-    rows = json.loads(cli(*command, "--json").out)
-    assert cli(*command, "--out", tmp_path / "rows.csv").status == 0
-    assert len(list(read_rows(tmp_path / "rows.csv"))) == len(rows) > 0
 
 
 def test_a_workbench_file_becomes_tables_and_such_a_file_again(
