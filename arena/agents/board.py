@@ -58,9 +58,9 @@ def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, 
 
 def _retry_words(own: AgentCosts) -> str:
     """What an agent's latency leaves out; empty where that is nothing."""
-    if not own.retried or own.tried_s.value is None:
+    if not own.retried or own.tried_s.median is None:
         return ""
     return (
         f"{own.agent}: {counted(own.retried, 'answer')} of {own.answered} came after failed attempts. Latency leaves "
-        f"these out; with them the median is {SECONDS.write(own.tried_s.value)}, and by that it is compared."
+        f"these out; with them the median is {SECONDS.write(own.tried_s.median)}, and by that it is compared."
     )

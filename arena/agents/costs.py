@@ -18,11 +18,26 @@ Causes: TypeAlias = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure over some of an agent's answers: ``known`` of them have it, none makes ``value`` None."""
+class Mean:
+    """Over those of an agent's answers that have a figure, and how many they are."""
 
-    value: float | None
-    known: int
+    mean: float | None = None
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The same for seconds."""
+
+    median: float | None = None
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency(Median):
+    """The same, and the 95th percentile."""
+
+    p95: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +48,24 @@ class AgentCosts:
         queries: of the tournament.
         answered: of these, with an answer.
         missing: why it has no answer where we asked it ourselves.
-        latency_s: median seconds an answer took, as its user sees them: from the request to the end of the answer.
-        latency_p95_s: their 95th percentile.
+        latency_s: seconds an answer took, as its user sees them: from the request to the end of the answer.
         retried: answers before which attempts failed.
-        tried_s: median seconds of all attempts at an answer together, without the waits between them; where nobody
+        tried_s: seconds of all attempts at an answer together, without the waits between them; where nobody
             counted these, the answer's latency.
-        cost_usd: mean dollars an answer cost.
-        input_tokens, output_tokens: mean tokens an answer took.
+        cost_usd: dollars an answer cost.
+        input_tokens, output_tokens: tokens an answer took.
     """
 
     agent: str
     queries: int
     answered: int
-    latency_s: Figure
-    latency_p95_s: float | None
-    cost_usd: Figure
-    input_tokens: Figure
-    output_tokens: Figure
+    latency_s: Latency = Latency()
+    cost_usd: Mean = Mean()
+    input_tokens: Mean = Mean()
+    output_tokens: Mean = Mean()
     missing: Causes = field(default_factory=dict)
     retried: int = 0
-    tried_s: Figure = Figure(None, 0)
+    tried_s: Median = Median()
 
     @property
     def known(self) -> bool:
@@ -100,20 +113,19 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
         agent,
         queries,
         len(own),
-        Figure(median, len(latencies)),
-        p95,
+        Latency(median, len(latencies), p95),
         _mean(own, COST),
         _mean(own, TOKENS_IN),
         _mean(own, TOKENS_OUT),
         dict(missing),
         sum(latency is not None and all_s is not None and all_s > latency for latency, all_s in both),
-        Figure(float(np.median(tried)) if tried else None, len(tried)),
+        Median(float(np.median(tried)) if tried else None, len(tried)),
     )
 
 
-def _mean(answers: Iterable[Answer], name: str) -> Figure:
+def _mean(answers: Iterable[Answer], name: str) -> Mean:
     values = _values(answers, name)
-    return Figure(math.fsum(values) / len(values) if values else None, len(values))
+    return Mean(math.fsum(values) / len(values) if values else None, len(values))
 
 
 def _values(answers: Iterable[Answer], name: str) -> list[float]:

@@ -60,7 +60,7 @@ def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[s
 
 def _price(own: AgentCosts, price: str) -> float | None:
     """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
-    return (own.tried_s if price == LATENCY else own.cost_usd).value
+    return own.tried_s.median if price == LATENCY else own.cost_usd.mean
 
 
 def _shown(price: str, value: float) -> str:

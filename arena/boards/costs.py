@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from arena.agents.board import CostBoard
-from arena.agents.costs import LATENCY, AgentCosts, Figure
+from arena.agents.costs import LATENCY, AgentCosts
 from arena.agents.front import Front
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import MONEY, POINTS, SECONDS
+from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS
 from arena.present.picture import Chart, Dot
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
@@ -20,18 +20,15 @@ _LATENCY: Final = (
 )
 _COLUMNS: Final = (
     Column("agent", "Agent"),
-    Column("of_queries", "Queries answered", meaning="Games are played where both agents answered.", programs=False),
-    Column("answered", ""),
-    Column("queries", ""),
+    Column("answered", "Answered", COUNT, "Queries with an answer; games are played where both agents answered."),
+    Column("queries", "Queries", COUNT),
     Column("latency_median_s", "Latency, median", SECONDS, _LATENCY),
     Column("latency_p95_s", "Latency, 95%", SECONDS, "95% of the answers took no longer."),
-    Column("with_latency", "Latency known", meaning="Answers whose latency is known, where not all.", programs=False),
-    Column("latency_known", ""),
+    Column("latency_known", "Latency known", COUNT, "Answers whose latency is known; the others are left out."),
     Column("retried", ""),
     Column("tried_median_s", ""),
     Column("cost_usd", "Cost of a query", MONEY, "Mean over the answers whose cost is known."),
-    Column("with_cost", "Cost known", meaning="Answers whose cost is known, where not all.", programs=False),
-    Column("cost_known", ""),
+    Column("cost_known", "Cost known", COUNT, "Answers whose cost is known; the others are left out."),
     Column("input_tokens", "Tokens in", POINTS, "Mean over the answers whose tokens are known."),
     Column("output_tokens", "Tokens out", POINTS, "Mean over the answers whose tokens are known."),
     Column("on_front", "Front", meaning="No agent is rated as high and takes as little of this.", programs=False),
@@ -69,32 +66,24 @@ class CostsBoard(Board):
 
     def json(self) -> Any:
         """The field ``costs`` of a leaderboard's JSON."""
-        return plain(
-            {
-                "agents": {own.agent: _agent_json(own) for own in self.costs.agents},
-                "fronts": {price: front.agents for price, front in self.costs.fronts.items()},
-                "notes": self.costs.notes,
-            }
-        )
+        agents = plain({own.agent: own for own in self.costs.agents})
+        for shape in agents.values():
+            del shape["agent"]
+        fronts = {price: list(front.agents) for price, front in self.costs.fronts.items()}
+        return {"agents": agents, "fronts": fronts, "notes": list(self.costs.notes)}
 
     def _row(self, own: AgentCosts) -> Mapping[str, Any]:
         fronts = [price for price, front in self.costs.fronts.items() if own.agent in front.agents]
         return {
-            "agent": own.agent,
-            "of_queries": f"{own.answered:,} of {own.queries:,}",
-            "answered": own.answered,
-            "queries": own.queries,
-            "latency_median_s": own.latency_s.value,
-            "latency_p95_s": own.latency_p95_s,
-            "with_latency": _some(own.latency_s, own.answered),
+            **{name: getattr(own, name) for name in ("agent", "answered", "queries", "retried")},
+            "latency_median_s": own.latency_s.median,
+            "latency_p95_s": own.latency_s.p95,
             "latency_known": own.latency_s.known,
-            "retried": own.retried,
-            "tried_median_s": own.tried_s.value,
-            "cost_usd": own.cost_usd.value,
-            "with_cost": _some(own.cost_usd, own.answered),
+            "tried_median_s": own.tried_s.median,
+            "cost_usd": own.cost_usd.mean,
             "cost_known": own.cost_usd.known,
-            "input_tokens": own.input_tokens.value,
-            "output_tokens": own.output_tokens.value,
+            "input_tokens": own.input_tokens.mean,
+            "output_tokens": own.output_tokens.mean,
             "on_front": ["latency" if price == LATENCY else "cost" for price in fronts],
             "front": " ".join(fronts),
             "missing": [f"{cause} {count}" for cause, count in own.missing.items()],
@@ -123,26 +112,3 @@ def front_chart(front: Front) -> Chart:
         stepped=True,
         zero=True,
     )
-
-
-def _some(figure: Figure, answered: int) -> str | None:
-    """Of how many answers a figure is, where not all have it."""
-    return None if figure.known in {0, answered} else f"{figure.known:,} of {answered:,}"
-
-
-def _agent_json(own: AgentCosts) -> dict[str, Any]:
-    return {
-        "queries": own.queries,
-        "answered": own.answered,
-        "missing": own.missing,
-        "latency_s": {"median": own.latency_s.value, "p95": own.latency_p95_s, "known": own.latency_s.known},
-        "retried": own.retried,
-        "tried_s": {"median": own.tried_s.value, "known": own.tried_s.known},
-        "cost_usd": _mean(own.cost_usd),
-        "input_tokens": _mean(own.input_tokens),
-        "output_tokens": _mean(own.output_tokens),
-    }
-
-
-def _mean(figure: Figure) -> dict[str, float | None]:
-    return {"mean": figure.value, "known": figure.known}

@@ -5,11 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.agents.costs import AgentCosts, Figure
+from arena.agents.costs import AgentCosts, Latency, Mean
 from arena.agents.front import fronts, in_words, pareto_front
 from arena.ratings.results import AgentRating
-
-UNKNOWN = Figure(None, 0)
 
 
 def rated(agent: str, bt: float, group: str = "A") -> AgentRating:
@@ -17,9 +15,9 @@ def rated(agent: str, bt: float, group: str = "A") -> AgentRating:
 
 
 def took(agent: str, latency_s: float | None, cost_usd: float | None) -> AgentCosts:
-    latency = UNKNOWN if latency_s is None else Figure(latency_s, 5)
-    cost = UNKNOWN if cost_usd is None else Figure(cost_usd, 5)
-    return AgentCosts(agent, 5, 5, latency, latency_s, cost, UNKNOWN, UNKNOWN, tried_s=latency)
+    latency = Latency() if latency_s is None else Latency(latency_s, 5, latency_s)
+    cost = Mean() if cost_usd is None else Mean(cost_usd, 5)
+    return AgentCosts(agent, 5, 5, latency, cost, tried_s=latency)
 
 
 points = st.dictionaries(
