@@ -82,5 +82,3 @@ def test_figures_of_files_are_in_every_format(cli: Any, tmp_path: Path) -> None:
     flat = {row["agent"]: row for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))}
     assert (flat["x"]["latency_median_s"], flat["x"]["cost_usd"], flat["x"]["cost_known"]) == ("2.0", "0.0004", "4")
     assert (flat["y"]["answered"], flat["y"]["queries"], flat["y"]["cost_usd"]) == ("3", "4", "")
-    assert "0.0004" in cli("leaderboard", store, "--format", "md").out.replace("\\", "")
-    assert "<td>0.0004</td>" in cli("leaderboard", store, "--format", "html").out
