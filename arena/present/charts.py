@@ -53,10 +53,11 @@ def spec(picture: Chart) -> dict[str, Any]:
 
 
 def svg(*pictures: Picture) -> str:
-    """Pictures below each other as an SVG drawing on white ground."""
+    """Pictures, two beside each other, as an SVG drawing on white ground."""
     titled = [chart(one).properties(title=alt.Title(one.title or one.name, anchor="start")) for one in pictures]
     return _svg(
-        alt.vconcat(*titled).resolve_scale(color="independent", size="independent", shape="independent"), "white"
+        alt.concat(*titled, columns=2).resolve_scale(color="independent", size="independent", shape="independent"),
+        "white",
     )
 
 
@@ -190,17 +191,19 @@ def _whiskers(picture: Whiskers) -> alt.LayerChart:
     factor = picture.form.factor
     rows = [
         {
-            "name": printable(line.name)[:_NAME],
+            "name": printable(line.name),
             "value": factor * mark.value,
             "low": None if mark.low is None else factor * mark.low,
             "high": None if mark.high is None else factor * mark.high,
-            "look": mark.look,
+            "look": printable(picture.legend.get(mark.look, mark.look)),
             "told": printable(f"{line.name}: {picture.form.write(mark.value)} {mark.beside}".strip()),
         }
         for line in picture.lines
         for mark in line.marks
     ]
-    looks = list(dict.fromkeys(str(row["look"]) for row in rows))
+    looks = list(dict.fromkeys(mark.look for line in picture.lines for mark in line.marks))
+    meaning = [printable(picture.legend.get(look, look)) for look in looks]
+    legend = alt.Legend(title=None, orient="top") if picture.legend else None
     several = any(len(line.marks) > 1 for line in picture.lines)
     x = alt.X(
         "value:Q",
@@ -208,17 +211,16 @@ def _whiskers(picture: Whiskers) -> alt.LayerChart:
         axis=alt.Axis(title=picture.axis, labelExpr=f"datum.label + '{picture.form.unit}'"),
     )
     y = alt.Y("name:N", sort=[str(row["name"]) for row in rows], axis=alt.Axis(title=None, labelLimit=260, ticks=False))
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=x,
-        y=y,
-        color=alt.Color("look:N", scale=alt.Scale(domain=looks, range=[_COLOURS[look] for look in looks]), legend=None),
-    )
+    colour = alt.Scale(domain=meaning, range=[_COLOURS[look] for look in looks])
+    shape = alt.Scale(domain=meaning, range=[_SHAPES[look] for look in looks])
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, color=alt.Color("look:N", scale=colour, legend=legend))
     if several:
-        base = base.encode(yOffset=alt.YOffset("look:N", sort=looks))
-    shape = alt.Shape("look:N", scale=alt.Scale(domain=looks, range=[_SHAPES[look] for look in looks]), legend=None)
+        base = base.encode(yOffset=alt.YOffset("look:N", sort=meaning))
     layers = [
-        base.mark_rule(strokeWidth=2, aria=False).encode(x=alt.X("low:Q"), x2="high:Q"),
-        base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape, description="told:N"),
+        base.mark_rule(strokeWidth=2, aria=False).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(
+            shape=alt.Shape("look:N", scale=shape, legend=legend), description="told:N"
+        ),
     ]
     return alt.layer(*layers).properties(width=_WIDTH, height=alt.Step(16 if several else 24))
 

@@ -85,7 +85,9 @@ def test_figures_stand_beside_their_marks_in_their_form() -> None:
 
 def test_looks_are_told_apart_by_shape_and_explained() -> None:
     several = [Line("a", [Mark(1, 0, 2), Mark(-1, look="grey")])]
-    drawn = html(replace(RATINGS, lines=several, legend={"blue": "corrected", "grey": HOSTILE}))
+    picture = replace(RATINGS, lines=several, legend={"blue": "corrected", "grey": HOSTILE})
+    assert {"corrected", "a"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", svg(picture)))
+    drawn = html(picture)
     assert drawn.count('class="bar grey"') == 2
     assert "corrected" in drawn
 
