@@ -9,21 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
 from arena.agents.front import Front, lowest_prices
-from arena.calibration.comparison import PANEL, Comparison
-from arena.calibration.words import Finding, findings
-from arena.coverage import Shortfall
-from arena.leaderboard import Leaderboard
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.ranks import fewest_queries
-from arena.ratings.rate import Ratings
-from arena.ratings.results import DirectGames, PairDifference
 from arena.ratings.ties import NO_TIES, probabilities
 from arena.wording import more_needed
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
+    from arena.calibration.words import Finding
+    from arena.coverage import Shortfall
+    from arena.leaderboard import Leaderboard
+    from arena.ratings.rate import Ratings
+    from arena.ratings.results import DirectGames, PairDifference
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
@@ -198,6 +200,11 @@ def _one_order(ratings: Ratings) -> bool:
 
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     """Where the judge of the games is not shown to agree with people more than chance would."""
+    if not comparisons:
+        return None
+    from arena.calibration.comparison import PANEL
+    from arena.calibration.words import findings
+
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]
     known = [own for own in told if own.trust not in ("unknown", "few") and own.kappa.value is not None]
     decisive: Sequence[Finding] = [own for own in known if own.judge == PANEL] or known

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arena.agents.costs import COST, LATENCY, AgentCosts
 from arena.present.numbers import MONEY, SECONDS, listed
-from arena.ratings.results import AgentRating
+
+if TYPE_CHECKING:
+    from arena.ratings.results import AgentRating
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""

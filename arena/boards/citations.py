@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from arena.citations import CitationBoard
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, PERCENT_1, SCORE
 from arena.present.table import Column, Table
-from arena.retrieval import Source
-from retrieval_eval.citations import CitationScores
+
+if TYPE_CHECKING:
+    from arena.citations import CitationBoard
+    from arena.retrieval import Source
+    from retrieval_eval.citations import CitationScores
 
 Row: TypeAlias = dict[str, Any]
 

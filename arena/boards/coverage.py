@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arena.agents.board import CostBoard
-from arena.coverage import Coverage
 from arena.present.blocks import Block, Remarks, Section
 from arena.present.numbers import COUNT, PERCENT_1, counted
 from arena.present.table import Column, Table
 from arena.wording import STAGES
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
-from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.agents.board import CostBoard
+    from arena.coverage import Coverage
+    from judges.types import Task
 
 
 def coverage_section(

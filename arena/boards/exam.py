@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from arena.exam.scores import ExamScores
-from arena.exam.study import Unit
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, PERCENT, SCORE, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table, for_programs
 from retrieval_eval.exam.leaderboards import Correlation, correlate
+
+if TYPE_CHECKING:
+    from arena.exam.scores import ExamScores
+    from arena.exam.study import Unit
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.health import judge_section
-from arena.calibration.comparison import Comparison
 from arena.conclusion import BY_PLACE, Conclusion, conclude, expectation
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
-from arena.rated_tables import RatedTable
-from arena.ratings.covariates import ControlledBoard
-from arena.ratings.rate import Ratings
-from arena.ratings.results import Fragility
 from arena.wording import more_needed
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
+    from arena.rated_tables import RatedTable
+    from arena.ratings.covariates import ControlledBoard
+    from arena.ratings.rate import Ratings
+    from arena.ratings.results import Fragility
 
 FLAGS: Final[Mapping[str, str]] = {
     "undefeated": "never lost or tied",

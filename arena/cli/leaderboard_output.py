@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from arena.boards.leaderboard import TERMINAL, TournamentBoard
-from arena.calibration.comparison import Comparison
 from arena.cli.console import output
-from arena.cli.retrieval_output import print_retrieval
 from arena.cli.show import show
-from arena.leaderboard import Leaderboard
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
+    from arena.leaderboard import Leaderboard
 
 
 def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Comparison] = ()) -> None:
@@ -25,5 +27,7 @@ def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Compa
     shown = TournamentBoard(board, comparisons)
     show(shown, form, said=refusal, sections=TERMINAL)
     if form == "table" and board.retrieval is not None:
+        from arena.cli.retrieval_output import print_retrieval
+
         output.print()
         print_retrieval(board.retrieval, shown.order)

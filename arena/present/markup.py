@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from arena.present.numbers import Number
 from arena.present.picture import Cell, Chart, Line, Mark, Matrix, Picture, Whiskers
 from arena.present.texts import printable
+
+if TYPE_CHECKING:
+    from arena.present.numbers import Number
 
 _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
