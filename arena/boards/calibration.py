@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, Final
 
+from arena.boards.trust import PEOPLE, no_people
 from arena.calibration import opinions
 from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison, JudgeReport
@@ -255,7 +256,7 @@ class Calibration(Board):
         if not found:
             return []
         grouped = any(one.group for one in found)  # checks of many groups would fill pages
-        blocks: list[Block] = [] if grouped else [Checks([*people_checks(found)])]
+        blocks: list[Block] = [] if grouped else [Checks(people_checks(found))]
         blocks += [*_votes(found), against_people(found), _among_people(found)]
         said = [line for one in found for line in _remarks(one)]
         return [*blocks, Remarks(said)] if said else blocks
@@ -504,18 +505,11 @@ def difference_chart(one: Comparison, report: JudgeReport) -> Chart | None:
     )
 
 
-def people_checks(comparisons: Sequence[Comparison], apart: Sequence[opinions.Level] = ()) -> Iterator[Check]:
+def people_checks(comparisons: Sequence[Comparison], apart: Sequence[opinions.Level] = ()) -> Sequence[Check]:
     """Whether each judge agrees with people as they do among themselves, on each kind of things that both judged."""
-    name, found = "People agree with the judge", [(one, own) for one in comparisons for own in findings(one)]
-    for one, own in found:
-        if own.trust != "unknown":
-            yield Check(f"{name} {own.judge} on {own.level}", *_agreement(one, own))
-    if all(own.trust == "unknown" for _, own in found):
-        finding = "No person judged anything that the judge did."
-        if apart:
-            finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
-        remedy = "Let people judge a random sample of the same things on the pages."
-        yield Check(name, "unknown", finding, remedy)
+    found = [(one, own) for one in comparisons for own in findings(one) if own.trust != "unknown"]
+    checks = [Check(f"{PEOPLE} {own.judge} on {own.level}", *_agreement(one, own)) for one, own in found]
+    return checks or [no_people(apart)]
 
 
 def _agreement(one: Comparison, own: Finding) -> tuple[Status, str, str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from arena.present.blocks import Block, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, WORDS, Number, counted
 from arena.present.table import Column, Table
-from arena.ratings.health import JudgeHealth
-from arena.ratings.judges import JudgeAgreement
-from arena.ratings.panel import PanelRatings
-from arena.ratings.rate import Ratings
-from arena.samples import Consistency
-from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.ratings.health import JudgeHealth
+    from arena.ratings.judges import JudgeAgreement
+    from arena.ratings.panel import PanelRatings
+    from arena.ratings.rate import Ratings
+    from arena.samples import Consistency
+    from judges.types import Task
 
 _MOST_PAIRS: Final = 15
 """Pairs of judges that a person can take in; those with the most games in common come first."""

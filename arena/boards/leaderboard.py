@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from arena.boards.citations import Citations
 from arena.boards.costs import CostsBoard
 from arena.boards.coverage import coverage_section, missing
-from arena.boards.exam import ExamBoard
 from arena.boards.health import judge_section
-from arena.boards.nuggets import Nuggets
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, trust_checks, trust_section
-from arena.calibration.comparison import Comparison
-from arena.calibration.opinions import Level
-from arena.cli.retrieval_shapes import agent_columns, retrieval_json, scored_agents
 from arena.conclusion import Conclusion, conclude_board
-from arena.leaderboard import Leaderboard
 from arena.present.blocks import Block, Board, Check, Section
 from arena.present.numbers import COUNT, FIGURE, SCORE
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
-from arena.ratings.panel import PanelRatings
 from arena.wording import adaptive_line
-from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.boards.citations import Citations
+    from arena.boards.exam import ExamBoard
+    from arena.boards.nuggets import Nuggets
+    from arena.calibration.comparison import Comparison
+    from arena.calibration.opinions import Level
+    from arena.leaderboard import Leaderboard
+    from arena.ratings.panel import PanelRatings
+    from judges.types import Task
 
 TERMINAL: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
@@ -122,7 +123,7 @@ class TournamentBoard(Board):
             "by_judge": {judge: ratings_json(own, self.comparisons, judge) for judge, own in board.by_judge.items()},
             "pairs": ratings.pairs if ratings else [],
             "fragility": ratings.fragility if ratings else [],
-            "nuggets": None if board.nuggets is None else Nuggets(board.nuggets).json(),
+            "nuggets": self._nuggets and self._nuggets.json(),
             "coverage": {task: {**plain(stage), "share": stage.share} for task, stage in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": lacking
@@ -141,30 +142,65 @@ class TournamentBoard(Board):
             if ratings is None or ratings.position_effect is None
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
-            "retrieval": retrieval_json(board.retrieval),
-            "citations": None if board.citations is None else Citations(board.citations).json(),
+            "retrieval": self._retrieval_json(),
+            "citations": self._citations and self._citations.json(),
             "notes": ratings.notes if ratings else [],
-            "exam": board.exam and ExamBoard(board.exam).json(),
+            "exam": self._exam and self._exam.json(),
             "settings": shown,
         }
 
     def _beside_ratings(self) -> Iterator[Section]:
         """Agents judged without an opponent, and what their answers took."""
-        board, order = self.board, self.order
-        if board.exam is not None:
-            yield from ExamBoard(board.exam).sections()
-        if board.nuggets is not None:
-            yield from Nuggets(board.nuggets, order).sections()
-        if board.citations is not None:
-            yield from Citations(board.citations, order).sections()
-        yield from CostsBoard(board.costs).sections()
+        for part in (self._exam, self._nuggets, self._citations, CostsBoard(self.board.costs)):
+            if part is not None:
+                yield from part.sections()
+
+    # The boards of stages are imported where a tournament has them.
+
+    @property
+    def _exam(self) -> ExamBoard | None:
+        if self.board.exam is None:
+            return None
+        from arena.boards.exam import ExamBoard
+
+        return ExamBoard(self.board.exam)
+
+    @property
+    def _nuggets(self) -> Nuggets | None:
+        if self.board.nuggets is None:
+            return None
+        from arena.boards.nuggets import Nuggets
+
+        return Nuggets(self.board.nuggets, self.order)
+
+    @property
+    def _citations(self) -> Citations | None:
+        if self.board.citations is None:
+            return None
+        from arena.boards.citations import Citations
+
+        return Citations(self.board.citations, self.order)
+
+    def _retrieval_columns(self, agent: str) -> dict[str, Any]:
+        if self.board.retrieval is None:
+            return {}
+        from arena.cli.retrieval_shapes import agent_columns
+
+        return agent_columns(self.board.retrieval, agent)
+
+    def _retrieval_json(self) -> Mapping[str, Any] | None:
+        if self.board.retrieval is None:
+            return None
+        from arena.cli.retrieval_shapes import retrieval_json
+
+        return retrieval_json(self.board.retrieval)
 
     def _agents(self) -> list[dict[str, Any]]:
         """Of each agent its rating, its criteria, and scores that are one number."""
         if self.board.ratings is None:
             return []
         table = self._table()
-        left_out = {"bt_controlled", *self._criterion_keys(), *agent_columns(self.board.retrieval, "")}
+        left_out = {"bt_controlled", *self._criterion_keys(), *self._retrieval_columns("")}
         left_out |= CostsBoard(self.board.costs).columns("").keys()
         columns = [column for column in table.columns if column.key not in left_out]
         return [
@@ -176,8 +212,10 @@ class TournamentBoard(Board):
         """The ratings; beside them, for programs, all other scores that are one number for an agent."""
         board, beside = self.board, self._beside
         if board.ratings is None:
-            nuggets = [] if board.nuggets is None else Nuggets(board.nuggets).agents()
-            agents = [*board.criteria, *self._covers(), *nuggets, *scored_agents(board.retrieval)]
+            nuggets = [] if self._nuggets is None else self._nuggets.agents()
+            scores = {} if board.retrieval is None else board.retrieval.scores
+            retrieving = [agent for own in scores.values() for agent in own.agents]
+            agents = [*board.criteria, *self._covers(), *nuggets, *retrieving]
             table = Table(
                 "scores", "", [Column("agent", "Agent")], [{"agent": agent} for agent in dict.fromkeys(agents)]
             )
@@ -197,16 +235,16 @@ class TournamentBoard(Board):
         if board.controlled is not None:
             controlled = {row.agent: row.rating for row in board.controlled.agents}
             found["bt_controlled"] = controlled.get(agent)
-        if board.nuggets is not None:
-            found |= Nuggets(board.nuggets).columns(agent)
-        if board.citations is not None:
-            found |= Citations(board.citations).columns(agent)
+        if self._nuggets is not None:
+            found |= self._nuggets.columns(agent)
+        if self._citations is not None:
+            found |= self._citations.columns(agent)
         if board.exam is not None:
             found["exam_cover"] = self._covers().get(agent)
         grades = board.criteria.get(agent, {})
         for key, name in self._criterion_keys().items():
             found[key] = grades[name].mean if name in grades else None
-        return found | agent_columns(board.retrieval, agent) | CostsBoard(board.costs).columns(agent)
+        return found | self._retrieval_columns(agent) | CostsBoard(board.costs).columns(agent)
 
     def _criterion_keys(self) -> dict[str, str]:
         """Criteria by the keys of their columns."""

@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.citations import citations_table, flat_citations
-from arena.nuggets.board import NuggetBoard, Scored
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, PERCENT_1, POINTS, SCORE, WORDS, counted
 from arena.present.plain import Exact
 from arena.present.table import Column, Table
-from retrieval_eval.citations import CitationScores
-from retrieval_eval.nuggets.run_scores import RunScores
 from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
+
+if TYPE_CHECKING:
+    from arena.nuggets.board import NuggetBoard, Scored
+    from retrieval_eval.citations import CitationScores
+    from retrieval_eval.nuggets.run_scores import RunScores
 
 Row: TypeAlias = dict[str, Any]
 

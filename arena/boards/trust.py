@@ -6,28 +6,30 @@ The bars are rules of thumb, named beside each finding; none of them enters a ra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from arena.boards.calibration import people_checks
-from arena.calibration.comparison import Comparison
-from arena.calibration.opinions import Level
-from arena.conclusion import Conclusion
 from arena.config import RatingsSection
-from arena.leaderboard import Leaderboard
 from arena.present.blocks import Check, Checks, Section, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
 from arena.ratings.direct import circles
-from arena.ratings.health import JudgeHealth
 from arena.ratings.ranks import fewest_queries
-from arena.ratings.rate import Ratings
 from judges.types import Task
 from retrieval_eval.stats.clusters import wilson
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
+    from arena.calibration.opinions import Level
+    from arena.conclusion import Conclusion
+    from arena.leaderboard import Leaderboard
+    from arena.ratings.health import JudgeHealth
+    from arena.ratings.rate import Ratings
 
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
 _NAMED: Final = 5
 """Agents named in a finding; the others are counted."""
+PEOPLE: Final = "People agree with the judge"
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _SAME_IN_BOTH_ORDERS = 0.75
 _FIRST_PLACE = 0.05
@@ -61,8 +63,25 @@ def trust_checks(
             found += _habits(board.ratings.judge_health, board.ratings)
         found += [*_one_line(board.ratings), *_between_judges(board.ratings)]
     found += _samples(board)
-    found += [*people_checks(comparisons, apart), *_language_models(board)]
+    found += [*_people(comparisons, apart), *_language_models(board)]
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
+
+
+def _people(comparisons: Sequence[Comparison], apart: Sequence[Level]) -> Sequence[Check]:
+    """Whether judges agree with people, on each kind of things that both judged."""
+    if not comparisons:
+        return [no_people(apart)]
+    from arena.boards.calibration import people_checks
+
+    return people_checks(comparisons, apart)
+
+
+def no_people(apart: Sequence[Level] = ()) -> Check:
+    """The check where people judged nothing that a judge did; ``apart`` are the levels on which they judged."""
+    finding = "No person judged anything that the judge did."
+    if apart:
+        finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
+    return Check(PEOPLE, "unknown", finding, "Let people judge a random sample of the same things on the pages.")
 
 
 def trust_section(checks: Sequence[Check]) -> Section:
