@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from arena.agents.board import CostBoard
 from arena.agents.costs import LATENCY, AgentCosts
-from arena.agents.front import Front
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS
 from arena.present.picture import Chart, Dot
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
+
+if TYPE_CHECKING:
+    from arena.agents.board import CostBoard
+    from arena.agents.front import Front
 
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
