@@ -9,7 +9,6 @@ from judges.types import Task
 
 if TYPE_CHECKING:
     from arena.adaptive_games import AdaptiveState
-    from arena.ratings.covariates import ControlledBoard
     from arena.ratings.results import PairDifference
 
 STAGES: Mapping[Task, str] = {
@@ -33,18 +32,6 @@ STAGES: Mapping[Task, str] = {
 AGENTS_ASKED: Final = "Agents asked"
 """The stage before these."""
 
-FLAGS: Mapping[str, str] = {
-    "undefeated": "never lost or tied",
-    "winless": "never won or tied",
-    "separated": "won or lost everything against part of the field",
-    "disconnected": "never met part of the field",
-    "ties": "ties alone hold the field together",
-    "position": "order shown and strength cannot be told apart",
-    "covariates": "a covariate runs away with the ratings",
-    "single_game": "rated on a single game",
-}
-"""Why a rating is to be read with care, in words."""
-
 
 def more_needed(pair: PairDifference) -> str:
     """How many more queries (games) would tell two agents apart, as "12 (8 to 40)"; empty where none can be said."""
@@ -56,7 +43,7 @@ def more_needed(pair: PairDifference) -> str:
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
-    """How far an adaptive schedule has come, on one line.
+    """How far an adaptive schedule has come, a sentence.
 
     Args:
         state: of the schedule.
@@ -64,31 +51,10 @@ def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
     """
     asked = "the order" if state.decide == "order" else "the first place"
     found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
-    line = f"adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
+    line = f"Adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
     if state.ended and not state.decided:
         line += " (no game is left that could decide it, or max_games is reached)"
-    line += f", at {100 * state.confidence:g} % confidence by a test of its own, which holds after any number of games"
+    line += f", at {100 * state.confidence:g}% confidence by a test of its own, which holds after any number of games"
     if not ordered and state.places:
-        return f"{line}; that counts games alone, and the conclusion says why their order means nothing"
-    return line + (f"; decided from the first place down: {', '.join(state.places)}" if state.places else "")
-
-
-def controlled_effects(board: ControlledBoard) -> list[str]:
-    """What each covariate is worth, and being shown first where that is estimated along, a line for each."""
-    lines = [
-        f"{effect.name}: {effect.points:+.1f} points per standard deviation{_standard_error(effect.sd)}"
-        for effect in board.effects
-    ]
-    if board.position_effect is not None:
-        lines.append(f"being shown first: {board.position_effect:+.1f} points{_standard_error(board.position_sd)}")
-    return lines
-
-
-def controlled_doubts(board: ControlledBoard) -> list[str]:
-    """Why to read controlled ratings with care."""
-    said = [f"No maximum of the likelihood: {problem}." for problem in board.problems]
-    return said if board.converged else [*said, "The controlled ratings did not converge: do not use them."]
-
-
-def _standard_error(sd: float | None) -> str:
-    return "" if sd is None else f" (standard error {sd:.1f})"
+        return f"{line}; that counts games alone, and the conclusion says why their order means nothing."
+    return line + (f"; decided from the first place down: {', '.join(state.places)}." if state.places else ".")

@@ -275,8 +275,7 @@ class TournamentBoard(Board):
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
         board = self.board
         if board.adaptive is not None:
-            line = adaptive_line(board.adaptive, ordered=conclusion.ordered)
-            yield f"{line[0].upper()}{line[1:]}."
+            yield adaptive_line(board.adaptive, ordered=conclusion.ordered)
         yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
 
 

@@ -247,6 +247,6 @@ def test_games_are_counted_to_the_last_one_however_many() -> None:
 def test_an_adaptive_schedule_names_no_places_of_an_order_that_means_nothing() -> None:
     state = AdaptiveState("top", 0.95, decided=True, places=("x",), games=60, possible=90, ended=True)
     assert "decided from the first place down: x" in adaptive_line(state, ordered=True)
-    assert adaptive_line(state, ordered=False).endswith("the conclusion says why their order means nothing")
+    assert adaptive_line(state, ordered=False).endswith("the conclusion says why their order means nothing.")
     begun = replace(state, decided=False, places=(), ended=False)
     assert adaptive_line(begun, ordered=False) == adaptive_line(begun, ordered=True)

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.boards.ratings import FLAGS
 from arena.boards.trust import trust_checks
 from arena.conclusion import conclude_board
 from arena.dataset import Dataset
 from arena.leaderboard import leaderboard
 from arena.samples import labels_of
 from arena.store import Store, Wanted
-from arena.wording import FLAGS, STAGES
+from arena.wording import STAGES
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
 from tests.support.exams import exam_config, graded, write_exam
