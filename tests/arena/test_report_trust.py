@@ -21,7 +21,6 @@ from arena.opinions.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
-from arena.report.figures import percent
 from arena.samples import Consistency
 from judges.types import Task, Verdict
 
@@ -176,13 +175,6 @@ def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_fai
 def test_what_failed_comes_first() -> None:
     statuses = [check.status for check in found(board(league(prefers_longer))).values()]
     assert statuses == sorted(statuses, key=["failed", "unknown", "passed"].index)
-
-
-@pytest.mark.parametrize(
-    ("share", "said"), [(1.0, "100%"), (0.9999, "99%"), (0.5, "50%"), (0.0, "0%"), (None, "-"), (0.996, "99%")]
-)
-def test_less_than_all_is_never_shown_as_all(share: float | None, said: str) -> None:
-    assert percent(share) == said
 
 
 OF_INTERVALS = ("Both orders agree", "No favour for the place shown", "No favour for length", "Few ties", "Few circles")
