@@ -26,7 +26,7 @@ _TALLEST: Final = 740
 _FILTERED: Final = 5
 """Tables of fewer rows are seen at one look."""
 _ROW: Final = 36
-"""Height of a row, in pixels and a little more."""
+"""Pixels of a row, a little more than it takes."""
 
 
 def show_sections(sections: Sequence[Section]) -> None:
@@ -40,7 +40,7 @@ def show_section(section: Section) -> None:
     st.subheader(text.encodable(section.title).replace("[", r"\["), anchor=section.ident)
     if section.lead:
         st.caption(section.lead)
-    for block in section.blocks:
+    for block in section.below_title:
         show_block(block)
 
 
@@ -80,10 +80,10 @@ def show_table(
         whole: what is saved, where the table shows a part of it.
         height: the most pixels it takes.
     """
-    if table.title:
-        text.strong(table.title)
     if table.rows:
         _draw(table, choose, chosen, whole, height)
+    elif table.title:
+        text.strong(table.title)
     if table.notes:
         text.quiet("\n".join(table.notes))
 
@@ -97,6 +97,8 @@ def _draw(
 ) -> None:
     shown, settings = frame(table)
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+        if table.title:
+            text.strong(table.title)
         if len(shown) >= _FILTERED and chosen is None:
             shown = _filtered(shown, table.name)
         _download(table.name, (lambda: shown) if whole is None else (lambda: frame(whole())[0]))
@@ -109,7 +111,7 @@ def _draw(
         placeholder=MISSING,
         alt=table.title or table.name,
         column_config=settings,
-        height=min(_ROW * (len(shown) + 1) + 2, height),
+        height="content" if _ROW * (len(shown) + 1) < height else height,
         **options,
     )
 
