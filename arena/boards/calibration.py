@@ -189,11 +189,11 @@ class Calibration(Board):
         own = self.found
         corrected = [
             block
-            for one, report in self.reports()
+            for one, report in reports(self.found.comparisons)
             if report.estimates is not None
             for block in corrected_figures(one, report.estimates, report.against.judge, self.width)
         ]
-        listed = [line for one, report in self.reports() for line in self._differences(one, report)]
+        listed = [line for one, report in reports(self.found.comparisons) for line in self._differences(one, report)]
         parts = [
             Section("people", "People and the judge", "Does the judge see what people see?", self._people()),
             Section("coefficients", "All coefficients", "", self._coefficients()),
@@ -247,10 +247,6 @@ class Calibration(Board):
             }
         return plain(shape)
 
-    def reports(self) -> list[tuple[Comparison, JudgeReport]]:
-        """Every judge on every level."""
-        return reports(self.found.comparisons)
-
     def _people(self) -> list[Block]:
         found = self.found.comparisons
         if not found:
@@ -262,7 +258,7 @@ class Calibration(Board):
         return [*blocks, Remarks(said)] if said else blocks
 
     def _coefficients(self) -> list[Block]:
-        rows = [_judge_row(one, report) for one, report in self.reports()]
+        rows = [_judge_row(one, report) for one, report in reports(self.found.comparisons)]
         whom = "the consensus" if self.found.settings.against == "consensus" else "each vote"
         tables = [
             _known("agreement", f"Agreement with {whom}", (*_WHO, *_COEFFICIENTS), rows),
@@ -277,7 +273,7 @@ class Calibration(Board):
         """What people say against what the judge says, for each judge; of many groups they would fill pages."""
         return [
             _confusion(one, report)
-            for one, report in self.reports()
+            for one, report in reports(self.found.comparisons)
             if report.against.labels is not None and report.against.labels.scale and not one.group
         ]
 

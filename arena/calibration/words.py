@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 from arena.calibration.comparison import Comparison, JudgeReport
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.opinions import Level
+from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
 from retrieval_eval.stats.estimate import Estimate
 
 Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
@@ -60,8 +61,8 @@ def gain_from_ties(comparison: Comparison) -> str:
         return ""
     elsewhere = own.agreement - own.best_agreement - own.gain_on_ties
     return (
-        f"of the difference {own.gain_on_ties:+.2f} comes from the {own.gold_ties:,} games on which people tie, "
-        f"{elsewhere:+.2f} from the others: a panel ties wherever its judges differ and no side leads"
+        f"of the difference {SIGNED_2.write(own.gain_on_ties)} comes from the {own.gold_ties:,} games on which people "
+        f"tie, {SIGNED_2.write(elsewhere)} from the others: a panel ties wherever its judges differ and no side leads"
     )
 
 
@@ -98,8 +99,8 @@ def _sentence(comparison: Comparison, name: str, report: JudgeReport, trust: Tru
     share = own.votes.share
     if trust == "unknown" or share.value is None:
         return f"{name} and people judged none of the same {what}."
-    said = f"{name} says what a person says in {share.value:.1%} of cases{_between(share.low, share.high)}"
-    said += f", on {own.n:,} {what} of {own.queries:,} queries"
+    said = f"{name} says what a person says in {with_interval(share, PERCENT_1)} of cases"
+    said += f", on {own.n:,} {what} of {counted(own.queries, 'query', 'queries')}"
     if trust == "few":
         return f"{said}. That is too little to trust or distrust it."
     if trust == "chance":
@@ -107,7 +108,7 @@ def _sentence(comparison: Comparison, name: str, report: JudgeReport, trust: Tru
     if within.value is None:
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
         return f"{said}. {more}"
-    among = f"two people agree in {within.value:.1%}{_between(within.low, within.high)}"
+    among = f"two people agree in {with_interval(within, PERCENT_1)}"
     verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
     return f"{said}; {among}. {verdict} among themselves."
 
@@ -125,7 +126,3 @@ def _trust(comparison: Comparison, report: JudgeReport) -> Trust:
         return "above chance"
     high = own.votes.share.high
     return "below people" if high is not None and within.low is not None and high < within.low else "as people"
-
-
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" (95 %: {low:.1%} to {high:.1%})"
