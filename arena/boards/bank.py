@@ -108,16 +108,15 @@ class BankEditBoard(Board):
 
     def json(self) -> Any:
         """Items by kind of change, and the effect."""
-        changes, effect = diff(self.before, self.after), self.effect
+        changes = diff(self.before, self.after)
         found = {name: self._items(getattr(changes, name)) for name in ("added", "retired")}
         pairs = {name: list(map(self._items, getattr(changes, name))) for name in ("edited", "reweighted", "disclosed")}
-        names = ("labels", "places", "kendall", "to_grade") if effect is not None else ()
         return {
             "before": self.before.version,
             "after": self.after.version,
             **found,
             **pairs,
-            **{name: plain(getattr(effect, name)) for name in names},
+            **(plain(self.effect) if self.effect is not None else {}),
         }
 
     def _items(self, items: Sequence[Item]) -> Any:

@@ -32,12 +32,3 @@ class PageFormat(StrEnum):
     CSV = "csv"
     MD = "md"
     HTML = "html"
-
-
-class PaperFormat(StrEnum):
-    """The same, or for a paper."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    LATEX = "latex"

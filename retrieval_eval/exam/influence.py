@@ -9,7 +9,7 @@ import numpy as np
 
 from retrieval_eval.exam.cover import DEFAULT_K, Floats, cover_means, cover_scores
 from retrieval_eval.exam.grades import Grade, Grid, Grids, Rankings, make_grids
-from retrieval_eval.exam.items import Bank, BankDiff, diff
+from retrieval_eval.exam.items import Bank, diff
 from retrieval_eval.exam.labels import exam_labels
 from retrieval_eval.exam.leaderboards import correlate, places
 
@@ -59,7 +59,6 @@ class EditEffect:
     """What a new version of a bank changes while only the old grades are known.
 
     Attributes:
-        changes: what differs between the two versions.
         labels: passages whose label changes.
         places: of all agents, in the order of the new leaderboard.
         kendall: tau-b of the two leaderboards.
@@ -67,7 +66,6 @@ class EditEffect:
             as covered by nobody, which lowers every score alike in the bank's size.
     """
 
-    changes: BankDiff
     labels: tuple[LabelChange, ...]
     places: tuple[PlaceChange, ...]
     kendall: float | None
@@ -110,8 +108,7 @@ def edit_effect(
 ) -> EditEffect:
     """Compare labels and places under two versions of a bank. Grades of an item whose question changed do not count."""
     grades = list(grades)
-    changes = diff(before, after)
-    changed = {new.item_id for old, new in changes.edited if new.item_id == old.item_id}
+    changed = {new.item_id for old, new in diff(before, after).edited if new.item_id == old.item_id}
     grids = make_grids(grades, before, rankings)
     new_grids = make_grids((entry for entry in grades if entry.item_id not in changed), after, rankings)
     means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
@@ -120,7 +117,6 @@ def edit_effect(
         PlaceChange(agent, means[0][agent], means[1][agent], ranks[0][agent], ranks[1][agent]) for agent in means[1]
     ]
     return EditEffect(
-        changes,
         tuple(_label_changes(grids, new_grids)),
         tuple(sorted(moves, key=lambda move: (move.place_after, move.agent))),
         correlate(*ranks).kendall,

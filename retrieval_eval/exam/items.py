@@ -194,11 +194,6 @@ class BankDiff:
     def __bool__(self) -> bool:
         return any((self.added, self.retired, self.edited, self.reweighted, self.disclosed))
 
-    @property
-    def to_grade(self) -> tuple[Item, ...]:
-        """Items that have no grades yet."""
-        return (*self.added, *(after for _, after in self.edited))
-
 
 def diff(before: Bank, after: Bank) -> BankDiff:
     """What changed between two versions, in the order of ``after`` and, for retired items, of ``before``."""
