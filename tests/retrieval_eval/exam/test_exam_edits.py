@@ -96,7 +96,8 @@ def test_an_old_text_brings_its_item_back_with_its_id_and_grades(name: str) -> N
     changed = edited_bank(BANK, {old.item_id: ItemEdit("other?", 2.0)})
     (new,) = (item for item in changed.items if item.replaces == old.item_id)
     back = edited_bank(changed, {new.item_id: ItemEdit(old.text, 1.0)})
-    assert diff(BANK, Bank(tuple(item for item in back.items if item.item_id != new.item_id))).added == ()
+    changes = diff(BANK, Bank(tuple(item for item in back.items if item.item_id != new.item_id)))
+    assert changes.added == changes.edited == ()
     assert {item.item_id for items in back.active.values() for item in items} == {
         item.item_id for items in BANK.active.values() for item in items
     }
