@@ -55,8 +55,13 @@ class Nuggets(Board):
         if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
             blocks.append(Remarks(left_out))
         return [
-            Section("nuggets", "Nuggets", lead, blocks),
-            Section("nugget-intervals", "Intervals of the nugget scores", "Had other queries been asked.", spread),
+            Section("nuggets", "Nugget scores", lead, blocks),
+            Section(
+                "nugget-intervals",
+                "Intervals of the nugget scores",
+                "How far would each score move, had other queries been asked?",
+                spread,
+            ),
         ]
 
     def _scored(self) -> Iterator[tuple[str, str, Scored]]:
