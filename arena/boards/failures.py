@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from arena.agents.replies import failures as failures_of_agents
 from arena.exam.stored import open_items
@@ -17,34 +17,21 @@ from arena.present.table import Column, Table
 from arena.store import Store, Wanted
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Task
-from retrieval_eval.agents.types import AGENT_CAUSES
+from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
 from retrieval_eval.exam.items import SECRET_TEXT
 
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
 _SHOWN: Final = 200
 """Characters of a reply that a person needs to see what went wrong; programs get all."""
+Failed: TypeAlias = Mapping[str, Any]
+"""One failure, of a judge or the answer that an agent owes, as programs get it. Nothing of a secret item is in it."""
+
 _COLUMNS: Final = (
     Column("cause", "Cause"),
     Column("judge", "Judge"),
     Column("meaning", "Meaning"),
     Column("failed", "Failed", COUNT),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """One failure: of a judge, or the answer that an agent owes. Nothing of a secret item is in it."""
-
-    tournament: str
-    task: str
-    judge: str
-    qid: str
-    item: str
-    cause: str
-    meaning: str
-    message: str
-    reply: str | None
-    calls: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +50,10 @@ class FailuresBoard(Board):
 
     def sections(self) -> Sequence[Section]:
         """One: the counts, then each failure."""
-        counts = Counter((own.cause, own.judge, own.meaning) for own in self.failed)
-        ordered = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+        counts = Counter(tuple(own[name] for name in ("cause", "judge", "meaning")) for own in self.failed)
         rows = [
             {"cause": cause, "judge": judge, "meaning": meaning, "failed": count}
-            for (cause, judge, meaning), count in ordered
+            for (cause, judge, meaning), count in sorted(counts.items(), key=lambda own: (-own[1], own[0]))
         ]
         lines = [line for own in self.failed for line in self._lines(own)]
         said = Remarks([*lines, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
@@ -78,53 +64,45 @@ class FailuresBoard(Board):
         return plain(self.failed)
 
     def _lines(self, own: Failed) -> Iterator[str]:
-        place = " ".join(filter(None, (own.task, own.judge, own.qid, own.item)))
-        yield f"{f'{own.tournament}: ' if self.several else ''}{place}: {own.cause}: {own.message}"
-        if own.reply:
-            yield f"    reply: {own.reply[:_SHOWN]!r}"
+        whose = own["tournament"] + ": " if self.several else ""
+        place = " ".join(filter(None, (own["task"], own["judge"], own["qid"], own["item"])))
+        yield f"{whose}{place}: {own['cause']}: {own['message']}"
+        if own["reply"]:
+            yield f"    reply: {own['reply'][:_SHOWN]!r}"
 
 
-def failed_in(store: Store, tournament: str) -> list[Failed]:
+def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
     """The failures of one tournament, answers that agents owe first.
 
     Raises:
         InputError: no such tournament.
     """
     owed = failures_of_agents(store, store.dataset(tournament), store.settings(tournament))
-    found = [
-        Failed(
-            tournament,
-            "agents",
-            "",
-            query_id,
-            agent,
-            failure.cause,
-            AGENT_CAUSES.get(failure.cause, failure.cause),
-            failure.message,
-            None,
-            failure.calls,
-        )
+    where, open_ids = {"tournament": tournament}, open_items(store, tournament)
+    agents = [
+        {**where, "task": "agents", "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}
         for agent, query_id, failure in owed
     ]
-    open_ids = open_items(store, tournament)
     judged = (outcome for task in Task for outcome in store.outcomes(tournament, task))
-    return found + [
-        _of_judge(tournament, want, result, open_ids) for want, result in judged if isinstance(result, JudgeFailure)
+    return agents + [
+        {**where, **_of_judge(want, result, open_ids)} for want, result in judged if isinstance(result, JudgeFailure)
     ]
 
 
-def _of_judge(tournament: str, want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> Failed:
+def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
     """One failure. Of a secret item neither its id is shown nor what was said about it, which may repeat it."""
     secret = want.task in _ABOUT_ITEMS and not set(item_ids(want)) <= set(open_ids)
-    return Failed(
-        tournament,
-        want.task.value,
-        want.judge,
-        want.query_id,
-        " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order))),
-        result.cause,
-        CAUSES.get(result.cause, result.cause),
-        SECRET_TEXT if secret else result.message,
-        None if secret else result.reply,
-        result.calls,
-    )
+    item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
+    where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}
+    said = {"message": SECRET_TEXT} if secret else {"reply": result.reply}
+    return {**where, **_what(result, CAUSES), **said}
+
+
+def _what(failed: JudgeFailure | AgentFailure, causes: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "cause": failed.cause,
+        "meaning": causes.get(failed.cause, failed.cause),
+        "message": failed.message,
+        "reply": None,
+        "calls": failed.calls,
+    }

@@ -49,7 +49,7 @@ def failures(
         own
         for name in names
         for own in failed_in(store, name)
-        if (not cause or own.cause in cause) and (not judge or own.judge in judge)
+        if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)
     ]
     board = FailuresBoard(found, len(names) > 1, list(waiting_lines(store)))
     store.close()
