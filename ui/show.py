@@ -21,6 +21,8 @@ _SIGNS: Final[Mapping[Status, tuple[str, Literal["good", "bad", ""]]]] = {
     "unknown": ("? Not known", ""),
     "passed": ("✓ Passed", "good"),
 }
+_WIDEST: Final = 760
+"""Pixels of a chart."""
 _TALLEST: Final = 740
 """Pixels of a table at most; a longer one scrolls."""
 _FILTERED: Final = 5
@@ -182,7 +184,8 @@ def show_picture(picture: Picture) -> None:
 
     if picture.title:
         text.strong(picture.title)
-    st.vega_lite_chart(spec=spec(picture), width="stretch", alt=picture.words)
+    with st.container(width=_WIDEST):
+        st.vega_lite_chart(spec=spec(picture), width="stretch", alt=picture.words)
     text.quiet(picture.caption)
 
 

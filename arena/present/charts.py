@@ -27,6 +27,8 @@ _DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Those behind first."""
 _INK: Final = "currentColor"
+_NEITHER: Final = "#757c87"
+"""Grey that can be read on light and on dark ground: Vega knows nothing of the page's ink."""
 _WIDTH, _HEIGHT = 440, 280
 _LETTER, _TALL = 6.5, 12
 """Pixels of a chart, of a letter in it, and of a line."""
@@ -49,7 +51,7 @@ def spec(picture: Chart) -> dict[str, Any]:
     """The chart in Vega-Lite, as wide as what it stands in, without Altair's checks, which take most of the time."""
     with schemapi.debug_mode(False):
         found: dict[str, Any] = chart(picture).properties(width="container").to_dict(validate=False)
-    return found
+    return {**found, "config": {"text": {"color": _NEITHER}}}
 
 
 def svg(*pictures: Picture) -> str:

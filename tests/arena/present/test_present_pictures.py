@@ -139,7 +139,8 @@ def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
 
 
 def test_the_pages_chart_is_that_of_files_unchecked_and_as_wide_as_the_page() -> None:
-    assert spec(FRONT) | {"width": 0} == chart(FRONT).to_dict() | {"width": 0}
+    own = {"width": 0, "config": {}}
+    assert spec(FRONT) | own == chart(FRONT).to_dict() | own
 
 
 def test_names_are_data_of_a_chart_and_never_part_of_its_definition() -> None:
