@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from arena.boards.citations import Citations
     from arena.boards.exam import ExamBoard
     from arena.boards.nuggets import Nuggets
+    from arena.boards.retrieval import Retrieval
     from arena.calibration.comparison import Comparison
     from arena.calibration.opinions import Level
     from arena.leaderboard import Leaderboard
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 TERMINAL: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage"}
+    | {"coverage", "retrieval-labels", "retrieval-agreement"}
 )
 """Sections that fit a terminal."""
 
@@ -142,7 +143,7 @@ class TournamentBoard(Board):
             if ratings is None or ratings.position_effect is None
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
-            "retrieval": self._retrieval_json(),
+            "retrieval": self._retrieval and self._retrieval.json(),
             "citations": self._citations and self._citations.json(),
             "notes": ratings.notes if ratings else [],
             "exam": self._exam and self._exam.json(),
@@ -151,7 +152,7 @@ class TournamentBoard(Board):
 
     def _beside_ratings(self) -> Iterator[Section]:
         """Agents judged without an opponent, and what their answers took."""
-        for part in (self._exam, self._nuggets, self._citations, CostsBoard(self.board.costs)):
+        for part in (self._exam, self._nuggets, self._citations, self._retrieval, CostsBoard(self.board.costs)):
             if part is not None:
                 yield from part.sections()
 
@@ -181,26 +182,20 @@ class TournamentBoard(Board):
 
         return Citations(self.board.citations, self.order)
 
-    def _retrieval_columns(self, agent: str) -> dict[str, Any]:
-        if self.board.retrieval is None:
-            return {}
-        from arena.cli.retrieval_shapes import agent_columns
-
-        return agent_columns(self.board.retrieval, agent)
-
-    def _retrieval_json(self) -> Mapping[str, Any] | None:
+    @property
+    def _retrieval(self) -> Retrieval | None:
         if self.board.retrieval is None:
             return None
-        from arena.cli.retrieval_shapes import retrieval_json
+        from arena.boards.retrieval import Retrieval
 
-        return retrieval_json(self.board.retrieval)
+        return Retrieval(self.board.retrieval, self.order)
 
     def _agents(self) -> list[dict[str, Any]]:
         """Of each agent its rating, its criteria, and scores that are one number."""
         if self.board.ratings is None:
             return []
         table = self._table()
-        left_out = {"bt_controlled", *self._criterion_keys(), *self._retrieval_columns("")}
+        left_out = {"bt_controlled", *self._criterion_keys(), *(self._retrieval.columns("") if self._retrieval else ())}
         left_out |= CostsBoard(self.board.costs).columns("").keys()
         columns = [column for column in table.columns if column.key not in left_out]
         return [
@@ -213,8 +208,7 @@ class TournamentBoard(Board):
         board, beside = self.board, self._beside
         if board.ratings is None:
             nuggets = [] if self._nuggets is None else self._nuggets.agents()
-            scores = {} if board.retrieval is None else board.retrieval.scores
-            retrieving = [agent for own in scores.values() for agent in own.agents]
+            retrieving = [] if self._retrieval is None else self._retrieval.scored()
             agents = [*board.criteria, *self._covers(), *nuggets, *retrieving]
             table = Table(
                 "scores", "", [Column("agent", "Agent")], [{"agent": agent} for agent in dict.fromkeys(agents)]
@@ -244,7 +238,8 @@ class TournamentBoard(Board):
         grades = board.criteria.get(agent, {})
         for key, name in self._criterion_keys().items():
             found[key] = grades[name].mean if name in grades else None
-        return found | self._retrieval_columns(agent) | CostsBoard(board.costs).columns(agent)
+        retrieved = {} if self._retrieval is None else self._retrieval.columns(agent)
+        return found | retrieved | CostsBoard(board.costs).columns(agent)
 
     def _criterion_keys(self) -> dict[str, str]:
         """Criteria by the keys of their columns."""

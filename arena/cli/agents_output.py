@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from arena.agents.summary import AgentsRun, AgentSummary
-from arena.cli.console import errors
-from arena.cli.figures import say
+from arena.cli.console import errors, say
 from arena.present.numbers import MONEY, counted
 
 _NAMED = 3

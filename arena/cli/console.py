@@ -60,6 +60,11 @@ class _Lines(logging.Handler):
         errors.print(printable(record.getMessage()))
 
 
+def say(text: str, console: Console = output) -> None:
+    """Print a line that holds names; a line break in front of it stays one."""
+    console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
+
+
 class Bars:
     """Progress bars of a run on standard error: done, failed, rate, cost, time left; above them what it waits for."""
 

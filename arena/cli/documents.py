@@ -121,7 +121,7 @@ def reading_json(reading: Reading) -> dict[str, Any]:
 
 def _print(reading: Reading, out: Path | None) -> None:
     from arena.cli.console import output, printable
-    from arena.cli.figures import counted
+    from arena.present.numbers import counted
 
     where = f" written to {out}" if out is not None else ""
     counts = (

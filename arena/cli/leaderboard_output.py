@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from arena.boards.leaderboard import TERMINAL, TournamentBoard
-from arena.cli.console import output
 from arena.cli.show import show
 
 if TYPE_CHECKING:
@@ -24,10 +23,4 @@ def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Compa
     """
     lacking = board.shortfall
     refusal = f"no ratings: {lacking.message}; {lacking.remedy}" if lacking is not None and board.withheld else ""
-    shown = TournamentBoard(board, comparisons)
-    show(shown, form, said=refusal, sections=TERMINAL)
-    if form == "table" and board.retrieval is not None:
-        from arena.cli.retrieval_output import print_retrieval
-
-        output.print()
-        print_retrieval(board.retrieval, shown.order)
+    show(TournamentBoard(board, comparisons), form, said=refusal, sections=TERMINAL)

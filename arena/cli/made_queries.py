@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, part_of: Recorder) -> bool:
     """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
-    from arena.cli.console import Bars, errors
-    from arena.cli.figures import counted, say
+    from arena.cli.console import Bars, errors, say
     from arena.cli.tournament import print_summary
+    from arena.present.numbers import counted
     from arena.synth.config import of_tournament
     from arena.synth.run import synthesise
 

@@ -63,8 +63,8 @@ def check_store(
     from contextlib import closing
 
     from arena.cli.console import output, print_json, printable
-    from arena.cli.figures import counted
     from arena.cli.sources import location_and_name
+    from arena.present.numbers import counted
     from arena.store import Store, shown
     from arena.store import check as checks
 

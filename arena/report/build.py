@@ -13,7 +13,6 @@ from arena.present.numbers import counted
 from arena.present.report import Report
 from arena.report.facts import Facts
 from arena.report.origin import effort, origin
-from arena.report.scores import scores
 
 
 def build_report(facts: Facts, source: str, made: datetime) -> Report:
@@ -27,7 +26,6 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
     board, calibration = facts.board, facts.calibration
     ratings, pairs = board.ratings, facts.pairs
     wins = None if ratings is None or pairs is None else Wins(pairs, [row.agent for row in ratings.agents]).report()
-    further = [*Calibration(calibration).sections(), scores(board)]
     shown = TournamentBoard(
         board,
         calibration.comparisons,
@@ -36,7 +34,7 @@ def build_report(facts: Facts, source: str, made: datetime) -> Report:
         facts.queries,
         facts.failures,
         effort(facts),
-        [section for section in further if section is not None],
+        Calibration(calibration).sections(),
     )
     conclusion, checks = shown.conclusion, shown.checks()
     sections = [section for section in shown.sections() if section.ident != "conclusion"]

@@ -62,10 +62,10 @@ def test_the_figures_are_those_of_the_leaderboard(cli: Any, demo_page: str, play
         grades = found["Mean grades by criterion"].by_name()[row["agent"]]
         for name, grade in row["criteria"].items():
             assert grades[name] == shown(grade["mean"], 2)
-        documents = found["Documents retrieved, by labels of the judge"].by_name()[row["agent"]]
+        documents = found["Documents retrieved, by measure"].by_name()[row["agent"]]
         measures = board["retrieval"]["scores"]["judge"]["agents"][row["agent"]]["measures"]
         for name, estimate in measures.items():
-            assert documents[name] == shown(estimate["value"], 4)
+            assert documents[name] == shown(estimate["value"], 3)
     stages = found["By stage"].rows[1:]
     assert sorted([int(count) for count in row[2:6]] for row in stages) == sorted(
         [stage[name] for name in ("wanted", "judged", "failed", "left")] for stage in board["coverage"].values()

@@ -256,12 +256,12 @@ def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: 
 
 def test_the_table_and_flat_rows_have_both_labels_side_by_side(cli: Any, cranfield: Path) -> None:
     out = cli("leaderboard", cranfield / "cran.yaml").out
-    rows = [line.split()[:2] for line in out.splitlines() if line.startswith(("judge  ", "people  "))]
-    assert rows == [
-        [labels, agent] for agent in ("bm25", "lm_dirichlet", "bm25_title") for labels in ("judge", "people")
-    ]
-    assert "labels of the judge and of people: kappa" in out
-    assert "agents ranked by either's nDCG@10: Kendall's tau" in out
+    names = ("bm25", "lm_dirichlet", "bm25_title")
+    rows = [line.replace("the ", "").split()[:2] for line in out.splitlines() if line.startswith(names)]
+    expected = [[agent, labels] for agent in names for labels in ("judge", "people")]
+    assert [row for row in rows if row[1] in {"judge", "people"}] == expected
+    assert "Kappa: " in out
+    assert "Do both labels put the agents in one order?" in out
     flat = list(csv.DictReader(io.StringIO(cli("leaderboard", cranfield / "cran.yaml", "--format", "csv").out)))
     assert {row["agent"] for row in flat} == {"bm25", "lm_dirichlet", "bm25_title"}
     assert all(float(row["retrieval_nDCG@10_low"]) <= float(row["retrieval_nDCG@10"]) for row in flat)

@@ -17,10 +17,10 @@ from arena.boards.exam_oversight import (
     spurious_table,
     uncovered_table,
 )
+from arena.boards.retrieval import WHOSE
 from arena.exam.study import Study, Unit
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
-from ui.retrieval import WHOSE
 from ui.show import show_picture, show_table
 from ui.states import incomplete, nothing
 

@@ -25,7 +25,10 @@ _ICONS: Final[Mapping[Kind, str]] = {
     "unclear": ":material/help:",
     "empty": ":material/hourglass_empty:",
 }
-_ELSEWHERE: Final = frozenset({"conclusion", "matrix", "nuggets", "nugget-intervals", "citations", "retrieval"})
+_ELSEWHERE: Final = frozenset(
+    {"conclusion", "matrix", "nuggets", "nugget-intervals", "citations"}
+    | {"retrieval", "retrieval-labels", "retrieval-agreement"}
+)
 """Sections on top of the page, or on pages of their own."""
 
 

@@ -1,0 +1,253 @@
+"""What agents retrieved: measures by the judges' labels and by people's, and how far the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from arena.boards.calibration_pictures import confusion
+from arena.boards.metrics import RANKINGS, agreement_json, measures, share_labelled
+from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
+from arena.present.glossary import TERMS
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, counted
+from arena.present.plain import flat, plain
+from arena.present.table import Column, Table
+from arena.retrieval import LabelScores, RetrievalBoard, Source
+from judges.types import Query
+from retrieval_eval.relevance import LabelDistribution
+from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.estimate import Estimate
+
+Row: TypeAlias = dict[str, Any]
+
+WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
+_KEYS: Final[Mapping[Source, str]] = {"judge": "retrieval", "people": "retrieval_people"}
+_JUDGES: Final = (
+    Column("judge", "Judge"),
+    Column("n", "Documents", COUNT, "Those that people labelled as well."),
+    Column("kappa", "Kappa", FIGURE, interval="95% interval"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval(Board):
+    """Retrieval in a tournament; ``order`` is that of the ratings, other agents follow, best first."""
+
+    board: RetrievalBoard
+    order: Sequence[str] = ()
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        found: list[Section] = []
+        if self.board.scores:
+            lead = "Does each agent find what is relevant? From 0 to 1, higher is better."
+            found.append(Section("retrieval", "Documents retrieved", lead, [self._scores()]))
+        if self.board.judges:
+            lead = "A judge that gives nearly all documents one label tells nothing apart."
+            found.append(Section("retrieval-labels", "Labels given", lead, self._labels()))
+        if own := self.board.agreement:
+            lead = "Do people agree with the judge?"
+            found.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(own)))
+        return found
+
+    def agents(self) -> list[str]:
+        """Agents with figures in the order of ratings, then the best by the first measure, then those without."""
+        scores = next(iter(self.board.scores.values()), None)
+        by_value = {}
+        for agent, own in scores.agents.items() if scores is not None else ():
+            by_value[agent] = own.measures[self.board.measures[0]].value or 0.0
+        best = sorted(by_value, key=lambda agent: (-by_value[agent], agent))
+        return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
+
+    def scored(self) -> list[str]:
+        """Agents that have any scores."""
+        return list(dict.fromkeys(agent for scores in self.board.scores.values() for agent in scores.agents))
+
+    def columns(self, agent: str) -> Row:
+        """One agent's scores beside its ratings, the same columns for every agent."""
+        row: Row = {}
+        for source, scores in self.board.scores.items():
+            own, key = scores.agents.get(agent), _KEYS[source]
+            row[f"{key}_queries"] = None if own is None else len(scores.topics) - len(own.unanswered)
+            for place, measure in enumerate(next(iter(scores.agents.values())).measures):
+                found, name = None if own is None else own.measures[measure], f"{key}_{measure}"
+                row[name] = found and found.value
+                if not place:
+                    row |= {f"{name}_low": found and found.low, f"{name}_high": found and found.high}
+        return row
+
+    def by_query(self, source: Source, measure: str, queries: Mapping[str, Query]) -> Table:
+        """One measure of each agent on each query."""
+        scores = self.board.scores[source]
+        agents = [agent for agent in self.agents() if agent in scores.agents]
+        values = [scores.agents[agent].per_query[measure] for agent in agents]
+        rows = [
+            {"query": query_id, "text": queries[query_id].text, **{f"agent {at}": own for at, own in enumerate(row)}}
+            for query_id, *row in zip(scores.topics, *values, strict=True)
+        ]
+        columns = [Column(f"agent {at}", agent, SCORE) for at, agent in enumerate(agents)]
+        note = "Start where one agent fails alone."
+        return Table("scores_by_query", "", [Column("query", "Query"), Column("text", "Text"), *columns], rows, [note])
+
+    def json(self) -> Any:  # noqa: D102
+        board = self.board
+        shape = {
+            "measures": board.measures,
+            "queries": board.queries,
+            "scores": {
+                source: {
+                    "topics": len(scores.topics),
+                    "labels": scores.labels,
+                    "without_relevant": scores.without_relevant,
+                    "agents": {
+                        agent: {"measures": own.measures, "missing": own.missing, "unanswered": own.unanswered}
+                        for agent, own in scores.agents.items()
+                    },
+                }
+                for source, scores in board.scores.items()
+            },
+            "labels": {
+                agent: {**plain(board.distributions[agent]), **plain(mean), "coverage": mean.coverage}
+                for agent, mean in board.mean_labels.items()
+            },
+            "without_documents": board.without_documents,
+            "judges": {
+                judge: {**plain(own.distribution), "agreement": own.agreement and agreement_json(own.agreement)}
+                for judge, own in board.judges.items()
+            },
+            "between_judges": board.between_judges and flat(board.between_judges),
+            "agreement": board.agreement and agreement_json(board.agreement),
+            "rankings": {measure: flat(own) for measure, own in board.rankings.items()},
+        }
+        return plain(shape)
+
+    def intervals(self) -> Section:
+        """The intervals of all measures, for pages that have room."""
+        rows = [
+            {
+                "agent": agent,
+                "labels": WHOSE[source],
+                **{name: SCORE.between(own.low, own.high) for name, own in scores.agents[agent].measures.items()},
+            }
+            for agent in self.agents()
+            for source, scores in self.board.scores.items()
+            if agent in scores.agents
+        ]
+        named = [Column(name, name, ALIGNED) for name in self.board.measures]
+        table = Table("retrieval_intervals", "", [Column("agent", "Agent"), self._whose(), *named], rows)
+        return Section("retrieval-intervals", "Intervals of the measures", "Had other queries been asked.", [table])
+
+    def _whose(self) -> Column:
+        return Column("labels", "Labels of" if len(self.board.scores) > 1 else "")
+
+    def _scores(self) -> Table:
+        rows = [
+            {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
+            for agent in self.agents()
+            for source, scores in self.board.scores.items()
+        ]
+        columns = [
+            Column("agent", "Agent"),
+            self._whose(),
+            *measures(self.board.measures, SCORE),
+            Column("missing", "Nothing found", COUNT, "Queries for which it has no documents; they count as 0."),
+        ]
+        if self.board.failing:
+            meaning = "Queries on which the agent failed; they are in none of its figures."
+            columns.append(Column("unanswered", "No answer", COUNT, meaning))
+        columns.append(Column("labelled", "Labelled", meaning="Documents with a label, where not all have one."))
+        columns.append(Column("mean_label", "Mean label", FIGURE))
+        notes = [
+            f"By labels of {WHOSE[source]}: means over the {counted(len(scores.topics), 'query', 'queries')} of "
+            f"{self.board.queries:,} with labels"
+            + (f"; {len(scores.without_relevant):,} have none above 0" if scores.without_relevant else "")
+            + "."
+            for source, scores in self.board.scores.items()
+        ]
+        notes.append("A document without a label counts as not relevant; Judged is the share that has one.")
+        return Table("retrieval", "Documents retrieved, by measure", columns, rows, notes)
+
+    def _row(self, agent: str, source: Source, scores: LabelScores) -> Row:
+        own, mean = scores.agents.get(agent), self.board.mean_labels.get(agent)
+        row: Row = {}
+        if own is not None:
+            row |= {**own.measures, "missing": len(own.missing), "unanswered": len(own.unanswered)}
+        if source == "judge" and mean is not None:
+            row |= {"mean_label": mean.mean}
+            if mean.judged < mean.of:
+                row |= {"labelled": f"{mean.judged:,} of {mean.of:,}"}
+        return row
+
+    def _labels(self) -> list[Block]:
+        board = self.board
+        named: list[tuple[str, LabelDistribution, float | None]] = [
+            (agent, board.distributions[agent], board.mean_labels[agent].mean)
+            for agent in self.agents()
+            if agent in board.mean_labels
+        ]
+        named += [(f"all documents, judge {judge}", own.distribution, None) for judge, own in board.judges.items()]
+        labels = sorted({label for _, own, _ in named for label in own.counts})
+        columns = [
+            Column("documents", "Documents of"),
+            *(Column(f"label_{label}", f"Label {label}", COUNT) for label in labels),
+            Column("failed", "Failed", COUNT),
+            Column("left", "Not judged", COUNT),
+            Column("mean_label", "Mean label", FIGURE),
+        ]
+        rows = [
+            {
+                "documents": name,
+                **{f"label_{label}": own.counts.get(label, 0) for label in labels},
+                "failed": own.failed or None,
+                "left": own.left or None,
+                "mean_label": mean,
+            }
+            for name, own, mean in named
+        ]
+        found: list[Block] = [Table("labels_given", "Labels given", columns, rows)]
+        if (both := board.between_judges) is not None:
+            alphas = {"Alpha, ordinal": both.alpha_ordinal, "Alpha": both.alpha}
+            said = f"of the judges, on {counted(both.documents, 'document')} labelled by several"
+            found.append(
+                Figures(
+                    [
+                        Figure(f"{name} {said}", own.value, FIGURE, TERMS[name], own.low, own.high)
+                        for name, own in alphas.items()
+                    ]
+                )
+            )
+        return found
+
+    def _agreement(self, own: LabelAgreement) -> list[Block]:
+        if not own.n:
+            return [Remarks(["Not known: no document has both a label of people and one of the judge."])]
+        named = {
+            "Same label": own.agreement,
+            "Kappa": own.kappa,
+            "Kappa, linear": own.kappa_linear,
+            "Kappa, quadratic": own.kappa_quadratic,
+            "Alpha": own.alpha,
+        }
+        known = (
+            f"{own.n:,} of the {own.n + own.first_only:,} that people labelled ({PERCENT.write(share_labelled(own))})"
+        )
+        found: list[Block] = [
+            Remarks([f"Documents with both labels: {known}."]),
+            _figures(named),
+            confusion(own.scale, own.confusion),
+        ]
+        if len(self.board.judges) > 1:
+            rows = [
+                {"judge": judge, **flat(one.agreement)} for judge, one in self.board.judges.items() if one.agreement
+            ]
+            found.append(Table("agreement_by_judge", "Each judge alone", _JUDGES, rows))
+        if self.board.rankings:
+            rows = [{**flat(one), "swapped": len(one.swapped)} for one in self.board.rankings.values()]
+            note = "Labels that agree poorly on single documents may still rank agents well."
+            title = "Do both labels put the agents in one order?"
+            found.append(Table("rankings", title, RANKINGS, rows, [note]))
+        return found
+
+
+def _figures(named: Mapping[str, Estimate]) -> Figures:
+    return Figures([Figure(name, own.value, FIGURE, TERMS[name], own.low, own.high) for name, own in named.items()])
