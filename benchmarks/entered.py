@@ -1,10 +1,11 @@
 """Our files and functions that ``leaderboard`` on a tournament of two queries enters.
 
-A new process runs the command on the demo's first two queries under ``sys.setprofile``: once with games alone, once
-with the demo's three stages. Counted are the code objects in whose frames something ran: a file counts if its body or
-anything in it ran; a function (comprehensions and lambdas are ones) if it ran; bodies of modules and classes are no
-functions. ``python -m benchmarks.entered``; ``--checkout PATH`` counts another checkout, run with that one's Python;
-``--list`` prints the files with their numbers of functions.
+A new process computes the leaderboard of the demo's first two queries under ``sys.setprofile``, and another one runs
+the whole command, which reads arguments and shows it: with games alone, and with the demo's three stages.
+
+A file counts if its body or anything in it ran, a function if it ran, comprehensions apart; bodies of modules and
+classes are no functions. ``python -m benchmarks.entered``; ``--checkout PATH`` counts another checkout, ``--list``
+prints the files with their numbers of functions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -28,6 +30,8 @@ PACKAGES = ("judges", "retrieval_eval", "arena")
 STAGES = {"games alone": ("retrieval", "criteria"), "games, labels, criteria": ()}
 """What is measured, and the sections of the demo's configuration that are left out for it."""
 BAR_FILES, BAR_FUNCTIONS = 80, 450
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+"""Which Python 3.12 does not make functions of."""
 
 
 def main() -> None:
@@ -35,19 +39,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkout", type=Path, default=Path(__file__).resolve().parents[1])
     parser.add_argument("--list", action="store_true", help="print the files too")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=2, metavar=("WHAT", "STORE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
-        _report(_entered(given.checkout, ["leaderboard", given.child]), given.checkout, listed=given.list)
+        _report(_entered(given.checkout, *given.child), given.checkout, listed=given.list)
         return
     for name, left_out in STAGES.items():
         with tempfile.TemporaryDirectory() as folder:
             config = _two_queries(given.checkout / "arena" / "demo", Path(folder), left_out)
             _run(given.checkout, ["-m", "arena", "run", str(config)])
             store = config.with_name("rag-handbook.db")
-            again = [__file__, "--checkout", str(given.checkout), "--child", str(store)]
-            said = _run(given.checkout, [*again, "--list"] if given.list else again)
-            print(f"{name}: {said}", end="")
+            for what in ("computed", "command"):
+                again = [__file__, "--checkout", str(given.checkout), "--child", what, str(store)]
+                said = _run(given.checkout, [*again, "--list"] if given.list else again)
+                print(f"{name}, {what}: {said}", end="")
     print(f"bar: {BAR_FILES} files, {BAR_FUNCTIONS} functions")
 
 
@@ -77,21 +82,24 @@ def _two_queries(demo: Path, folder: Path, left_out: tuple[str, ...]) -> Path:
     return written
 
 
-def _entered(checkout: Path, words: list[str]) -> set[CodeType]:
-    """The code objects of a checkout that a command line enters, those of its imports included."""
+def _entered(checkout: Path, what: str, store: str) -> set[CodeType]:
+    """The code objects of a checkout that a leaderboard enters, ``computed`` or by ``command``, imports included."""
     entered: set[CodeType] = set()
 
     def note(frame: Any, event: str, _: Any) -> None:
         if event == "call":
             entered.add(frame.f_code)
 
-    sys.argv = ["ragarena", *words]
+    sys.argv = ["ragarena", "leaderboard", store]
     sys.path.insert(0, str(checkout))
     printed, sys.stdout = sys.stdout, open("/dev/null", "w")  # noqa: SIM115, PTH123 - until the process ends
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        runpy.run_module("arena", run_name="__main__")
+        if what == "command":
+            runpy.run_module("arena", run_name="__main__")
+        else:
+            import_module("arena.leaderboard").leaderboard(import_module("arena.store").Store.open(store))
     except SystemExit as ending:
         if ending.code:
             raise
@@ -105,6 +113,7 @@ def _entered(checkout: Path, words: list[str]) -> set[CodeType]:
 def _report(entered: set[CodeType], checkout: Path, *, listed: bool) -> None:
     functions = [code for code in entered if code.co_flags & inspect.CO_NEWLOCALS]
     bodies = len(entered) - len(functions)
+    functions = [code for code in functions if code.co_name not in _COMPREHENSIONS]
     by_file = Counter({code.co_filename: 0 for code in entered})
     by_file.update(code.co_filename for code in functions)
     print(f"{len(by_file)} files, {len(functions)} functions ({bodies} bodies of modules and classes besides)")

@@ -61,13 +61,14 @@ class _LateCommands(TyperGroup):
         return list(_MODULES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        for name in [cmd_name] if cmd_name in _MODULES else _MODULES:  # of a wrong name, all: the message suggests one
-            if name not in self.commands:
-                one = typer.Typer(**_TYPER)
-                one.callback()(_no_options)  # without it, one command would be the whole program
-                for module in _MODULES[name]:
-                    import_module(f"arena.cli.{module}").register(one)
-                self.commands.update(get_group(one).commands)
+        names = [cmd_name] if cmd_name in _MODULES else _MODULES  # of a wrong name, all: the message suggests one
+        modules = dict.fromkeys(module for name in names if name not in self.commands for module in _MODULES[name])
+        if modules:
+            late = typer.Typer(**_TYPER)
+            late.callback()(_no_options)  # without it, one command would be the whole program
+            for module in modules:
+                import_module(f"arena.cli.{module}").register(late)
+            self.commands.update(get_group(late).commands)
         return super().get_command(ctx, cmd_name)
 
 
