@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from arena.boards.calibration_pictures import confusion
+from arena.boards.confusion import confusion
 from arena.boards.metrics import RANKINGS, agreement_json, measures, share_labelled
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.glossary import TERMS
