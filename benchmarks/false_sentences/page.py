@@ -129,13 +129,13 @@ def _ratings(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "row of neighbours",
-    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER}) to (?P<h>[+]?{NUMBER}) \| \S.* \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
+    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))? \| \S.* \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
 )
 def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
     ratings = seen.count.fit.ratings
     if seen.count.fit.exists and not near(said["points"], ratings[said["a"]] - ratings[said["b"]], 1.5):
         return "other points"
-    low, high = whole(said["l"]), whole(said["h"])
+    low, high = whole(said["l"]), whole(said["h"] or said["l"])
     if not low - 1 <= whole(said["points"]) <= high + 1:
         return "outside its interval"
     if not ((low >= 0) if said["told"] == "yes" else low <= 0):

@@ -81,17 +81,17 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     size = page.viewport_size
     assert size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    cells = page.locator(".whiskers .agent")
+    cells = page.locator(".lines .who")
     assert all((cells.nth(at).bounding_box() or {})["height"] < 200 for at in range(len(AGENTS)))
 
 
 def test_the_chart_draws_every_rating_within_its_width(page: Page) -> None:
-    boxes = page.locator(".whiskers li svg").evaluate_all(
-        "all => all.map(svg => [svg.getBoundingClientRect(), svg.querySelector('circle').getBoundingClientRect()])"
+    boxes = page.locator("#leaderboard .lines [role=listitem] .field").evaluate_all(
+        "all => all.map(field => [field.getBoundingClientRect(), field.querySelector('.at').getBoundingClientRect()])"
     )
     assert len(boxes) == len(AGENTS)
-    lefts = [dot["left"] for _, dot in boxes]
-    assert lefts == sorted(lefts, reverse=True)  # best first, further right is better
+    places = [dot["right"] for _, dot in boxes]
+    assert places == sorted(places, reverse=True)  # best first, further right is better
     for strip, dot in boxes:
         assert strip["left"] <= dot["left"]
         assert dot["right"] <= strip["right"]
@@ -138,15 +138,13 @@ _FAINT = """() => {
       if (colour[3] > 250) return colour;
     }
   };
-  const behind = node => node.classList.contains('number')
-    ? rgba(getComputedStyle(node.previousElementSibling).fill) : ground(node);
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const faint = new Set();
   while (walker.nextNode()) {
     const node = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || node.closest('.unseen')) continue;
+    if (!walker.currentNode.textContent.trim() || node.closest('.unseen, title')) continue;
     const style = getComputedStyle(node), ink = node.closest('svg') ? style.fill : style.color;
-    const pair = [light(rgba(ink)), light(behind(node))].sort();
+    const pair = [light(rgba(ink)), light(ground(node))].sort();
     const ratio = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
     if (ratio < 4.5) faint.add(`${node.tagName}.${node.className} ${ratio.toFixed(2)}`);
   }
