@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -42,8 +43,11 @@ def show_section(section: Section) -> None:
     st.subheader(text.encodable(section.title).replace("[", r"\["), anchor=section.ident)
     if section.lead:
         st.caption(section.lead)
-    for block in section.below_title:
-        show_block(block)
+    for block in section.blocks:
+        if isinstance(block, Table) and block.title == section.title:
+            show_table(replace(block, title=""))
+        else:
+            show_block(block)
 
 
 def show_block(block: Block) -> None:

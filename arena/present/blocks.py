@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from arena.present.numbers import MISSING, Form
@@ -121,14 +121,6 @@ class Section:
     title: str
     lead: str
     blocks: Sequence[Block]
-
-    @property
-    def below_title(self) -> list[Block]:
-        """The blocks, of which a table that is titled as the section does not say so again."""
-        return [
-            replace(block, title="") if isinstance(block, Table) and block.title == self.title else block
-            for block in self.blocks
-        ]
 
 
 class Board:
