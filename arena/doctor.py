@@ -13,6 +13,7 @@ from arena.prompting import Prompting
 from arena.tournament import load_data
 from judges.errors import InputError
 from judges.providers import open_provider
+from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.trec_files import read_runs
 
 Finding: TypeAlias = tuple[str, bool, str]
@@ -75,7 +76,7 @@ def _examine_config(path: Path) -> list[Finding]:
 
 def _examine_judge(config: Config, name: str) -> Finding:
     try:
-        open_provider(config.judges[name])
+        open_provider(config.judges[name], read_recordings)
     except InputError as error:
         return (f"config judge {name}", False, str(error))
     return (f"config judge {name}", True, config.judges[name].provider)

@@ -22,8 +22,9 @@ from arena.verdicts import VERDICT_CELLS, verdict_cells
 from judges.errors import DataError
 from judges.pointwise import details_of, label_of
 from judges.providers.likeliest import label_probabilities
-from judges.tables import Cell, write_rows
 from judges.types import Judgment, Task
+from retrieval_eval.data.rows import Cell
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.trec_files import is_qrels
 
 

@@ -19,7 +19,7 @@ from arena.ratings.settings import bradley_terry_settings
 from arena.verdicts import ImportedVerdicts, read_verdicts
 from arena.win_matrix import read_win_matrix
 from judges.errors import DataError, InputError
-from judges.tables import Row
+from retrieval_eval.data.rows import Row
 
 BY_QUERY = "qid"
 NO_CLUSTER = "none"

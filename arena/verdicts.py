@@ -11,8 +11,9 @@ from typing import Final
 
 from arena.ratings.games import GameVerdict
 from judges.errors import DataError
-from judges.tables import Cell, Row, missing_column, read_rows, table_format, write_rows
 from judges.types import Verdict
+from retrieval_eval.data.rows import Cell, Row, missing_column, table_format
+from retrieval_eval.data.tables import read_rows, write_rows
 
 ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "prompt_id", "prompt", "iid"),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from arena.verdicts import ALIASES as VERDICT_ALIASES
 from judges.errors import DataError
-from judges.tables import Row, missing_column, read_columns, read_rows
+from retrieval_eval.data.rows import Row, missing_column
+from retrieval_eval.data.tables import read_columns, read_rows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,6 +29,7 @@ from judges.pace import Pace
 from judges.pricing import cost_usd, price_of
 from judges.providers import open_provider
 from judges.providers.base import Provider
+from judges.providers.recordings import ReadRecords
 from judges.replies import FINAL_FINISHES, asked_again, contract_cause, read
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Completion, JudgeFailure, Judgment, Prompt, Usage
@@ -78,6 +79,7 @@ class Judge:
         spec: JudgeSpec,
         provider: Provider | None = None,
         *,
+        read_records: ReadRecords | None = None,
         stop: Stop | None = None,
         trace: Callable[[CallTrace], None] | None = None,
     ) -> None:
@@ -87,6 +89,7 @@ class Judge:
             name: by which results and messages call it.
             spec: its declaration.
             provider: in place of the declared one.
+            read_records: see ``open_provider``.
             stop: ends waiting, so that nothing new begins.
             trace: told of every call.
 
@@ -100,7 +103,7 @@ class Judge:
             raise ConfigError(
                 f"judges.{name}: max_cost_usd needs a 'price', since the price of {spec.model!r} is not known"
             )
-        self.provider = provider or open_provider(spec)
+        self.provider = provider or open_provider(spec, read_records)
         self.spent_usd = 0.0
         self.stopped: JudgeStoppedError | None = None
         self.latencies_s = array("d")

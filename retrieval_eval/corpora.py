@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from judges.row_filter import Only
-from judges.tables import Row, known_format, read_rows
 from judges.types import Document
 from retrieval_eval import irds
+from retrieval_eval.data.row_filter import Only
+from retrieval_eval.data.rows import Row, known_format
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.plain_pairs import has_header, read_pairs
 
 ALIASES: Mapping[str, Sequence[str]] = {

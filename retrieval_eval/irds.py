@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import InputError, MissingExtraError
-from judges.tables import Cell, Row
+from retrieval_eval.data.rows import Cell, Row
 
 _PREFIX = "irds:"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import read_lines
-from judges.tables import Row
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Row
 
 
 def has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:

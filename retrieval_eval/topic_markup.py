@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from judges.errors import DataError
-from judges.files import read_lines
-from judges.tables import Row
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Row
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -10,10 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import read_lines
-from judges.tables import Row, known_format, read_rows
 from judges.types import Query
 from retrieval_eval import irds
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Row, known_format
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.plain_pairs import has_header, read_pairs
 from retrieval_eval.topic_markup import read_markup
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import read_lines
-from judges.tables import Row, known_format, read_rows
-from judges.trec_lines import QRELS_FIELDS, RUN_FIELDS, read_trec_lines
 from retrieval_eval import irds
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Row, known_format
+from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec_lines import QRELS_FIELDS, RUN_FIELDS, read_trec_lines
 from retrieval_eval.trec import Faulty, FaultyLine
 
 _NAMES: Mapping[str, Sequence[str]] = {

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import open_replacing
+from retrieval_eval.data.files import open_replacing
 from retrieval_eval.run_entries import RankOddities, RunEntries
 from retrieval_eval.trec import Faulty, Note, Qrels, Ranking, Run
 from retrieval_eval.trec_fields import Faults, finite, qrels_fields, run_fields

@@ -16,6 +16,7 @@ from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.corpus import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
+from retrieval_eval.data.recordings import read_recordings
 
 _TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_k", "queries", "ask", "model"}
 """What of a declaration goes into the store; no path, address or variable name."""
@@ -74,7 +75,9 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     """
     specs = config.agents
     named = judges_of_agents(specs.values())
-    judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in named}
+    judges = {
+        name: Judge(name, config.judges[name], read_records=read_recordings, stop=stop, trace=trace) for name in named
+    }
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
     agents = build_agents(specs, judges, searched, cache=_cache(config))

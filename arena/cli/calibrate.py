@@ -123,7 +123,7 @@ def calibrate(
     from arena.opinions.tables import Tables, calibrate_tables, texts_of
     from arena.opinions.tournament import calibrate_tournament, resampling_of
     from arena.rated_tables import column_names
-    from judges.tables import known_format
+    from retrieval_eval.data.rows import known_format
 
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")

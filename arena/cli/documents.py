@@ -13,8 +13,8 @@ import typer
 if TYPE_CHECKING:
     from arena.synth.passages import Reading
     from arena.synth.report import SynthReport
-    from judges.tables import Cell
     from judges.types import Document
+    from retrieval_eval.data.rows import Cell
 
 _SHOWN = 10
 """Near-duplicates, or files of one note, that are listed for people; the JSON has all."""
@@ -67,7 +67,7 @@ def documents(
     """
     from arena.cli.console import INCOMPLETE, print_json
     from arena.synth.passages import Reading, read_passages
-    from judges.tables import write_rows
+    from retrieval_eval.data.tables import write_rows
     from retrieval_eval.documents.passages import PassagesSection
     from retrieval_eval.documents.types import Limits
 

@@ -272,6 +272,6 @@ def export_grades(
 
 def _save(path: Path, table: Table) -> None:
     from arena.present.table import keys, records
-    from judges.tables import write_rows
+    from retrieval_eval.data.tables import write_rows
 
     write_rows(path, keys(table), records(table))

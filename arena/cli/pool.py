@@ -56,7 +56,7 @@ def pool(
 
 
 def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
-    from judges.tables import write_rows
+    from retrieval_eval.data.tables import write_rows
 
     known = labels.labels if labels is not None else {}
     rows = (

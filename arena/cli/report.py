@@ -37,7 +37,7 @@ def report(
     from arena.report.build import build_report
     from arena.report.facts import gather
     from arena.store import sqlite_path
-    from judges.files import open_replacing
+    from retrieval_eval.data.files import open_replacing
 
     if not force:
         _refuse_to_replace(out)
@@ -58,7 +58,7 @@ def report(
 def _refuse_to_replace(out: Path) -> None:
     """Raise an error where a file stands that no report was written to, such as a store named by mistake."""
     from arena.present.report import MARK
-    from judges.files import open_binary
+    from retrieval_eval.data.files import open_binary
 
     if out.suffix.lower() not in {".html", ".htm"}:
         raise InputError(f"--out {out}: a name that ends in .html, or --force")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from arena.dataset.types import SHARED, Dataset
-from judges.tables import Cell, Row, read_rows, write_rows
 from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.nuggets.trec_answers import is_trec_answers, trec_answer_rows
 from retrieval_eval.topics import topic_rows
 
@@ -38,8 +39,8 @@ def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> 
     ranked in the order of the file.
 
     Raises:
-        DataError: a file cannot be read (see ``judges.tables``), an id is empty or repeated, a document's rows
-            differ, a rank or score is not one, an answer or document belongs to no query, or an agent retrieved
+        DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
+            rows differ, a rank or score is not one, an answer or document belongs to no query, or an agent retrieved
             documents but answered nothing. Names the file, the line, and where two lines clash also the other one.
     """
     asked = _read_queries(_paths(queries))

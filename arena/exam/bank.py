@@ -12,8 +12,8 @@ from typing import Any
 from arena.config import ExamSection, GenerateSection
 from arena.dataset import Dataset
 from judges.errors import ConfigError, DataError
-from judges.tables import read_rows
 from judges.types import Query
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from arena.exam.study import USUAL_LEVEL
 from judges.errors import DataError, InputError
-from judges.tables import Cell, read_rows, write_rows
+from retrieval_eval.data.rows import Cell
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import ALIASES, read_graded, write_grades
 from retrieval_eval.exam.grades import Grade, Graded

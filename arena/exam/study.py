@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from judges.errors import DataError, InputError
-from judges.tables import read_rows
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.cover import RATED_LEVELS
 from retrieval_eval.exam.documents import by_document
@@ -188,7 +188,7 @@ def read_official(path: Path) -> dict[str, float]:
 def _official_json(path: Path) -> dict[str, float]:
     import json
 
-    from judges.files import read_lines
+    from retrieval_eval.data.files import read_lines
 
     try:
         content = json.loads("".join(line for _, line in read_lines(path)))

@@ -11,6 +11,7 @@ from judges.errors import InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
+from retrieval_eval.data.recordings import read_recordings
 
 
 def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None) -> dict[str, Judge]:
@@ -41,7 +42,7 @@ def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] |
             provider = RayProvider(name, spec, executor)
             judges[name] = Judge(name, with_all_workers(executor, spec), provider, stop=stop, trace=trace)
         else:
-            judges[name] = Judge(name, spec, stop=stop, trace=trace)
+            judges[name] = Judge(name, spec, read_records=read_recordings, stop=stop, trace=trace)
     return judges
 
 

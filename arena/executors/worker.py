@@ -12,6 +12,7 @@ from judges.providers import open_provider
 from judges.providers.base import Provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
+from retrieval_eval.data.recordings import read_recordings
 
 _GATHERED_S = 0.005
 """How long replies are gathered: a message costs Ray about a millisecond, however much it holds."""
@@ -47,7 +48,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = 0
         try:
-            self.provider = open_provider(spec)
+            self.provider = open_provider(spec, read_recordings)
         except InputError as error:
             self._opened = Opened(problem=str(error))
         else:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import DataError, InputError
-from judges.files import read_lines
-from judges.tables import Row, read_columns, read_rows, table_format
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Row, table_format
+from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, Floats, score_table
 from retrieval_eval.nuggets.types import Assignment

@@ -10,8 +10,9 @@ from typing import Final
 from arena.calibration.opinions import Item, Level, Opinion
 from arena.verdicts import ALIASES as VERDICT_ALIASES
 from arena.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
-from judges.tables import Row, missing_column, read_columns, read_rows
 from judges.types import Verdict
+from retrieval_eval.data.rows import Row, missing_column
+from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.trec_files import is_qrels, read_qrels
 

@@ -14,7 +14,7 @@ from arena.present import markup
 from arena.present.picture import Chart, Matrix, Picture, Whiskers
 from arena.present.texts import printable
 from judges.errors import DataError
-from judges.files import open_replacing
+from retrieval_eval.data.files import open_replacing
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
 _COLOURS: Final = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}

@@ -16,6 +16,7 @@ from judges.providers import open_provider
 from judges.providers.base import Provider
 from judges.spec import JudgeSpec
 from judges.types import Prompt, Task
+from retrieval_eval.data.recordings import read_recordings
 
 CHARACTERS_PER_TOKEN = 4.0
 """Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
@@ -130,7 +131,7 @@ class CallCounter:
 
     def _opened(self, name: str, spec: JudgeSpec) -> Provider | None:
         try:
-            return open_provider(spec)
+            return open_provider(spec, read_recordings)
         except InputError as error:
             self._note(f"judge {name!r} cannot be opened, so nothing counts as known to it: {error}")
             return None

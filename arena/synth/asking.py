@@ -23,6 +23,7 @@ from judges.judge import Judge, Stop
 from judges.prompts import PromptTemplate, load_prompt
 from judges.synthesis import answerable_prompt, queries_prompt
 from judges.types import CallTrace, Document, Judgment, Prompt, Query, Task
+from retrieval_eval.data.recordings import read_recordings
 
 
 @dataclass
@@ -108,7 +109,9 @@ def ask(
     wants = prompting.wants()
     prompting.prompt(wants[0])  # a template that fails does so before anything is sent
     names = config.synth.judges()
-    judges = {name: Judge(name, config.judges[name], stop=stop, trace=trace) for name in names}
+    judges = {
+        name: Judge(name, config.judges[name], read_records=read_recordings, stop=stop, trace=trace) for name in names
+    }
     store = Store.create(config.store)
     try:
         data = Dataset({}, {passage.doc_id: passage for passage in prompting.passages.values()})

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from arena.synth.candidates import REASONS, Candidate
 from judges.errors import DataError
-from judges.tables import Cell, Row, read_rows, write_rows
+from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.tables import read_rows, write_rows
 
 PROVENANCE = ("generator", "model", "passage", "source", "title", "page", "prompt", "seed")
 QUERIES = ("qid", "query", *PROVENANCE, "decision", "generated")

@@ -17,8 +17,8 @@ from arena.store import Annotation
 from arena.store.annotations import Kind, annotator_name
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
-from judges.tables import write_rows
 from judges.types import Verdict
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.trec_files import is_qrels, write_qrels
 
 TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA]

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from judges.providers.base import Provider
+    from judges.providers.recordings import ReadRecords
     from judges.spec import JudgeSpec
 
 
-def open_provider(spec: JudgeSpec) -> Provider:
+def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
     """The provider that a judge's declaration names.
+
+    Args:
+        spec: the declaration.
+        read_records: for ``replay``, which needs it: reads the file of recordings.
 
     Raises:
         InputError: a missing key, extra, folder or file, in one line.
@@ -39,4 +44,6 @@ def open_provider(spec: JudgeSpec) -> Provider:
         case "replay":
             from judges.providers.replay import ReplayProvider
 
-            return ReplayProvider(spec)
+            if read_records is None:
+                raise TypeError("provider 'replay' needs read_records")
+            return ReplayProvider(spec, read_records)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from judges.errors import InputError, RejectedError
-from judges.providers.recordings import Recordings, reply_of, says_nothing
+from judges.providers.recordings import ReadRecords, Recordings, reply_of, says_nothing
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
 
 class ReplayProvider:
-    """Looks a prompt up by the names of query, document and agents; see ``recordings`` for the forms of the file.
+    """Looks a prompt up by the names of query, document and agents; see ``recordings`` for what a row is about.
 
     Attributes:
         judges_names: what is recorded belongs to names, not texts: two agents with equal answers may have different
@@ -22,7 +22,7 @@ class ReplayProvider:
 
     judges_names = True
 
-    def __init__(self, spec: JudgeSpec) -> None:
+    def __init__(self, spec: JudgeSpec, read_records: ReadRecords) -> None:
         """Read the file.
 
         Raises:
@@ -31,7 +31,7 @@ class ReplayProvider:
         if spec.path is None:
             raise InputError("provider 'replay' needs a 'path' to recorded replies or verdicts")
         self._path = spec.path
-        self._recordings = Recordings(spec.path)
+        self._recordings = Recordings(read_records(spec.path))
         self._name = spec.model or "recorded"
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "replay",

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from judges.errors import DataError, InputError
-from judges.tables import Row, read_rows
 from judges.types import Document, Query
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply, Retrieved
 from retrieval_eval.corpora import ALIASES as DOCUMENT_ALIASES
 from retrieval_eval.corpora import document_of
+from retrieval_eval.data.rows import Row
+from retrieval_eval.data.tables import read_rows
 
 _QUERY_ID = {"qid": ("query_id", "question_id")}
 

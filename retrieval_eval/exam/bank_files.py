@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError
-from judges.files import open_replacing
-from judges.tables import Cell, read_rows, table_format, write_rows
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import Cell, table_format
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.bank_records import Record, canonical, inferred_kind, record_items
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from retrieval_eval.exam.yaml_records import read_yaml_records

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from judges.errors import DataError
-from judges.tables import cell_text
+from retrieval_eval.data.rows import cell_text
 from retrieval_eval.exam.items import (
     FALSE_WORDS,
     ITEM_TYPES,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from judges.tables import Row, read_rows, write_rows
+from retrieval_eval.data.rows import Row
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 from retrieval_eval.exam.workbench import is_workbench
 from retrieval_eval.exam.workbench_grades import read_workbench_grades

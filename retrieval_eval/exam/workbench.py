@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError
-from judges.files import open_replacing, read_lines
+from retrieval_eval.data.files import open_replacing, read_lines
 
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from judges.errors import DataError
-from judges.files import read_lines
 from judges.sections import UniqueKeys
+from retrieval_eval.data.files import read_lines
 
 
 def read_yaml_records(path: Path) -> Iterator[tuple[Mapping[str, Any], int]]:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from judges.errors import DataError
-from judges.files import open_replacing
-from judges.tables import FORMATS, Row, read_rows, table_format
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import FORMATS, Row, table_format
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, count_words, make_nuggets
 
 Record: TypeAlias = Mapping[str, Any]

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError
-from judges.tables import Row, cell_text, read_rows, table_format
 from judges.types import Answer
+from retrieval_eval.data.rows import Row, cell_text, table_format
+from retrieval_eval.data.tables import read_rows
 
 _NAMES = frozenset({"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"})
 

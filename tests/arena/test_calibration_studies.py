@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from judges.tables import read_rows
+from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
 PAGE = ROOT / "docs/calibration.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judges.tables import read_rows
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from tests.conftest import CLI

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from judges.tables import write_rows
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import user
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

@@ -14,7 +14,7 @@ from arena.dataset import EVERY_AGENT
 from arena.exam.run import save_grades
 from arena.plan import plan
 from judges.errors import InputError
-from judges.tables import write_rows
+from retrieval_eval.data.tables import write_rows
 from tests.support.exams import ITEMS, LAYERS, ORGAN, PIONEERS, exam_config, graded, grades, user, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply
 

@@ -14,8 +14,8 @@ from arena.exam import run as exam_run
 from arena.exam.edits import save_new_bank
 from arena.plan import plan
 from judges.errors import InputError
-from judges.tables import write_rows
 from judges.types import Task
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import PASSAGES, exam_config, graded, grades, stored, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

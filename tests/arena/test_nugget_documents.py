@@ -14,8 +14,8 @@ from arena.nuggets.results import NuggetResults, nugget_results
 from arena.plan import plan
 from arena.store import Store
 from judges.errors import ConfigError
-from judges.tables import write_rows
 from judges.types import Task
+from retrieval_eval.data.tables import write_rows
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, shown_nuggets, task_of, user_of
 from tests.support.tournaments import AGENTS, calls, run, write_data

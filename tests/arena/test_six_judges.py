@@ -13,7 +13,7 @@ import pytest
 from arena.ratings.games import tabulate
 from arena.ratings.judges import judged_games
 from arena.verdicts import read_verdicts
-from judges.tables import read_rows
+from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
 PAGE = ROOT / "docs/six-judges.md"

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from arena.demo import copy_demo
-from judges.tables import read_rows, write_rows
+from retrieval_eval.data.tables import read_rows, write_rows
 from tests.support.sample_store import AGENTS, write_store
 from tests.support.votes import cast_votes
 

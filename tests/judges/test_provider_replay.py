@@ -16,8 +16,9 @@ from judges.providers import open_provider
 from judges.providers.recordings import prompt_sha256
 from judges.providers.replay import ReplayProvider
 from judges.spec import JudgeSpec
-from judges.tables import read_rows
 from judges.types import Answer, Prompt, Query, Task
+from retrieval_eval.data.recordings import read_recordings
+from retrieval_eval.data.tables import read_rows
 from tests.support.prompts import BAD, GOOD, bracketed, criteria, pairwise, relevance
 
 
@@ -28,7 +29,7 @@ def recorded(folder: Path, name: str, text: str) -> JudgeSpec:
 
 
 async def judged(spec: JudgeSpec, prompt: Prompt) -> ParsedReply:
-    completion = await open_provider(spec).complete(prompt)
+    completion = await open_provider(spec, read_recordings).complete(prompt)
     return parse_reply(completion.text, prompt.contract, prompt.inputs)
 
 
@@ -93,7 +94,9 @@ async def test_criteria_come_from_columns_of_their_names(tmp_path: Path) -> None
 async def test_a_recorded_reply_is_returned_whole(tmp_path: Path) -> None:
     reply = 'Thinking first.\n{"explanation": "closer", "verdict": "B"}'
     row = {"qid": "q1", "agent_a": "good", "agent_b": "bad", "reply": reply, "verdict": "A"}
-    completion = await open_provider(recorded(tmp_path, "r.jsonl", json.dumps(row))).complete(pairwise())
+    completion = await open_provider(recorded(tmp_path, "r.jsonl", json.dumps(row)), read_recordings).complete(
+        pairwise()
+    )
     assert completion.text == reply
 
 
@@ -121,7 +124,7 @@ async def test_an_empty_verdict_is_one_that_was_not_recorded(tmp_path: Path) -> 
 def test_a_contradiction_names_file_and_lines(tmp_path: Path) -> None:
     text = "qid,agent_a,agent_b,verdict\nq1,good,bad,A\nq1,bad,good,B\nq1,good,bad,B\n"
     with pytest.raises(InputError, match=r"v\.csv:4: contradicts line 2 on the same \('q1 good bad'\)"):
-        open_provider(recorded(tmp_path, "v.csv", text))
+        open_provider(recorded(tmp_path, "v.csv", text), read_recordings)
 
 
 async def test_the_same_verdict_twice_is_no_contradiction(tmp_path: Path) -> None:
@@ -140,12 +143,12 @@ async def test_the_same_verdict_twice_is_no_contradiction(tmp_path: Path) -> Non
 )
 def test_a_malformed_file_names_the_line(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        open_provider(recorded(tmp_path, name, text))
+        open_provider(recorded(tmp_path, name, text), read_recordings)
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.csv: no such file"):
-        open_provider(JudgeSpec(provider="replay", path=tmp_path / "none.csv"))
+        open_provider(JudgeSpec(provider="replay", path=tmp_path / "none.csv"), read_recordings)
 
 
 async def test_packed_files_are_read(tmp_path: Path) -> None:
@@ -155,15 +158,15 @@ async def test_packed_files_are_read(tmp_path: Path) -> None:
 
 
 def test_identity_follows_the_content_of_the_file(tmp_path: Path) -> None:
-    one = open_provider(recorded(tmp_path, "a.qrels", "q1 0 d1 1\n"))
-    same = open_provider(recorded(tmp_path, "b.qrels", "q1 0 d1 1\n"))
-    other = open_provider(recorded(tmp_path, "c.qrels", "q1 0 d1 2\n"))
+    one = open_provider(recorded(tmp_path, "a.qrels", "q1 0 d1 1\n"), read_recordings)
+    same = open_provider(recorded(tmp_path, "b.qrels", "q1 0 d1 1\n"), read_recordings)
+    other = open_provider(recorded(tmp_path, "c.qrels", "q1 0 d1 2\n"), read_recordings)
     assert one.identity == same.identity != other.identity
 
 
 def test_equal_answers_of_two_agents_keep_their_own_verdicts(tmp_path: Path) -> None:
     spec = recorded(tmp_path, "v.csv", "qid,agent_a,agent_b,verdict\nq1,good,bad,A\nq1,twin,bad,B\n")
-    provider = ReplayProvider(spec)
+    provider = ReplayProvider(spec, read_recordings)
     twin = Answer("q1", "twin", GOOD.text)
     ids = {
         judgment_id(prompt, provider.identity, by_name=provider.judges_names)
@@ -182,7 +185,7 @@ def qdrant_prompt(template: Prompt, qid: str, agent_a: str, agent_b: str) -> Pro
 async def test_the_verdicts_of_a_recorded_tournament_come_out_as_they_went_in(template: Prompt, shared: Path) -> None:
     path = shared / "data/ragelo_qdrant/pairwise_verdicts.csv"
     spec = JudgeSpec(provider="replay", path=path)
-    provider = open_provider(spec)
+    provider = open_provider(spec, read_recordings)
     rows = list(read_rows(path))
     assert len(rows) == 200
     for row in rows:

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import DataError, InputError, MissingExtraError
-from judges.tables import write_rows
 from judges.types import Document, Query
 from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.topics import read_topics
 from retrieval_eval.trec_files import read_qrels
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import InputError
-from judges.tables import read_rows
 from judges.types import Retrieved
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.pool import Pool, Share, pool_runs
 from retrieval_eval.trec import Qrels, Ranking, Run, runs_of
 from retrieval_eval.trec_files import read_qrels, read_runs

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from judges.errors import DataError
-from judges.tables import write_rows
 from judges.types import Query
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.topics import read_topics
 
 SGML = """

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import DataError
-from judges.tables import write_rows
 from judges.types import Retrieved
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.trec import FaultyLine, Qrels, Ranking, Run, runs_of
 from retrieval_eval.trec_files import read_qrels, read_rankings, read_run, read_runs, write_qrels, write_run
 

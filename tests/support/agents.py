@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from judges.tables import write_rows
+from retrieval_eval.data.tables import write_rows
 from tests.support.llm_server import Call, Reply
 
 QUERIES = [f"q{number}" for number in range(8)]

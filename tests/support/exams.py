@@ -8,8 +8,8 @@ from typing import Any
 from arena.config import Config
 from arena.exam import run as exam_run
 from arena.store import Result, Store, Wanted
-from judges.tables import write_rows
 from judges.types import Task
+from retrieval_eval.data.tables import write_rows
 from tests.support.llm_server import Call
 from tests.support.tournaments import Quiet
 

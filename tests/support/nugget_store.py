@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from arena.config import load_config
-from judges.tables import write_rows
+from retrieval_eval.data.tables import write_rows
 from tests.support.tournaments import run
 
 FACTS = ("it purrs", "it sleeps all day", "it has nine lives")

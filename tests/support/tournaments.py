@@ -10,8 +10,8 @@ from arena import tournament
 from arena.config import Config
 from arena.runtime.ledger import RunSummary
 from arena.store import Result, Store, Wanted
-from judges.tables import write_rows
 from judges.types import Judgment, Task
+from retrieval_eval.data.tables import write_rows
 
 AGENTS = ("x", "y", "z")
 

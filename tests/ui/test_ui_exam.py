@@ -13,8 +13,8 @@ from arena.dataset import Dataset
 from arena.exam.scores import ExamScores
 from arena.exam.stored import stored_scores
 from arena.store import Store
-from judges.tables import write_rows
 from judges.types import Query
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.exam.influence import influences
 from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

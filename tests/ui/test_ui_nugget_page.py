@@ -14,8 +14,8 @@ from arena.config import load_config
 from arena.nuggets.results import nugget_results
 from arena.safe_files import history
 from arena.store import Store
-from judges.tables import write_rows
 from judges.types import Task
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from judges.tables import read_rows
 from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.data.tables import read_rows
 from tests.conftest import ROOT
 from tests.support.children import command, ended, ragarena, start
 from tests.support.document_files import write_docx, write_pdf

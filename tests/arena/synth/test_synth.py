@@ -16,8 +16,8 @@ from arena.synth.config import SynthConfig
 from arena.synth.report import SynthReport
 from arena.synth.run import synthesise
 from judges.errors import InputError
-from judges.tables import read_rows, write_rows
 from judges.types import Judgment, Task
+from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.documents.types import FileNote
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.query_writers import synth_config, ten_each, texts_of, write_documents

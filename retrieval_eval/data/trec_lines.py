@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from judges.errors import DataError
-from judges.files import read_lines
+from retrieval_eval.data.files import read_lines
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
@@ -30,7 +30,7 @@ def read_trec_lines(
         on_fault: told of a line with too few or too many fields, which is then passed over.
 
     Raises:
-        DataError: the file cannot be read as text, see ``judges.files.read_lines``.
+        DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
     """
     for number, line in read_lines(path):
         fields = line.split() if line.isascii() else [field.decode() for field in line.encode().split()]

@@ -12,110 +12,23 @@ A spreadsheet may run such text as a formula, so open tables from strangers ther
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from judges.errors import DataError
-from judges.files import is_gzip, open_binary, open_replacing, read_lines
-from judges.row_filter import LineFilter, Only
+from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
+from retrieval_eval.data.row_filter import LineFilter, Only
+from retrieval_eval.data.rows import Cell, Row, cell_text, missing_column, table_format, unstorable
 
-Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
-"""A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
-
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".jl": "jsonl",  # as NIST names its files
-    ".parquet": "parquet",
-}
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1
 _PART = 10_000
 """Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
-_MISSING_NAMES = frozenset({"nan", "<na>"})
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One record of a table.
-
-    Attributes:
-        path: the file.
-        line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
-        values: cells by column name.
-    """
-
-    path: Path
-    line: int
-    values: Mapping[str, Cell]
-
-    def text(self, column: str) -> str:
-        """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""
-        return cell_text(self.values.get(column))
-
-    def identifier(self, column: str) -> str:
-        """A cell that names something.
-
-        Raises:
-            DataError: the name is empty, only white space, or the word for a missing value (nan).
-        """
-        name = self.text(column)
-        if not name or name.isspace():
-            raise self.error(f"{column!r} is empty")
-        if name.casefold() in _MISSING_NAMES:
-            raise self.error(f"{column!r} is a missing value, not a name", name)
-        return name
-
-    @property
-    def place(self) -> str:
-        """The file and the line or row, for messages about another one."""
-        return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
-
-    @property
-    def _counts_rows(self) -> bool:
-        return known_format(self.path) == "parquet"
-
-    def error(self, problem: str, value: str | None = None) -> DataError:
-        """The error that says what is wrong here, for the caller to raise."""
-        if self._counts_rows:
-            return DataError(self.path, f"row {self.line}: {problem}", value=value)
-        return DataError(self.path, problem, line=self.line, value=value)
-
-
-def cell_text(value: Cell) -> str:
-    """The text that stands for a cell in CSV and in metadata: nothing and NaN are ``""``, a nested value is JSON."""
-    if isinstance(value, str):
-        return value
-    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
-        return ""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
-
-
-def table_format(path: Path | str) -> str:
-    """``csv``, ``tsv``, ``jsonl`` or ``parquet``.
-
-    Raises:
-        DataError: the file's extension is none of a table.
-    """
-    if (kind := known_format(path)) is None:
-        raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
-    return kind
-
-
-@lru_cache(maxsize=64)  # asked for every row
-def known_format(path: Path | str) -> str | None:
-    """The same, or ``None`` where the extension is none of a table."""
-    return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
 def read_rows(
@@ -153,14 +66,6 @@ def read_columns(path: Path | str) -> list[str]:
     """The column names of a table as the file spells them; of JSONL those of its first record."""
     first = next(iter(read_rows(path)))
     return list(first.values)
-
-
-def missing_column(path: Path, column: str, found: Iterable[str], line: int | None = None) -> DataError:
-    """The error that says which column a table lacks and which one may be meant, for the caller to raise."""
-    names = [name for name in found if name]
-    near = difflib.get_close_matches(column, names, n=1)
-    hint = f" (is it {near[0]!r}?)" if near else ""
-    return DataError(path, f"column {column!r} is missing{hint}; found: {', '.join(names)}", line=line)
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
@@ -252,7 +157,7 @@ def _read_jsonl(
             raise DataError(path, f"not a JSON object: {error}{torn}", line=number, value=line.strip()) from error
         if not isinstance(record, dict):
             raise DataError(path, "the line is not a JSON object", line=number, value=line.strip())
-        if "\\u" in line and (problem := _unstorable(record)) is not None:
+        if "\\u" in line and (problem := unstorable(record)) is not None:
             raise DataError(path, problem, line=number)
         keys = tuple(record)
         if keys not in renamings:
@@ -281,7 +186,7 @@ def _read_parquet(
                 wanted = _wanted_places(batch, renamed, only)
                 for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
                     row = Row(path, before + place + 1, {renamed[name]: _plain(cell) for name, cell in record.items()})
-                    if (problem := _unstorable(row.values)) is not None:
+                    if (problem := unstorable(row.values)) is not None:
                         raise row.error(problem)
                     yield row
                 before += len(batch)
@@ -315,31 +220,6 @@ def _renamed(
     return names
 
 
-def _unstorable(value: object) -> str | None:
-    """Why a cell can be kept neither in a UTF-8 file nor in a database, if so."""
-    for text in _texts(value):
-        if "\0" in text:
-            return "the text holds a NUL character"
-        if not text.isascii():
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                return "the text holds half a surrogate pair"
-    return None
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, cell in value.items():
-            yield from _texts(key)
-            yield from _texts(cell)
-    elif isinstance(value, list):
-        for cell in value:
-            yield from _texts(cell)
-
-
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
@@ -366,7 +246,7 @@ def _checked(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Cel
         if unknown := row.keys() - set(columns):
             raise ValueError(f"row {number} has columns that are not written: {sorted(unknown)}")
         for name in columns:
-            if (problem := _unstorable(row.get(name))) is not None:
+            if (problem := unstorable(row.get(name))) is not None:
                 raise DataError(path, f"row {number}, column {name!r}: {problem}")
         yield {name: row.get(name) for name in columns}
 

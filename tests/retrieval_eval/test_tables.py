@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.errors import DataError
-from judges.files import open_replacing, read_lines
-from judges.tables import read_columns, read_rows, write_rows
+from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.tables import read_columns, read_rows, write_rows
 
 EXTENSIONS = [f"{kind}{packed}" for kind in (".csv", ".tsv", ".jsonl", ".parquet") for packed in ("", ".gz")]
 storable_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -200,7 +200,7 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path, extension: str) -> No
 
 
 def test_parquet_written_in_parts_has_the_types_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judges.tables._PART", 2)
+    monkeypatch.setattr("retrieval_eval.data.tables._PART", 2)
     rows = [{"a": None, "b": 1, "c": ["x"]}, {"a": None, "b": 2, "c": None}, {"a": "x", "b": 0.5, "c": ["y", "z"]}]
     write_rows(tmp_path / "t.parquet", ["a", "b", "c"], rows)
     assert [row.values for row in read_rows(tmp_path / "t.parquet")] == rows

@@ -1,0 +1,1 @@
+"""Files as they come and go: tables, TREC lines, recorded judgments."""

@@ -1,0 +1,52 @@
+"""Files of recorded replies, verdicts and labels: tables and TREC qrels, read for the provider that replays them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from judges.providers.recordings import VERDICT_WORDS
+from retrieval_eval.data.rows import Row, known_format
+from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec_lines import QRELS_FIELDS, read_trec_lines
+
+ALIASES = {
+    "qid": ("query_id", "question_id"),
+    "did": ("doc_id", "docid", "document_id"),
+    "agent_a": ("model_a",),
+    "agent_b": ("model_b",),
+}
+
+_SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
+
+
+def read_recordings(path: Path) -> Iterator[Row]:
+    """Stream the rows of a file, each with ``agent_a`` shown first.
+
+    ``agent_a`` was shown first unless ``order`` is ``ba``; a verdict is about the columns, whatever the order. A file
+    whose name is no table's is read as TREC qrels.
+
+    Raises:
+        DataError: the file cannot be read, or names an order that there is not.
+    """
+    return map(_as_shown, _rows(path))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    if known_format(path) is not None:
+        return read_rows(path, aliases=ALIASES)
+    lines = read_trec_lines(path, QRELS_FIELDS)
+    return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
+
+
+def _as_shown(row: Row) -> Row:
+    """The row with ``agent_a`` shown first."""
+    order = row.text("order").casefold()
+    if order not in _SHOWN_SWAPPED:
+        raise row.error("'order' must be ab, ba or empty", order)
+    if not _SHOWN_SWAPPED[order] or "agent_a" not in row.values or "agent_b" not in row.values:
+        return row
+    swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
+    if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
+        swapped["verdict"] = verdict.swapped()
+    return Row(row.path, row.line, {**row.values, **swapped})

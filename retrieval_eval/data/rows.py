@@ -1,0 +1,132 @@
+"""The records of tables: what a cell holds, how it is written as text, and where an error in it stands."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from judges.errors import DataError
+
+Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
+"""A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
+
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jl": "jsonl",  # as NIST names its files
+    ".parquet": "parquet",
+}
+_MISSING_NAMES = frozenset({"nan", "<na>"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record of a table.
+
+    Attributes:
+        path: the file.
+        line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
+        values: cells by column name.
+    """
+
+    path: Path
+    line: int
+    values: Mapping[str, Cell]
+
+    def text(self, column: str) -> str:
+        """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""
+        return cell_text(self.values.get(column))
+
+    def identifier(self, column: str) -> str:
+        """A cell that names something.
+
+        Raises:
+            DataError: the name is empty, only white space, or the word for a missing value (nan).
+        """
+        name = self.text(column)
+        if not name or name.isspace():
+            raise self.error(f"{column!r} is empty")
+        if name.casefold() in _MISSING_NAMES:
+            raise self.error(f"{column!r} is a missing value, not a name", name)
+        return name
+
+    @property
+    def place(self) -> str:
+        """The file and the line or row, for messages about another one."""
+        return f"{self.path} row {self.line}" if self._counts_rows else f"{self.path}:{self.line}"
+
+    @property
+    def _counts_rows(self) -> bool:
+        return known_format(self.path) == "parquet"
+
+    def error(self, problem: str, value: str | None = None) -> DataError:
+        """The error that says what is wrong here, for the caller to raise."""
+        if self._counts_rows:
+            return DataError(self.path, f"row {self.line}: {problem}", value=value)
+        return DataError(self.path, problem, line=self.line, value=value)
+
+
+def cell_text(value: Cell) -> str:
+    """The text that stands for a cell in CSV and in metadata: nothing and NaN are ``""``, a nested value is JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
+        return ""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
+
+
+def table_format(path: Path | str) -> str:
+    """``csv``, ``tsv``, ``jsonl`` or ``parquet``.
+
+    Raises:
+        DataError: the file's extension is none of a table.
+    """
+    if (kind := known_format(path)) is None:
+        raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
+    return kind
+
+
+@lru_cache(maxsize=64)  # asked for every row
+def known_format(path: Path | str) -> str | None:
+    """The same, or ``None`` where the extension is none of a table."""
+    return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
+
+
+def missing_column(path: Path, column: str, found: Iterable[str], line: int | None = None) -> DataError:
+    """The error that says which column a table lacks and which one may be meant, for the caller to raise."""
+    names = [name for name in found if name]
+    near = difflib.get_close_matches(column, names, n=1)
+    hint = f" (is it {near[0]!r}?)" if near else ""
+    return DataError(path, f"column {column!r} is missing{hint}; found: {', '.join(names)}", line=line)
+
+
+def unstorable(value: object) -> str | None:
+    """Why a cell can be kept neither in a UTF-8 file nor in a database, if so."""
+    for text in _texts(value):
+        if "\0" in text:
+            return "the text holds a NUL character"
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                return "the text holds half a surrogate pair"
+    return None
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, cell in value.items():
+            yield from _texts(key)
+            yield from _texts(cell)
+    elif isinstance(value, list):
+        for cell in value:
+            yield from _texts(cell)
