@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: 
     again = cli("demo", "--dir", demo)
     assert again.status == 0
     assert again.err.count(" 0 calls, $0.00") == 3
-    assert "lexical baseline, not a language model" in again.out
+    assert "no language model judged these games" in again.out
     assert cli("leaderboard", demo / "tournament.yaml", "--format", "json") == first
     assert cli("leaderboard", demo / "rag-handbook.db", "--format", "json") == first
 
@@ -71,8 +72,8 @@ def test_a_stage_can_be_done_alone_and_must_be_there(cli: Any, demo: Path) -> No
     (demo / "rag-handbook.db").unlink()
     alone = cli("run", demo / "tournament.yaml", "--stage", "relevance")
     assert alone.status == 0
-    assert "relevance: 87 of 87 judged (100.0%)" in alone.out
-    assert "pairwise: 76 of 520 judged (14.6%), 444 left, 76 ties between equal answers" in alone.out
+    assert re.search(r"^Documents labelled +100\.0% +87 +87 +0 +0 +0$", alone.out, re.MULTILINE)
+    assert re.search(r"^Games judged, each order counted +14\.6% +520 +76 +0 +444 +76$", alone.out, re.MULTILINE)
     config = configured(demo, "judges: {lex: {provider: lexical}}\nretrieval: {judge: lex}\n")
     assert "no game" not in cli("run", config).out
     absent = cli("run", config, "--stage", "criteria")
@@ -84,7 +85,7 @@ def test_criteria_alone_are_shown_in_every_format(cli: Any, demo: Path) -> None:
     config = configured(demo, "judges: {lex: {provider: lexical}}\ncriteria: {judge: lex, names: [clear]}\n")
     table = cli("run", config)
     assert table.status == 0
-    assert "criteria      clear" in table.out
+    assert re.search(r"^Agent +clear +Answers graded", table.out, re.MULTILINE)
     grades = json.loads(cli("leaderboard", config, "--format", "json").out)["criteria"]
     assert grades["bm25-3"]["clear"]["graded"] == 26
     lines = cli("leaderboard", config, "--format", "csv").out.splitlines()
@@ -105,8 +106,9 @@ def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverag
     failed = 16  # two of q07's ten pairs have equal answers
     assert ran.status == 3
     assert "bm25-3" in ran.out
-    assert f"pairwise: {520 - failed} of 520 judged (96.9%), {failed} failed" in ran.out
-    assert f"failed because of: not_recorded {failed} ('ragarena failures' lists them)" in ran.out
+    assert re.search(rf"^Games judged, each order counted +96\.9% +520 +504 +{failed} +0 ", ran.out, re.MULTILINE)
+    assert re.search(rf"no reply is recorded for this prompt .* {failed} +run again", ran.out)
+    assert "'ragarena failures' lists them" in ran.out
     assert "run again to go on" in ran.err
 
     listed = cli("failures", config)

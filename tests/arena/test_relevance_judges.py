@@ -308,7 +308,7 @@ def test_commands_give_the_query_s_score_and_its_parts(sample: Callable[..., Con
         replies[PASSAGES[0][-1]] = "I would say 2 out of 3."
         run(again := sample(server.openai_url, store=str(tmp_path / "again.db")))
     shown = cli("queries", config.store, "--labels").out
-    assert re.search(r"mean label +match +recency +trustworthy +documents judged", shown)
+    assert re.search(r"Mean label +match +recency +trustworthy +Documents judged", shown)
     assert re.search(r"^q .* 1\.444 +1\.667 +0\.667 +0\.889 +9 of 9$", shown, re.MULTILINE)
     (found,) = json.loads(cli("queries", config.store, "--json").out)["queries"]
     assert found["labels"] == {
