@@ -28,9 +28,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             "calibration",
             {
-                "across": "Method across",
-                "up": "Method up",
-                "coefficient": "Correlation",
+                "across": "Across",
+                "up": "Up",
                 "corrected": "Judge and what it judged",
                 "width": "Say how many labels an interval of this width needs",
                 "differences": "Judge and what it judged",

@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from arena.boards.wins import Wins
 from arena.present.glossary import TERMS
+from arena.present.numbers import POINTS
 from tests.support.sample_store import write_store
 from ui import data
 from ui.data import LOCATION_VARIABLE
@@ -77,14 +78,14 @@ def test_pages_say_what_the_leaderboard_command_says_to_the_shown_digit(
     monkeypatch.setenv(LOCATION_VARIABLE, str(store))
     told = json.loads(cli("leaderboard", store, "--format", "json").out)
     (board,) = (table.value for table in drawn("overview").dataframe if "Elo" in table.value)
-    columns = {"rank": "Rank", "agent": "Agent", "group": "Group", "games": "Games"}
+    columns = {"rank": "Rank", "agent": "Agent", "group": "Group"}
     columns |= {"wins": "Won", "ties": "Tied", "losses": "Lost"}
     for name, heading in columns.items():
         assert board[heading].tolist() == [row[name] for row in told["agents"]]
-    for name, heading in {"bt": "Rating", "elo": "Elo", "elo_order_sd": "Order noise"}.items():
-        assert board[heading].map("{:.1f}".format).tolist() == [f"{row[name]:.1f}" for row in told["agents"]]
-    spans = [f"{row['bt_low']:.0f} to {row['bt_high']:.0f}" for row in told["agents"]]
-    assert board["Interval"].tolist() == spans
+    for name, heading in {"bt": "Bradley-Terry", "elo": "Elo"}.items():
+        assert board[heading].map("{:.0f}".format).tolist() == [f"{row[name]:.0f}" for row in told["agents"]]
+    spans = [POINTS.between(row["bt_low"], row["bt_high"]) for row in told["agents"]]
+    assert board["95% interval"].tolist() == spans
     version, (name,) = data.tournaments()
     pairs = data.pairs(data.Source(str(store), version, name))
     assert pairs is not None
