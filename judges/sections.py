@@ -21,6 +21,9 @@ from pydantic import (
 
 from judges.errors import InputError
 
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
 
 class Section(BaseModel):
     """A mapping of known keys. An unknown one is refused with the nearest known name."""

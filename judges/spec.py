@@ -9,11 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from judges.sections import RelativePath, Section
-
-Positive = Annotated[float, Field(gt=0)]
-Count = Annotated[int, Field(ge=1)]
-
+from judges.sections import Count, Positive, RelativePath, Section
 
 _OWN_FIELDS = frozenset(
     {"model", "messages", "system", "temperature", "seed", "max_tokens", "max_completion_tokens", "response_format"}

@@ -13,7 +13,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from arena.present.numbers import MONEY
 from arena.present.texts import printable as printable  # noqa: PLC0414 - offered here to all commands
-from judges.progress import PROGRESS
 
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind
@@ -86,12 +85,16 @@ class Bars:
         self._cost: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
+        from judges.progress import PROGRESS
+
         self._progress.start()
         PROGRESS.addHandler(self._lines)
         PROGRESS.setLevel(logging.INFO)
         return self
 
     def __exit__(self, *_: object) -> None:
+        from judges.progress import PROGRESS
+
         PROGRESS.removeHandler(self._lines)
         self._progress.stop()
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection
 
 from arena.cli.console import errors, output
-from arena.present import files, terminal
+from arena.present import terminal
 from arena.present.blocks import Board
 from arena.present.plain import json_text
 from arena.present.texts import printable
@@ -27,7 +27,14 @@ def show(board: Board, form: str, *, said: str = "", sections: Collection[str] =
         print(json_text(board.json()))
     elif form == "table":
         terminal.show(output, chosen or board.sections())
-    elif chosen and form in {"md", "html"}:
+    else:
+        _written(board, chosen, form, said)
+
+
+def _written(board: Board, chosen: Sequence[Section], form: str, said: str) -> None:
+    from arena.present import files
+
+    if chosen and form in {"md", "html"}:
         sys.stdout.write(files.document(chosen, form))
         if said:
             errors.print(printable(said))

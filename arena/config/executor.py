@@ -8,8 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from judges.sections import Section, nearest
-from judges.spec import Count
+from judges.sections import Count, Section, nearest
 
 _RUNTIME_ENV: Final = (
     "pip",

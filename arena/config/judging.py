@@ -10,8 +10,7 @@ from arena.config.schedule import ScheduleSection
 from judges.criteria import ANCHORED_CRITERIA, DEFAULT_CRITERIA, Criterion
 from judges.errors import InputError
 from judges.pairwise import ReferenceOptions
-from judges.sections import JudgeNames, PromptName, Section, as_list, each_once
-from judges.spec import Count
+from judges.sections import Count, JudgeNames, PromptName, Section, as_list, each_once
 
 
 def _known_measures(names: list[str]) -> list[str]:

@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from judges.sections import PromptName, RelativePath, Section, as_list, each_once
-from judges.spec import Count
+from judges.sections import Count, PromptName, RelativePath, Section, as_list, each_once
 from judges.types import Task
 from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
 

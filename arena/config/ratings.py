@@ -6,9 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from arena.ratings.qualities import QUALITIES
-from judges.sections import Section, each_once, nearest
-from judges.spec import Count
+from judges.sections import Count, Section, each_once, nearest
 
 
 class EloSection(Section):
@@ -20,6 +18,10 @@ class EloSection(Section):
 
 
 def _known(names: list[str]) -> list[str]:
+    if not names:
+        return names
+    from arena.ratings.qualities import QUALITIES
+
     for name in names:
         if name not in QUALITIES:
             raise ValueError(f"{name!r} is nothing that is measured of an answer{nearest(name, QUALITIES)}")

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from judges.sections import Section
-from judges.spec import Count
+from judges.sections import Count, Section
 
 
 class ScheduleSection(Section):

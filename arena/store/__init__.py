@@ -10,27 +10,25 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
 from arena.dataset import Dataset
-from arena.store import batches, check, figures, games, runners, runs, spending
+from arena.store import check
 from arena.store import data as datasets
-from arena.store import judgments as kept
 from arena.store import wants as wishes
-from arena.store.agents import ANSWERED, AgentReplies, Asked
-from arena.store.annotations import Annotation, AnnotationRow, Annotations
 from arena.store.bulk import chunks
 from arena.store.engine import missing, open_engine, read_earlier, shown, sqlite_path, wait_for_others, writing
-from arena.store.figures import Figures
-from arena.store.migrations import SCHEMA_VERSION, bring_up_to_date
-from arena.store.patience import judged_for, outlasting, patient
-from arena.store.problems import DAMAGED, told
+from arena.store.problems import DAMAGED, judged_for, outlasting, patient, told
 from arena.store.rows import (
     IDENTICAL,
     NOT_BEGUN,
+    SCHEMA_VERSION,
+    AnnotationRow,
     Damage,
     JudgmentRow,
     LabelRow,
@@ -43,9 +41,14 @@ from arena.store.rows import (
     table,
     tournament_number,
 )
-from arena.store.runners import BEAT_S, Runner
 from judges.errors import InputError, StoreError
 from judges.types import Query, Task
+
+if TYPE_CHECKING:
+    from arena.store.agents import ANSWERED, AgentReplies, Asked
+    from arena.store.annotations import Annotation, Annotations
+    from arena.store.figures import Figures
+    from arena.store.runners import BEAT_S, Runner, Watch
 
 __all__ = [
     "ANSWERED",
@@ -65,6 +68,22 @@ __all__ = [
     "shown",
     "sqlite_path",
 ]
+
+_MODULES: Final = {
+    "agents": {"ANSWERED", "AgentReplies", "Asked"},
+    "annotations": {"Annotation", "Annotations"},
+    "figures": {"Figures"},
+    "runners": {"BEAT_S", "Runner"},
+}
+"""Imported when they are named: whoever reads a leaderboard needs none of those who write."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _LAST_READ: Final = 3
@@ -89,7 +108,12 @@ class Store:
         self.location = name
         self._writing = threading.Lock()
         self._begun: dict[str, tuple[str, str]] = {}
-        self._watch = runners.Watch()
+
+    @cached_property
+    def _watch(self) -> Watch:
+        from arena.store.runners import Watch
+
+        return Watch()
 
     @classmethod
     def create(cls, location: str, *, to_fill: bool = False) -> Store:
@@ -107,6 +131,8 @@ class Store:
 
     @classmethod
     def _created(cls, location: str, *, to_fill: bool) -> Store:
+        from arena.store.migrations import bring_up_to_date
+
         if not missing(location):
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
         store = cls(open_engine(location, write_ahead=not to_fill), shown(location))
@@ -214,19 +240,21 @@ class Store:
         Returns:
             The results known, and the ids that another runner is asking for now.
         """
+        from arena.store import runners
+
         if not judgments:
             return {}, set()
         idents = list(dict.fromkeys(ident for _, ident in judgments))
         with self._write(judged=False) as connection:
             linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
-            known = kept.results(connection, idents)
+            known = wishes.results(connection, idents)
             asked = [ident for ident in idents if to_be_asked(known.get(ident))]
             left = {ident for ident in asked if ident in known and tried(ident)}
             elsewhere = runners.held(connection, runner, sorted(left))
             mine = runners.lease(connection, runner, sorted(set(asked) - left))
             elsewhere |= set(asked) - left - mine
             # Another runner may have saved one between the look and the lease, and given it back with that.
-            known |= kept.results(connection, sorted(mine))
+            known |= wishes.results(connection, sorted(mine))
             runners.release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))))
             if linked:  # mostly another runner has noted it all before
                 _changed(connection)
@@ -235,6 +263,8 @@ class Store:
     @patient
     def beat(self, runner: Runner) -> None:
         """Say that a runner is at work, every ``BEAT_S`` seconds."""
+        from arena.store import runners, runs
+
         with self._write(judged=False) as connection:
             runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)
@@ -242,6 +272,8 @@ class Store:
     @patient
     def give_back(self, judgment_ids: Sequence[str]) -> None:
         """A runner will not ask for these judgments after all."""
+        from arena.store import runners
+
         if judgment_ids:
             with self._write(judged=False) as connection:
                 runners.release(connection, sorted(judgment_ids))
@@ -249,6 +281,8 @@ class Store:
     @patient
     def leave(self, runner: Runner) -> None:
         """A runner ends, and claims nothing any more."""
+        from arena.store import runners
+
         with self._write(judged=False) as connection:
             runners.leave(connection, runner)
 
@@ -261,11 +295,13 @@ class Store:
             results: any number.
             runner: who asked for them and has paid, if anybody.
         """
+        from arena.store import batches, runners, spending
+
         saved = sorted(result.judgment_id for _, _, result in results)
 
         def save(again: bool) -> None:
             with self._write() as connection:
-                kept.save(connection, results)
+                wishes.save(connection, results)
                 if runner is not None:
                     paid = runners.taken(connection, runner, saved) if again else set(saved)
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
@@ -280,7 +316,7 @@ class Store:
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""
         with self._read() as connection:
-            return kept.results(connection, judgment_ids)
+            return wishes.results(connection, judgment_ids)
 
     @patient
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
@@ -301,10 +337,10 @@ class Store:
 
     @patient
     def game_rows(self, name: str) -> list[Any] | None:
-        """All games wanted, as ``games.rows`` says; ``None`` where samples of a verdict have to be combined first."""
+        """All games wanted, as ``wants.games`` says; ``None`` where samples of a verdict have to be combined first."""
         with self._read() as connection:
             number = tournament_number(connection, name)
-            return None if games.sampled(connection, number) else games.rows(connection, number)
+            return None if wishes.sampled(connection, number) else wishes.games(connection, number)
 
     @patient
     def tournaments(self) -> list[str]:
@@ -450,6 +486,8 @@ def _changed(connection: Connection) -> None:
 
     The last thing that a transaction does: all who write wait for this one row.
     """
-    figures.forget(connection)
+    from arena.store.figures import forget
+
+    forget(connection)
     state = table(StateRow)
     connection.execute(update(state).values(changes=state.c.changes + 1))

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel, select
 
 from arena.store import checksums, runners, spending
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
-from arena.store.patience import outlasting, patient
+from arena.store.problems import outlasting, patient
 from arena.store.rows import has_table, table
 from arena.store.runners import Runner
 from judges.providers.texts import storable

@@ -15,14 +15,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Index, func
-from sqlmodel import Field, SQLModel, insert, select
+from sqlalchemy import Connection, func
+from sqlmodel import insert, select
 
 from arena.store import checksums
 from arena.store.bulk import CHUNK, chunks
-from arena.store.rows import table, tournament_number
+from arena.store.rows import AnnotationRow, table, tournament_number
 from judges.errors import InputError
-from judges.providers.texts import storable
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -63,24 +62,6 @@ class Annotation:
     value: Any
     seconds: float | None = None
     at: str = ""
-
-
-class AnnotationRow(SQLModel, table=True):
-    """One saying; none is ever changed. ``value`` is JSON."""
-
-    __tablename__ = "annotation"
-    annotation_id: int | None = Field(default=None, primary_key=True)
-    tournament_id: int = Field(foreign_key="tournament.tournament_id")
-    kind: str
-    annotator: str
-    query_id: str
-    item: str
-    other: str
-    texts: str
-    value: str
-    seconds: float | None
-    at: str
-    __table_args__ = (Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),)
 
 
 _THING = ("kind", "annotator", "query_id", "item", "other", "texts")
@@ -181,6 +162,8 @@ def annotator_name(given: str) -> str:
     Raises:
         InputError: it is empty or very long.
     """
+    from judges.providers.texts import storable
+
     name = storable(" ".join(given.split()))
     if not name or len(name) > _LONGEST_NAME:
         raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {given[:_LONGEST_NAME]!r}")

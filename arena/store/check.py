@@ -12,12 +12,11 @@ from sqlmodel import delete
 
 from arena.dataset import Dataset
 from arena.store import checksums
-from arena.store.agents import ReplyRow
-from arena.store.annotations import AnnotationRow
 from arena.store.bulk import CHUNK, among, chunks, stream
 from arena.store.data import dataset
 from arena.store.rows import (
     NOT_BEGUN,
+    AnnotationRow,
     AnswerRow,
     Damage,
     DocumentRow,
@@ -133,7 +132,7 @@ def discard(store: Store, checked: Checked) -> None:
         here = table(TournamentRow)
         for number in checked.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
-        for kind, row in _KINDS:
+        for kind, row in _kinds():
             rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
             for name in list(_wrong_of(connection, kind, rows)):
                 connection.execute(delete(row).where(cast(named, String) == name))
@@ -161,7 +160,12 @@ def add(store: Store) -> None:
             checksums.keep(connection, other, {name: others[name] for name in missing})
 
 
-_KINDS: Final[tuple[tuple[checksums.Kind, Any], ...]] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
+def _kinds() -> tuple[tuple[checksums.Kind, Any], ...]:
+    from arena.store.agents import ReplyRow
+
+    return ("annotation", AnnotationRow), ("agent_reply", ReplyRow)
+
+
 _WANT: Final = tuple(column.name for column in table(WantedRow).primary_key)
 
 
@@ -254,7 +258,7 @@ def _wanted_for(connection: Connection, ident: str) -> str:
 def _others(connection: Connection) -> dict[checksums.Kind, dict[str, tuple[Any, ...]]]:
     """What people say and agents reply, by name."""
     found: dict[checksums.Kind, dict[str, tuple[Any, ...]]] = {}
-    for kind, row in _KINDS:
+    for kind, row in _kinds():
         rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
         found[kind] = {str(each[0]): tuple(each) for each in rows}
     return found

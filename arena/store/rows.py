@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection
+from sqlalchemy import BigInteger, Connection, Index
 from sqlmodel import Field, SQLModel, select
 
 from judges.errors import InputError
-from judges.masking import masked
-from judges.providers.texts import storable
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
 Result = Judgment | JudgeFailure
 
 IDENTICAL: Final = "identical-answers"
 """The judgment of every game between two equal answers: a tie, without a call."""
+
+SCHEMA_VERSION: Final = 4
+"""The last revision in ``migrations/versions``."""
 
 NOT_BEGUN: Final = ""
 """In place of a digest: the tournament has runs, and no data yet."""
@@ -166,6 +167,24 @@ class ChecksumRow(SQLModel, table=True):
     checksum: int = Field(sa_type=BigInteger)
 
 
+class AnnotationRow(SQLModel, table=True):
+    """One saying; none is ever changed. ``value`` is JSON."""
+
+    __tablename__ = "annotation"
+    annotation_id: int | None = Field(default=None, primary_key=True)
+    tournament_id: int = Field(foreign_key="tournament.tournament_id")
+    kind: str
+    annotator: str
+    query_id: str
+    item: str
+    other: str
+    texts: str
+    value: str
+    seconds: float | None
+    at: str
+    __table_args__ = (Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),)
+
+
 class RunnerRow(SQLModel, table=True):
     """A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
 
@@ -255,6 +274,9 @@ def wanted_of(row: Any) -> Wanted:
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
     """A result as a row; its texts may hold what a server could spell and no database can keep."""
+    from judges.masking import masked
+    from judges.providers.texts import storable
+
     reason = result.reason if isinstance(result, Judgment) else result.message
     values = {
         "judgment_id": result.judgment_id,
@@ -277,6 +299,8 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
 
 
 def _plain(outcome: Any) -> Any:
+    from judges.providers.texts import storable
+
     if isinstance(outcome, tuple):
         return [storable(text) for text in outcome]
     if not isinstance(outcome, Mapping):

@@ -1,21 +1,25 @@
-"""What a tournament wants judged, and which judgment answers each want."""
+"""What a tournament wants judged, which judgment answers each want, and the judgments.
+
+Judgments and failures are kept once for all tournaments of a store.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, TextClause, func, text
+from sqlalchemy import Connection, TextClause, case, func, text
 from sqlmodel import delete, select, update
 
-from arena.store.bulk import CHUNK, arrays, by_column, chunks, insert_rows
+from arena.store.bulk import CHUNK, among, arrays, by_column, chunks, insert_rows, replacing
 from arena.store.rows import (
     JudgmentRow,
     Result,
     Wanted,
     WantedRow,
+    judgment_values,
     result_of,
     table,
     want_checksum,
@@ -24,6 +28,7 @@ from arena.store.rows import (
 )
 from judges.types import Task
 
+_IF_THERE: Final = replacing(JudgmentRow, "judgment_id", where="judgment.outcome IS NULL")
 _FETCHED: Final = 2_000
 """Rows that a server sends at once."""
 _KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
@@ -66,6 +71,28 @@ def each_outcome(
     with connection.execute(statement.execution_options(yield_per=_FETCHED)) as rows:
         for row in rows:
             yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
+
+
+def sampled(connection: Connection, number: int) -> bool:
+    """Whether a judge is to be asked about the same game more than once."""
+    here = table(WantedRow).c
+    mine = here.tournament_id == number, here.task == Task.PAIRWISE.value
+    return bool(connection.execute(select(func.max(here.sample)).where(*mine)).scalar())
+
+
+def games(connection: Connection, number: int) -> list[Any]:
+    """Judge, query, the agents as they are shown, judgment's id and outcome as JSON, and the cause of a failure."""
+    here, judged = table(WantedRow), table(JudgmentRow)
+    asked, turned = here.c, here.c.order == "ba"
+    shown = [case((turned, one), else_=two) for one, two in ((asked.other, asked.item), (asked.item, asked.other))]
+    columns: list[Any] = [asked.judge, asked.query_id, *shown, asked.judgment_id, judged.c.outcome, judged.c.cause]
+    statement = (
+        select(*columns)
+        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
+        .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
+        .order_by(here.c.position)
+    )
+    return list(connection.execute(statement))
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:
@@ -151,3 +178,23 @@ def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wan
     for chunk in chunks(placed, CHUNK):
         once = {want: wanted_values(number, position, want) for position, want in chunk}
         insert_rows(connection, WantedRow, list(once.values()), f"({keys}) {if_there}")
+
+
+def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> None:
+    """Keep results; a judgment stays, a failure gives way to what comes after it."""
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in results:
+        row = judgment_values(*entry)
+        if (there := rows.get(row["judgment_id"])) is None or there["outcome"] is None:
+            rows[row["judgment_id"]] = row
+    insert_rows(connection, JudgmentRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+
+
+def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
+    """The results known for these ids."""
+    found: dict[str, Result] = {}
+    ident = table(JudgmentRow).c.judgment_id
+    for chunk in chunks(judgment_ids, CHUNK):
+        rows = connection.execute(select(JudgmentRow).where(among(connection, ident, chunk)))
+        found.update((row.judgment_id, result_of(row)) for row in rows)
+    return found

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from judges.sections import RelativePath, Section
-from judges.spec import Count, Positive
+from judges.sections import Count, Positive, RelativePath, Section
 
 SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
 """Names of fields that hold what belongs in the environment."""

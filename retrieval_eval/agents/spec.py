@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from judges.sections import PromptName, RelativePath, Section, beside_file
-from judges.spec import Count, Positive, Price
+from judges.sections import Count, Positive, PromptName, RelativePath, Section, beside_file
+from judges.spec import Price
 from retrieval_eval.agents.embedding_spec import SECRET, Address, EmbeddingsSpec, refuse_foreign
 
 Kind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]

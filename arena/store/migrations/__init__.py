@@ -6,19 +6,16 @@ table follows it. New tables need no revision of their own: whoever opens a stor
 
 from __future__ import annotations
 
-from typing import Final
-
 from sqlalchemy import Connection
 from sqlmodel import SQLModel, insert, select
 
-from arena.store.rows import StateRow, has_table
-
-SCHEMA_VERSION: Final = 4
-"""The last revision in ``versions``."""
+from arena.store.rows import SCHEMA_VERSION, StateRow, has_table
 
 
 def bring_up_to_date(connection: Connection) -> None:
     """Make the tables that are lacking, after those of an earlier version have become those of this one."""
+    from arena.store import agents, batches, figures, runs, spending  # noqa: F401 - their tables
+
     found = None
     if has_table(connection, StateRow):
         found = connection.execute(select(StateRow.schema_version)).scalar()
