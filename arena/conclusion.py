@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
-from arena.agents.front import Front, lowest_prices
+from arena.agents.board import Front, lowest_prices
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.ranks import fewest_queries
 from arena.ratings.ties import NO_TIES, probabilities

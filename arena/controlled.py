@@ -11,7 +11,7 @@ from arena.dataset import Dataset
 from arena.ratings.covariates import Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
 from arena.ratings.qualities import QUALITIES
-from arena.ratings.settings import RatingSettings, bradley_terry_settings
+from arena.ratings.results import RatingSettings, bradley_terry_settings
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest

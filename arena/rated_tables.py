@@ -15,7 +15,7 @@ from arena.ratings.games import Floats, VerdictTable, as_games, tabulate
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
-from arena.ratings.settings import bradley_terry_settings
+from arena.ratings.results import bradley_terry_settings
 from arena.verdicts import ImportedVerdicts, read_verdicts
 from arena.win_matrix import read_win_matrix
 from judges.errors import DataError, InputError

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
-from arena.cli.leaderboard_output import print_leaderboard
+from arena.cli.show import print_leaderboard
 from arena.kept import kept_leaderboard
 from arena.store import Store
 from arena.which import only_tournament

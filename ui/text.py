@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias
 
 import streamlit as st
 
-from arena.present.texts import clipped as clipped  # noqa: PLC0414 - offered here to all pages
-from arena.present.texts import encodable as encodable  # noqa: PLC0414
+from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - offered here to all pages
+from arena.present.numbers import encodable as encodable  # noqa: PLC0414
 
 CLIPPED_AT: Final = 4000
 """Characters of a passage shown at first; the rest is one click away."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from arena.history.comparison import Changes, Difference
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, POINTS, SIGNED, listed
+from arena.present.numbers import ALIGNED, COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
-from arena.present.texts import clipped
 from retrieval_eval.stats.estimate import Estimate
 
 _NAMED = 8

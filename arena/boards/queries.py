@@ -13,10 +13,9 @@ from arena.kept import kept_games
 from arena.leaderboard import grades, win_and_tie
 from arena.nuggets.results import nugget_results
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, clipped, counted
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from arena.present.texts import clipped
 from arena.queries.groups import groupings
 from arena.queries.labels import QueryLabels, query_labels
 from arena.queries.separation import QueryFigures, Record, Standings, standings

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.formats import Format, PageFormat
+from arena.cli.options import AsJson, Form, PageForm, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,33 +20,8 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-class Method(StrEnum):
-    """Which rating orders the table."""
-
-    ELO = "elo"
-    BT = "bt"
-
-
-class Ties(StrEnum):
-    """What Bradley-Terry makes of a tie."""
-
-    DAVIDSON = "davidson"
-    RAO_KUPPER = "rao-kupper"
-    HALF = "half"
-
-
-class Preferences(StrEnum):
-    """What a game is scored by."""
-
-    HARD = "hard"
-    SOFT = "soft"
-
-
-class Intervals(StrEnum):
-    """Where intervals come from."""
-
-    BOOTSTRAP = "bootstrap"
-    SANDWICH = "sandwich"
+Method: TypeAlias = Literal["elo", "bt"]
+"""Which rating orders the table."""
 
 
 def register(app: typer.Typer) -> None:
@@ -57,9 +31,9 @@ def register(app: typer.Typer) -> None:
 
 
 def leaderboard(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
-    form: Annotated[PageFormat, typer.Option("--format", help="table, json, csv, md or html")] = PageFormat.TABLE,
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    source: Source,
+    form: PageForm = "table",
+    tournament: Tournament = None,
     below_coverage: Annotated[
         bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
     ] = False,
@@ -93,11 +67,11 @@ def leaderboard(
     comparisons = _with_people(store, name)
     store.close()
     if pairs is None:
-        from arena.cli.leaderboard_output import print_leaderboard
+        from arena.cli.show import print_leaderboard
 
-        print_leaderboard(board, form.value, comparisons)
+        print_leaderboard(board, form, comparisons)
     else:
-        show(Wins(pairs, as_declared(board)), form.value)
+        show(Wins(pairs, as_declared(board)), form)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 
@@ -115,13 +89,14 @@ def _with_people(store: Store, tournament: str) -> Sequence[Comparison]:
 
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
-    method: Annotated[Method, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")] = (
-        Method.BT
-    ),
-    ties: Annotated[Ties, typer.Option(help="how Bradley-Terry counts a tie")] = Ties.DAVIDSON,
+    method: Annotated[Method, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")] = "bt",
+    ties: Annotated[
+        Literal["davidson", "rao-kupper", "half"], typer.Option(help="how Bradley-Terry counts a tie")
+    ] = "davidson",
     preferences: Annotated[
-        Preferences, typer.Option(help="score games by verdicts, or by probabilities (columns p_a, p_b, p_tie)")
-    ] = Preferences.HARD,
+        Literal["hard", "soft"],
+        typer.Option(help="score games by verdicts, or by probabilities (columns p_a, p_b, p_tie)"),
+    ] = "hard",
     position: Annotated[bool, typer.Option("--position", help="estimate what being shown first is worth")] = False,
     covariate: Annotated[
         list[str] | None, typer.Option(help="a numeric column that ratings are controlled for; may be repeated")
@@ -147,14 +122,15 @@ def rate(
     scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
     anchor: Annotated[str | None, typer.Option(help="the agent whose Bradley-Terry rating is --initial")] = None,
     tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
-    intervals: Annotated[Intervals, typer.Option(help="resample queries, or a formula: quicker, nothing is drawn")] = (
-        Intervals.BOOTSTRAP
-    ),
+    intervals: Annotated[
+        Literal["bootstrap", "sandwich"],
+        typer.Option(help="resample queries, or a formula: quicker, nothing is drawn"),
+    ] = "bootstrap",
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
-    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    form: Form = "table",
+    as_json: AsJson = False,
 ) -> None:
     """Ratings from a table of verdicts: no store, no configuration.
 
@@ -175,7 +151,7 @@ def rate(
     matrix = is_win_matrix(file) and not column
     if matrix:
         of_tables = {
-            "--preferences": preferences is Preferences.SOFT,
+            "--preferences": preferences == "soft",
             "--position": position,
             "--covariate": covariate,
             "--cluster": cluster != "qid",
@@ -195,9 +171,9 @@ def rate(
         scale=scale,
         anchor=anchor,
         tournaments=tournaments,
-        ties=ties.value,
-        preferences=preferences.value,
-        intervals=intervals.value,
+        ties=ties,
+        preferences=preferences,
+        intervals=intervals,
         position=position,
         bootstrap=bootstrap,
         cluster=cluster != "none",
@@ -211,11 +187,11 @@ def rate(
         ratings=_in_order(rated.ratings, method),
         by_judge={judge: _in_order(own, method) for judge, own in rated.by_judge.items()},
     )
-    show(RatedBoard(rated), "json" if as_json else form.value)
+    show(RatedBoard(rated), "json" if as_json else form)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:
-    if method is Method.BT:
+    if method == "bt":
         return ratings
     elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}
     if len(elos) < len(ratings.agents):

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from arena.present.numbers import MONEY
-from arena.present.texts import printable as printable  # noqa: PLC0414 - offered here to all commands
+from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
 
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.formats import Format
-from arena.cli.options import ManyValues
+from arena.cli.options import Form, ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def metrics(
     ] = False,
     samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
+    form: Form = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Score runs by relevance labels: no store, no configuration.
@@ -65,8 +64,8 @@ def metrics(
         ScoreSettings(baseline, samples, seed),
     )
     board = RunMetrics(scores, labels, runs, per_query)
-    show(board, "json" if as_json else form.value)
-    if form is Format.CSV:
+    show(board, "json" if as_json else form)
+    if form == "csv":
         terminal.show(errors, [board.notes()])
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from arena.cli.formats import BoardFormat
 from arena.cli.options import RetryFailed
 from judges.errors import InputError
 
@@ -16,18 +14,6 @@ group = typer.Typer(help="Nugget evaluation: making, assigning, scoring and comp
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="a tournament's YAML file with a section nuggets")]
 Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
-
-
-class ScoreFormat(StrEnum):
-    """How scores are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    JSONL = "jsonl"
-    MD = "md"
-    HTML = "html"
-    LATEX = "latex"
 
 
 def register(app: typer.Typer) -> None:
@@ -125,9 +111,9 @@ def score(
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
     form: Annotated[
-        ScoreFormat,
+        Literal["table", "json", "csv", "jsonl", "md", "html", "latex"],
         typer.Option("--format", help="how to write it; jsonl: nuggetizer's metrics by topic"),
-    ] = ScoreFormat.TABLE,
+    ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Six scores of each run: vital, weighted and all nuggets, strict or with half credit for partial support.
@@ -156,11 +142,11 @@ def score(
         documents, labels = read_cited(answers or [], qrels, table)
         cited = citation_scores(documents, labels, relevant=relevant, samples=bootstrap, seed=seed)
     board = NuggetScores(scored(table, bootstrap, seed), table, cited)
-    if form is ScoreFormat.JSONL and not as_json:
+    if form == "jsonl" and not as_json:
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))
     else:
-        show(board, "json" if as_json else form.value)
+        show(board, "json" if as_json else form)
 
 
 @group.command()
@@ -171,7 +157,9 @@ def correlate(
     plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
-    form: Annotated[BoardFormat, typer.Option("--format", help="how to write it")] = BoardFormat.TABLE,
+    form: Annotated[
+        Literal["table", "json", "csv", "md", "html", "latex"], typer.Option("--format", help="how to write it")
+    ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """How alike two conditions order the same runs, such as automatic and manual nuggets.
@@ -190,4 +178,4 @@ def correlate(
         from arena.present.charts import save_plot
 
         save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
-    show(board, "json" if as_json else form.value)
+    show(board, "json" if as_json else form)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-
-from arena.cli.formats import Format
 
 if TYPE_CHECKING:
     from retrieval_eval.pool import Pool
@@ -28,7 +26,9 @@ def pool(
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="table, json or csv (one row per query)")] = (Format.TABLE),
+    form: Annotated[
+        Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv (one row per query)")
+    ] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
     out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
 ) -> None:
@@ -39,7 +39,7 @@ def pool(
     from arena.boards.pool import PoolBoard
     from arena.cli.console import errors
     from arena.cli.show import show
-    from arena.present.texts import printable
+    from arena.present.numbers import printable
     from retrieval_eval.pool import pool_runs
     from retrieval_eval.trec_files import read_qrels, read_runs
 
@@ -52,7 +52,7 @@ def pool(
         errors.print(printable(note))
     if out is not None:
         _write_pairs(out, pooled, labels)
-    show(board, "json" if as_json else form.value)
+    show(board, "json" if as_json else form)
 
 
 def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE, output, printable
-from arena.cli.formats import Format
 from arena.cli.metrics import read_label_sets
+from arena.cli.options import Form
 from judges.errors import InputError
 
 group = typer.Typer(
@@ -31,7 +31,7 @@ def agreement(
     others: Annotated[list[str], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
     samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
+    form: Form = "table",
     as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
 ) -> None:
     """Say how far label sets agree with the first, on the pairs that both have.
@@ -54,8 +54,8 @@ def agreement(
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
     board = QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed})
-    show(board, "json" if as_json else form.value)
-    if form is Format.CSV:
+    show(board, "json" if as_json else form)
+    if form == "csv":
         terminal.show(errors, [board.notes()])
     if any(one.faulty for one in labels.values()):
         raise typer.Exit(INCOMPLETE)

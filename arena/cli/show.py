@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from arena.cli.console import errors, output
 from arena.present import terminal
 from arena.present.blocks import Board
+from arena.present.numbers import printable
 from arena.present.plain import json_text
-from arena.present.texts import printable
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison
+    from arena.leaderboard import Leaderboard
+    from arena.present.blocks import Section
+
+
+def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Comparison] = ()) -> None:
+    """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
+
+    Args:
+        board: the leaderboard.
+        form: of the output.
+        comparisons: its judges held against people, where people judged games.
+    """
+    from arena.boards.leaderboard import TERMINAL, TournamentBoard
+
+    lacking = board.shortfall
+    refusal = f"no ratings: {lacking.message}; {lacking.remedy}" if lacking is not None and board.withheld else ""
+    show(TournamentBoard(board, comparisons), form, said=refusal, sections=TERMINAL)
 
 
 def show(board: Board, form: str, *, said: str = "", sections: Collection[str] = ()) -> None:

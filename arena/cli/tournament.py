@@ -235,7 +235,7 @@ def print_summary(summary: RunSummary) -> None:
 
 
 def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
-    from arena.cli.leaderboard_output import print_leaderboard
+    from arena.cli.show import print_leaderboard
     from arena.history.record import standings_of
     from arena.kept import kept_leaderboard
     from arena.opinions.tournament import games_with_people

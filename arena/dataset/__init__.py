@@ -1,5 +1,85 @@
-"""Queries, retrieved documents and answers: what a tournament starts from. ``files`` reads and writes their tables."""
+"""What a tournament starts from: queries, retrieved documents, answers, and what people said of them.
 
-from arena.dataset.types import EVERY_AGENT, SHARED, Dataset
+``files`` reads and writes their tables.
+"""
 
-__all__ = ["EVERY_AGENT", "SHARED", "Dataset"]
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from judges.types import Answer, Document, Query, Retrieved
+
+SHARED = ""
+"""The agent of a retrieved document in tables that name none: it was given to every agent."""
+EVERY_AGENT = "(every agent)"
+"""Whose scores those of such documents are."""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is judged. Every id is unique, every answer and document belongs to a query.
+
+    Attributes:
+        queries: by query_id, in the order of the file.
+        documents: by doc_id; each text once, however often it was retrieved.
+        answers: by (query_id, agent). A text may be empty: the agent then answered nothing, and that is judged.
+        retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
+        qrels: people's relevance labels by query_id and doc_id, also of documents that nobody retrieved.
+    """
+
+    queries: Mapping[str, Query]
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
+    retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
+    qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """Names of all agents, sorted."""
+        answering = {agent for _, agent in self.answers}
+        retrieving = {entry.agent for entries in self.retrieved.values() for entry in entries}
+        return tuple(sorted(answering | retrieving - {SHARED}))
+
+    @cached_property
+    def unanswered_queries(self) -> tuple[str, ...]:
+        """Queries that no agent answered: no game can be played on them."""
+        answered = {query_id for query_id, _ in self.answers}
+        return tuple(query_id for query_id in self.queries if query_id not in answered)
+
+    @cached_property
+    def missing_answers(self) -> tuple[tuple[str, str], ...]:
+        """(query_id, agent) without an answer although another agent answered the query."""
+        unanswered = set(self.unanswered_queries)
+        return tuple(
+            (query_id, agent)
+            for query_id in self.queries
+            if query_id not in unanswered
+            for agent in self.agents
+            if (query_id, agent) not in self.answers
+        )
+
+    def digest(self) -> str:
+        """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""
+        whole = hashlib.sha256()
+        for part in _canonical(self):
+            whole.update(json.dumps(part, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+        return whole.hexdigest()
+
+
+def _canonical(dataset: Dataset) -> Iterator[list[object]]:
+    for query_id, query in sorted(dataset.queries.items()):
+        yield ["query", query_id, query.text, dict(query.metadata)]
+    for doc_id, document in sorted(dataset.documents.items()):
+        yield ["document", doc_id, document.text, dict(document.metadata)]
+    for (query_id, agent), answer in sorted(dataset.answers.items()):
+        yield ["answer", query_id, agent, answer.text, dict(answer.metadata)]
+    for query_id, entries in sorted(dataset.retrieved.items()):
+        for entry in sorted(entries, key=lambda entry: (entry.agent, entry.rank)):
+            yield ["retrieved", query_id, entry.doc_id, entry.agent, entry.rank, entry.score]
+    for query_id, labels in sorted(dataset.qrels.items()):
+        for doc_id, label in sorted(labels.items()):
+            yield ["label", query_id, doc_id, label]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from arena.dataset.types import SHARED, Dataset
+from arena.dataset import SHARED, Dataset
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import Cell, Row
 from retrieval_eval.data.tables import read_rows, write_rows

@@ -20,7 +20,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from arena.ratings.preferences import counted
 from arena.ratings.rate import games_to_rate
-from arena.ratings.settings import bradley_terry_settings, elo_settings
+from arena.ratings.results import bradley_terry_settings, elo_settings
 from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Result, Store, Wanted

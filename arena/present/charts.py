@@ -11,8 +11,8 @@ import altair as alt
 from altair.utils import schemapi
 
 from arena.present import markup
+from arena.present.numbers import printable
 from arena.present.picture import Chart, Matrix, Picture, Whiskers
-from arena.present.texts import printable
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from arena.present.blocks import Remarks, Section
+from arena.present.numbers import printable
 from arena.present.table import Table, keys, records, shown
-from arena.present.texts import printable
 
 _MARKDOWN: Final = "\\`*_[]()!|~$#"
 _LATEX: Final[Mapping[str, str]] = {

@@ -14,8 +14,8 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
+from arena.present.numbers import printable
 from arena.present.picture import Cell, Chart, Line, Mark, Matrix, Picture, Whiskers
-from arena.present.texts import printable
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number

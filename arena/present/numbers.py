@@ -1,4 +1,4 @@
-"""How a number, an interval and a missing value are written, in the terminal, in files, in the report, on the page."""
+"""How a number, an interval, a missing value and a text from outside are written, wherever they are shown."""
 
 from __future__ import annotations
 
@@ -217,3 +217,19 @@ def _unknown(value: Any) -> bool:
 
 def _decimals(value: float, fewest: int) -> int:
     return max(fewest, 1 - math.floor(math.log10(value))) if value > 0 else fewest
+
+
+def printable(text: str) -> str:
+    """The text on one line: what would move the cursor or command the terminal is shown as an escape."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+def encodable(text: str) -> str:
+    """The text with halves of surrogate pairs, which JSON can smuggle in and no protocol carries, replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def clipped(text: str, limit: int) -> str:
+    """One line of at most ``limit`` characters, for cells and options."""
+    line = " ".join(text[: 4 * limit].split())
+    return encodable(line if len(line) <= limit else line[: limit - 1] + "…")

@@ -16,8 +16,8 @@ from markupsafe import Markup
 from arena.present.blocks import Section
 from arena.present.files import html_table
 from arena.present.markup import STYLE
+from arena.present.numbers import printable
 from arena.present.table import Table
-from arena.present.texts import printable
 
 MARK: Final = "<!doctype html>\n<!-- ragarena report -->\n"
 """How every report begins, so that a command knows one it may replace."""

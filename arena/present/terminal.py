@@ -12,8 +12,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
+from arena.present.numbers import clipped, printable
 from arena.present.table import Shown, Table, shown
-from arena.present.texts import clipped, printable
 
 WIDE: Final = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""

@@ -10,14 +10,17 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
 from retrieval_eval.stats.clusters import jackknife_interval
-from retrieval_eval.stats.coefficients import Level, cohen_kappas, coincidences, krippendorff_alphas
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from retrieval_eval.stats.coefficients import Level
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
@@ -151,6 +154,8 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     if table.query is None or len(table.judges) < 2:
         return None
+    from retrieval_eval.stats.coefficients import coincidences
+
     games = judged_games(table)
     distinct, first, unit = np.unique(games.game, return_index=True, return_inverse=True)
     ratings = np.full((len(table.judges), distinct.size), math.nan)
@@ -171,6 +176,8 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 
 def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
+    from retrieval_eval.stats.coefficients import cohen_kappas
+
     both = ~(np.isnan(one) | np.isnan(other))
     tables = (one[both, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[both, np.newaxis] == _OUTCOMES)[
         :, np.newaxis
@@ -194,6 +201,8 @@ def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints
 
 
 def _alpha(totals: Floats, level: Level) -> Estimate:
+    from retrieval_eval.stats.coefficients import krippendorff_alphas
+
     return _coefficient(lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals)
 
 

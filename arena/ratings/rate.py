@@ -21,8 +21,16 @@ from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import ONE_ORDER, notes, position_note
 from arena.ratings.preferences import average, counted, notes_on
 from arena.ratings.ranks import competition_ranks, fewest_queries, groups, rank_intervals
-from arena.ratings.results import AgentRating, Convergence, DirectGames, Fragility, PairDifference
-from arena.ratings.settings import RatingSettings, bradley_terry_settings, elo_settings
+from arena.ratings.results import (
+    AgentRating,
+    Convergence,
+    DirectGames,
+    Fragility,
+    PairDifference,
+    RatingSettings,
+    bradley_terry_settings,
+    elo_settings,
+)
 from judges.errors import InputError
 
 __all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "rate_by_judge", "rate_games"]

@@ -14,7 +14,7 @@ import pytest
 
 from arena import tournament
 from arena.adaptive_games import AdaptiveState
-from arena.cli.leaderboard_output import print_leaderboard
+from arena.cli.show import print_leaderboard
 from arena.config import Config
 from arena.leaderboard import leaderboard
 from arena.plan import plan
