@@ -170,7 +170,10 @@ def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, addre
         assert seen.count(planted) >= 6  # the query, two titles, two reasons and a document's text
     heading, *lines = cells(page, 0)
     assert {dict(zip(heading, line, strict=True))["Agent"] for line in lines} == set(AGENTS)
-    assert [name.removeprefix("agent ") for name in cells(page, 2)[0][2:]] == sorted(AGENTS, key=seen_order(lines))
+    by_query = next(heading for at in range(1, 9) if (heading := cells(page, at)[0])[1] == "Text")
+    seen_first = [name.removeprefix("agent ") for name in by_query[2:]]  # columns that are scrolled to are drawn then
+    assert len(seen_first) > 1
+    assert seen_first == sorted(AGENTS, key=seen_order(lines))[: len(seen_first)]
     matrix = page.locator("figure.picture table").first.bounding_box()
     assert matrix is not None
     assert matrix["height"] > 100
