@@ -11,6 +11,7 @@ import streamlit as st
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
 from arena.present.files import spreadsheet
+from arena.present.glossary import TERMS
 from arena.present.markup import STYLE, html
 from arena.present.numbers import MISSING
 from arena.present.picture import Chart, Picture
@@ -210,7 +211,7 @@ def frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:
             if any(cell != MISSING for cell in ends):
                 heading = _free(column.interval, frame)
                 frame[heading] = ends
-                settings[heading] = st.column_config.TextColumn(column.interval)
+                settings[heading] = st.column_config.TextColumn(column.interval, help=TERMS.get(column.interval))
     return pd.DataFrame(frame), settings
 
 

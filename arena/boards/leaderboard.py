@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TERMINAL: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
-    | {"coverage", "retrieval-labels", "retrieval-agreement"}
+    | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections that fit a terminal."""
 

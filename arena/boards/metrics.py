@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -40,6 +41,15 @@ RANKINGS: Final = (
     Column("swapped", "Swapped", COUNT, "Pairs that the two rank the other way round."),
     Column("topics", "Queries", COUNT, "Those that both label."),
 )
+_MEASURES: Final = {
+    "nDCG": "Rewards relevant documents near the top, and highly relevant ones more; from 0 to 1.",
+    "RR": "One over the rank of the first document with a label of {least} or more; 0 without one.",
+    "Judged": "Share of the first documents that have a label.",
+    "P": "Share of the first documents with a label of {least} or more.",
+    "R": "Share of the documents with a label of {least} or more that are among the first.",
+    "AP": "Mean precision at the ranks of documents with a label of {least} or more; from 0 to 1.",
+}
+"""What measures mean, by their names in ir-measures."""
 _COEFFICIENTS: Final[Mapping[str, str]] = {
     "agreement": "Same label",
     "kappa": "Kappa",
@@ -238,7 +248,14 @@ class QrelsAgreement(Board):
 def measures(names: Iterable[str], form: Form = SCORE_4) -> Iterator[Column]:
     """Columns of measures, the first with its interval."""
     for place, name in enumerate(names):
-        yield Column(name, name, form, interval="" if place else "95% interval")
+        yield Column(name, name, form, _meaning(name), interval="" if place else "95% interval")
+
+
+def _meaning(measure: str) -> str:
+    """Of a measure as ir-measures writes it, such as ``RR(rel=2)@5``; empty for those that are seldom asked for."""
+    kind = measure.partition("@")[0].partition("(")[0]
+    known = _MEASURES.get(kind, "")
+    return known.format(least=found[1] if (found := re.search(r"rel=(\d+)", measure)) else 1)
 
 
 def agreement_json(own: LabelAgreement) -> Row:

@@ -302,7 +302,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
             meaning="What would tell the two apart with probability 0.8, if the difference is what it seems; in "
             "brackets, if it lies at the ends of its 80% interval.",
         ),
-        Column("change", "Change places without", meaning="The fewest games, and queries, that carry their order."),
+        Column("change", "Change places without", meaning="The fewest games, or queries, that carry their order."),
     ]
     rows = [
         {
@@ -312,7 +312,7 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
             "p_holm": pair.p_holm,
             "separable": pair.separable,
             "needed": "" if pair.separable else more_needed(pair),
-            "change": " or ".join(changes.get(frozenset((pair.better, pair.worse)), [])),
+            "change": ", ".join(changes.get(frozenset((pair.better, pair.worse)), [])),
         }
         for pair in pairs
     ]

@@ -44,7 +44,11 @@ class Retrieval(Board):
             found.append(Section("retrieval", "Documents retrieved", lead, [self._scores()]))
         if self.board.judges:
             lead = "A judge that gives nearly all documents one label tells nothing apart."
-            found.append(Section("retrieval-labels", "Labels given", lead, self._labels()))
+            found.append(Section("retrieval-labels", "Labels given", lead, [self._labels()]))
+        if (both := self.board.between_judges) is not None:
+            alphas = {"Alpha, ordinal": both.alpha_ordinal, "Alpha": both.alpha}
+            lead = f"Do the judges agree, on {counted(both.documents, 'document')} labelled by several?"
+            found.append(Section("retrieval-judges", "Labels of several judges", lead, [_figures(alphas)]))
         if own := self.board.agreement:
             lead = "Do people agree with the judge?"
             found.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(own)))
@@ -160,7 +164,7 @@ class Retrieval(Board):
         notes = [
             f"By labels of {WHOSE[source]}: means over the {counted(len(scores.topics), 'query', 'queries')} of "
             f"{self.board.queries:,} with labels"
-            + (f"; {len(scores.without_relevant):,} have none above 0" if scores.without_relevant else "")
+            + (f"; on {len(none):,} none is above 0, so all score 0" if (none := scores.without_relevant) else "")
             + "."
             for source, scores in self.board.scores.items()
         ]
@@ -178,7 +182,7 @@ class Retrieval(Board):
                 row |= {"labelled": f"{mean.judged:,} of {mean.of:,}"}
         return row
 
-    def _labels(self) -> list[Block]:
+    def _labels(self) -> Table:
         board = self.board
         named: list[tuple[str, LabelDistribution, float | None]] = [
             (agent, board.distributions[agent], board.mean_labels[agent].mean)
@@ -204,19 +208,7 @@ class Retrieval(Board):
             }
             for name, own, mean in named
         ]
-        found: list[Block] = [Table("labels_given", "Labels given", columns, rows)]
-        if (both := board.between_judges) is not None:
-            alphas = {"Alpha, ordinal": both.alpha_ordinal, "Alpha": both.alpha}
-            said = f"of the judges, on {counted(both.documents, 'document')} labelled by several"
-            found.append(
-                Figures(
-                    [
-                        Figure(f"{name} {said}", own.value, FIGURE, TERMS[name], own.low, own.high)
-                        for name, own in alphas.items()
-                    ]
-                )
-            )
-        return found
+        return Table("labels_given", "Labels given", columns, rows)
 
     def _agreement(self, own: LabelAgreement) -> list[Block]:
         if not own.n:

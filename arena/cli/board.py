@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -15,9 +14,7 @@ from arena.cli.options import AsJson, Form, PageForm, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.calibration.comparison import Comparison
     from arena.ratings.rate import Ratings
-    from arena.store import Store
 
 
 Method: TypeAlias = Literal["elo", "bt"]
@@ -64,27 +61,15 @@ def leaderboard(
         from arena.cli.show import show
 
         pairs = tournament_pairs(store, name)
-    comparisons = _with_people(store, name)
-    store.close()
-    if pairs is None:
+    if pairs is not None:
+        show(Wins(pairs, as_declared(board)), form)
+    else:
         from arena.cli.show import print_leaderboard
 
-        print_leaderboard(board, form, comparisons)
-    else:
-        show(Wins(pairs, as_declared(board)), form)
+        print_leaderboard(store, board, form)
+    store.close()
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
-
-
-def _with_people(store: Store, tournament: str) -> Sequence[Comparison]:
-    """The judges compared with people on games, where anybody voted."""
-    from arena.store.annotations import Annotations, Kind
-
-    if not any(kind is Kind.VERDICT for kind, _ in Annotations(store, tournament).counts()):
-        return ()
-    from arena.opinions.tournament import games_with_people
-
-    return games_with_people(store, tournament)
 
 
 def rate(

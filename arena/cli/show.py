@@ -13,24 +13,31 @@ from arena.present.numbers import printable
 from arena.present.plain import json_text
 
 if TYPE_CHECKING:
-    from arena.calibration.comparison import Comparison
     from arena.leaderboard import Leaderboard
     from arena.present.blocks import Section
+    from arena.store import Store
 
 
-def print_leaderboard(board: Leaderboard, form: str, comparisons: Sequence[Comparison] = ()) -> None:
+def print_leaderboard(store: Store, board: Leaderboard, form: str) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     Args:
+        store: with what people said, which judges are held against.
         board: the leaderboard.
         form: of the output.
-        comparisons: its judges held against people, where people judged games.
     """
     from arena.boards.leaderboard import TERMINAL, TournamentBoard
+    from arena.store.annotations import Annotations
 
     lacking = board.shortfall
     refusal = f"no ratings: {lacking.message}; {lacking.remedy}" if lacking is not None and board.withheld else ""
-    show(TournamentBoard(board, comparisons), form, said=refusal, sections=TERMINAL)
+    whole = TournamentBoard(board)
+    labelled = board.retrieval is not None and store.is_labelled(board.tournament)
+    if labelled or Annotations(store, board.tournament).counts():
+        from arena.opinions.tournament import compare_with_people
+
+        whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
+    show(whole, form, said=refusal, sections=TERMINAL)
 
 
 def show(board: Board, form: str, *, said: str = "", sections: Collection[str] = ()) -> None:

@@ -238,13 +238,11 @@ def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
     from arena.cli.show import print_leaderboard
     from arena.history.record import standings_of
     from arena.kept import kept_leaderboard
-    from arena.opinions.tournament import games_with_people
     from arena.store import Store
     from arena.store.runs import Runs
 
     store = Store.open(config.store)
     board = kept_leaderboard(store, config.name)
     Runs(store, config.name).keep_standings(run_id, standings_of(board))
-    comparisons = games_with_people(store, config.name)
+    print_leaderboard(store, board, "json" if as_json else "table")
     store.close()
-    print_leaderboard(board, "json" if as_json else "table", comparisons)

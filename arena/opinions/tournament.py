@@ -18,11 +18,11 @@ from arena.games.table import GameTable
 from arena.kept import Cache, kept_games
 from arena.opinions.kept import judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
-from arena.opinions.people import nugget_texts, opinions_in, peoples_opinions, said_of_texts_now
+from arena.opinions.people import nugget_texts, peoples_opinions
 from arena.opinions.stored import judges_opinions, labels_with_data, verdict_opinions
 from arena.opinions.tables import Opinions, Tables, compare_opinions, dataset_texts, read_tables
 from arena.store import Store
-from arena.store.annotations import Annotations, Kind
+from arena.store.annotations import Annotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +92,6 @@ def resampling_of(settings: Mapping[str, Any]) -> Settings:
     """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
     ratings = settings["ratings"]
     return Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
-
-
-def games_with_people(store: Store, tournament: str) -> tuple[Comparison, ...]:
-    """A tournament's answer judges with people alone, which decides whether its games may name a leader."""
-    annotated, _ = said_of_texts_now(store, tournament, Kind.VERDICT)
-    said = [opinion for one in annotated for _, opinion in opinions_in(one)]
-    judges = judges_opinions(store, tournament, kept_games(store, tournament), {"verdicts"}) if said else {}
-    games = {(one.query_id, one.item) for one in judges.get(("verdicts", ""), ())}
-    if not any((one.query_id, one.item) in games for one in said):
-        return ()
-    return compare_opinions(judges, {("verdicts", ""): said}, resampling_of(store.settings(tournament)))
 
 
 def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:

@@ -33,6 +33,8 @@ TERMS: Final[Mapping[str, str]] = {
     "Lost": "Rated games that the agent lost.",
     "Mean label": "Mean of the labels of the agent's documents; failed ones are left out.",
     "Nugget": "A fact that a good answer to the query states.",
+    "Order noise": "Standard deviation of Elo over the orders of the games. It says how much the order of play "
+    "matters, not how sure the rating is: it is no confidence interval.",
     "Orders": "Whether the verdicts of the two orders differ: each game is judged twice, with the answers exchanged.",
     "Orders agree": "Share of the games judged in both orders that ended alike in both.",
     "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
@@ -42,6 +44,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Percent": "Share of its games against the other agent that the agent took, in percent.",
     "Query": "The question that all agents answered.",
     "Rank": "One more than the number of agents with a higher rating.",
+    "Ranks (95%)": "All agents' true ranks lie in these at once, at 95% confidence.",
     "Result": "How the rated game ended, both orders together.",
     "Same label": "Share of the documents with both labels where the two are equal.",
     "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "

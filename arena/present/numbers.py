@@ -91,7 +91,7 @@ class Number:
     def between(self, low: Any, high: Any) -> str:  # noqa: D102
         if _unknown(low) or _unknown(high):
             return MISSING
-        return self.write(low) if low == high else f"{self._digits(low)} to {self.write(high)}"
+        return self.write(low) if self.write(low) == self.write(high) else f"{self._digits(low)} to {self.write(high)}"
 
     def _digits(self, value: float) -> str:
         rounded = round(self.factor * value, self.decimals) + 0.0  # -0.0 becomes 0.0
@@ -106,10 +106,10 @@ class Percent(Number):
 
     def _digits(self, value: float) -> str:
         for decimals in range(self.decimals, self.decimals + 3):
-            written = f"{100 * value:.{decimals}f}"
-            if 0 < float(written) < 100 or value <= 0 or value >= 1:
+            written = f"{100 * value + 0:,.{decimals}f}"
+            if 0 < abs(float(written.replace(",", ""))) < 100 or value == 0 or abs(value) >= 1:
                 return written
-        return "over 99.9" if value > 0.5 else "under 0.1"
+        return f"{'-' if value < 0 else ''}{'over 99.9' if abs(value) > 0.5 else 'under 0.1'}"
 
 
 class Count(Number):
@@ -120,7 +120,7 @@ class Count(Number):
         return "localized"
 
     def _digits(self, value: float) -> str:
-        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+        return f"{value + 0:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 class Money(Number):
@@ -131,7 +131,7 @@ class Money(Number):
         return "$%.4f"
 
     def _digits(self, value: float) -> str:
-        return f"${value:,.{_decimals(value, 2)}f}"
+        return f"{'-' if value < 0 else ''}${abs(value):,.{_decimals(abs(value), 2)}f}"
 
 
 class Seconds(Number):
@@ -216,7 +216,7 @@ def _unknown(value: Any) -> bool:
 
 
 def _decimals(value: float, fewest: int) -> int:
-    return max(fewest, 1 - math.floor(math.log10(value))) if value > 0 else fewest
+    return max(fewest, 1 - math.floor(math.log10(value))) if 0 < value < math.inf else fewest
 
 
 def printable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,8 +22,10 @@ _LONGEST: Final = 160
 """Characters of a text in a cell; files and pages have more of it."""
 _NARROWEST: Final = 8
 """Characters a line of words keeps where it is folded."""
-_STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})")
-"""Where a heading is broken, at spaces and behind hyphens of long words."""
+_WORD: Final = 24
+"""Characters of a name that is not broken unless nothing else helps."""
+_STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
+"""Where a heading is broken: at spaces, behind hyphens of long words, before the depth of a measure."""
 _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
 
 
@@ -84,10 +87,10 @@ def _grid(console: Console, columns: Sequence[Shown]) -> None:
     if _needed(console, grid) > width:
         grid = _made(columns, narrow=True, most=None)
         words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
-        most = max(words, default=0)
-        while _needed(console, grid) > width and most > _NARROWEST:
-            most -= 1
-            grid = _made(columns, narrow=True, most=most)
+        most, word = max(words, default=0), _WORD
+        while _needed(console, grid) > width and word > _NARROWEST:
+            most, word = (most - 1, word) if most > _NARROWEST else (most, word - 1)
+            grid = _made(columns, narrow=True, most=most, word=word)
     needed = _needed(console, grid)
     console.width = max(width, needed)
     console.print(grid)
@@ -98,8 +101,15 @@ def _needed(console: Console, grid: Grid) -> int:
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
 
-def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None) -> Grid:
-    """The table; ``most`` is the most characters on a line of words, ``None`` for all they have."""
+def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None, word: int = _WORD) -> Grid:
+    """The table.
+
+    Args:
+        columns: of the table.
+        narrow: whether headings are stacked.
+        most: characters on a line of words, ``None`` for all they have.
+        word: characters up to which a word stays whole nevertheless.
+    """
     grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
     for place, one in enumerate(columns):
         heading = printable(one.heading)
@@ -107,7 +117,12 @@ def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None) -> Grid:
             heading = _STACKED.sub("\n", heading) if narrow else heading
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
-            grid.add_column(Text(heading), overflow="fold", max_width=most)
+            longest = max((len(own) for text in (heading, *one.cells) for own in printable(text).split()), default=0)
+            widest = None if most is None else max(most, min(longest, word))
+            if widest is not None:  # a heading no wider than what is below it, or than its longest word
+                below = min(widest, max((len(printable(cell)) for cell in one.cells), default=0))
+                heading = "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1)))
+            grid.add_column(Text(heading), overflow="fold", max_width=widest)
     for cells in zip(*(one.cells for one in columns), strict=True):
         grid.add_row(*(Text(printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST))) for cell in cells))
     return grid

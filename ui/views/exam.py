@@ -19,6 +19,7 @@ from arena.boards.exam_oversight import (
 )
 from arena.boards.retrieval import WHOSE
 from arena.exam.study import Study, Unit
+from arena.present.numbers import counted
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
 from ui.show import show_picture, show_table
@@ -45,7 +46,7 @@ def show(source: data.Source) -> None:
         return
     text.quiet(f"Graded by {study.grader}")
     if secret := sum(item.secret for own in study.bank.active.values() for item in own):
-        st.caption(f"{secret:,} items are secret: their texts are shown nowhere.")
+        st.caption(f"{counted(secret, 'item is', 'items are')} secret: texts of them are shown nowhere.")
     if study.grids.ungraded:
         incomplete(f"{study.grids.ungraded:,} of {study.grids.pairs:,} pairs of passage and item have no grade.")
     scores, level = data.board(source).exam, study.usual_level

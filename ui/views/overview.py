@@ -27,7 +27,7 @@ _ICONS: Final[Mapping[Kind, str]] = {
 }
 _ELSEWHERE: Final = frozenset(
     {"conclusion", "matrix", "nuggets", "nugget-intervals", "citations"}
-    | {"retrieval", "retrieval-labels", "retrieval-agreement"}
+    | {"retrieval", "retrieval-labels", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections on top of the page, or on pages of their own."""
 

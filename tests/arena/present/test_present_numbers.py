@@ -37,15 +37,20 @@ from retrieval_eval.stats.estimate import Estimate
         (SIGNED, -0.3, "0"),
         (COUNT, 1200, "1,200"),
         (COUNT, 1.5, "1.5"),
+        (COUNT, -0.0, "0"),
         (PERCENT, 0.432, "43%"),
         (PERCENT, 1.0, "100%"),
         (PERCENT, 0.0, "0%"),
         (PERCENT, 0.996, "99.6%"),
         (PERCENT, 0.99999, "over 99.9%"),
         (PERCENT, 0.00001, "under 0.1%"),
+        (PERCENT, -0.0, "0%"),
+        (PERCENT, -0.001, "-0.1%"),
+        (PERCENT, 12.5, "1,250%"),
         (PERCENT_1, 0.432, "43.2%"),
         (MONEY, 0.000123, "$0.00012"),
         (MONEY, 12.5, "$12.50"),
+        (MONEY, -0.5, "-$0.50"),
         (SECONDS, 0.0421, "42 ms"),
         (SECONDS, 2, "2.00 s"),
         (P_VALUE, 0.0002, "below 0.001"),
@@ -74,6 +79,7 @@ def test_an_interval_names_its_unit_once_and_equal_ends_once() -> None:
     assert PERCENT.between(0.401, 0.464) == "40 to 46%"
     assert POINTS.between(1001, 1050) == "1,001 to 1,050"
     assert COUNT.between(2, 2) == "2"
+    assert FIGURE.between(0.4, 0.4 + 1e-9) == "0.40"
     assert SECONDS.between(0.1, 1.5) == "100 ms to 1.50 s"
 
 

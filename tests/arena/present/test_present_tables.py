@@ -117,3 +117,11 @@ def test_a_section_shows_figures_checks_and_remarks() -> None:
         "",
         "Read some games.",
     ]
+
+
+def test_a_narrow_terminal_folds_sentences_before_it_breaks_a_name() -> None:
+    columns = [Column("a", "Rated higher"), Column("b", "Neighbour"), Column("c", "More queries needed")]
+    rows = [{"a": "overlap-lead-prf", "b": "overlap-lead-bm25", "c": "about 250, at least 53"}]
+    lines = written(Table("t", "", columns, rows), 50).splitlines()
+    assert any("overlap-lead-prf" in line and "overlap-lead-bm25" in line for line in lines)
+    assert max(map(len, lines)) <= 50
