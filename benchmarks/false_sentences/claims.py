@@ -297,11 +297,11 @@ def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 def changes_places(seen: Seen, ahead: str, behind: str, numbers: str) -> bool | str:
-    """Whether leaving out so many games or queries, as "3 games or 2 queries", puts one agent above the other."""
+    """Whether leaving out so many games or queries, as "3 games, 2 queries", puts one agent above the other."""
     ratings = seen.count.fit.ratings
     if ratings[ahead] <= ratings[behind] + (0.01 if seen.count.fit.exists else -PRIOR):
         return f"{ahead} is not above {behind}"
-    for number in numbers.split(" or "):
+    for number in numbers.split(", "):
         k, unit = number.split()
         name = "query" if unit.startswith("q") else "game"
         if int(k) < 1 or not seen.count.without(int(k), name, ahead, behind, highest=False):
