@@ -13,7 +13,6 @@ from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.games.read import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
-from arena.samples import Consistency, combinations, combined, consistency
 from arena.which import only_tournament, rated_tournaments
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
     from arena.retrieval import RetrievalBoard
+    from arena.samples import Consistency
     from arena.store import Result, Store, Wanted
 
 Found = TypeVar("Found")
@@ -108,7 +108,7 @@ def read_verified(store: Store, tournament: str) -> tuple[Dataset, WantedGames]:
     """
     data = store.dataset(tournament)
     store.verify(tournament, data)
-    return data, read_games(store, tournament, combinations(store.settings(tournament)))
+    return data, read_games(store, tournament)
 
 
 def leaderboard(
@@ -133,11 +133,10 @@ def leaderboard(
     settings = store.settings(name)
     if name not in rated_tournaments(store):
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
-    combining = combinations(settings)
     data, wanted = read or read_verified(store, name)
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
-    outcomes = {task: combined(found, combining) for task, found in samples.items()}
+    outcomes, agreeing = _of_stages(samples, settings) if samples else ({}, {})
     section = RatingsSection.model_validate(settings["ratings"])
     lacking = shortfall(wanted.table.coverage_by_name(), section.min_coverage)
     rated = lacking is None or below_coverage
@@ -155,7 +154,6 @@ def leaderboard(
     stages = {task: coverage(found) for task, found in outcomes.items()}
     if len(wanted.table):
         stages[Task.PAIRWISE] = wanted.table.coverage()
-    agreeing = {task: consistency(stage) for task, stage in samples.items()} | {Task.PAIRWISE: wanted.consistency}
     several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     labelled = samples.get(Task.RELEVANCE, ())
     return Leaderboard(
@@ -169,7 +167,7 @@ def leaderboard(
         _adaptive(settings, data, wanted.table),
         _panel(several) if several else None,
         lacking,
-        {task: own for task, own in _in_order(agreeing).items() if own},
+        {task: own for task, own in _in_order({**agreeing, Task.PAIRWISE: wanted.consistency}).items() if own},
         _exam(store, name, settings, samples),
         _nuggets(store, name, settings),
         *_documents(data, labelled, settings),
@@ -312,6 +310,19 @@ def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
     (name,) = settings["criteria"]["names"]
     assert isinstance(judgment.outcome, int | str)
     return {name: float(judgment.outcome)}
+
+
+def _of_stages(
+    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: Mapping[str, Any]
+) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
+    """By stage, each judge's samples as one result, and how far they agree."""
+    from arena.samples import combinations, combined, consistency
+
+    how = combinations(settings)
+    return (
+        {task: combined(found, how) for task, found in samples.items()},
+        {task: consistency(found) for task, found in samples.items()},
+    )
 
 
 def _criteria(

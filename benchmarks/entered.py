@@ -3,8 +3,9 @@
 A new process computes the leaderboard of the demo's first two queries under ``sys.setprofile``, and another one runs
 the whole command, which reads arguments and shows it: with games alone, and with the demo's three stages.
 
-A file counts if its body or anything in it ran, a function if it ran, comprehensions apart; bodies of modules and
-classes are no functions. ``python -m benchmarks.entered``; ``--checkout PATH`` counts another checkout, ``--list``
+A file counts if its body or anything in it ran, a function if it ran. Functions are counted twice: those that are
+written as ones (``def`` and ``lambda``), and all code objects but the bodies of files, which are comprehensions and
+bodies of classes besides. ``python -m benchmarks.entered``; ``--checkout PATH`` counts another checkout, ``--list``
 prints the files with their numbers of functions.
 """
 
@@ -111,12 +112,11 @@ def _entered(checkout: Path, what: str, store: str) -> set[CodeType]:
 
 
 def _report(entered: set[CodeType], checkout: Path, *, listed: bool) -> None:
-    functions = [code for code in entered if code.co_flags & inspect.CO_NEWLOCALS]
-    bodies = len(entered) - len(functions)
-    functions = [code for code in functions if code.co_name not in _COMPREHENSIONS]
+    own = [code for code in entered if code.co_name != "<module>"]
+    functions = [code for code in own if code.co_flags & inspect.CO_NEWLOCALS and code.co_name not in _COMPREHENSIONS]
     by_file = Counter({code.co_filename: 0 for code in entered})
     by_file.update(code.co_filename for code in functions)
-    print(f"{len(by_file)} files, {len(functions)} functions ({bodies} bodies of modules and classes besides)")
+    print(f"{len(by_file)} files, {len(functions)} functions, {len(own)} with comprehensions and bodies of classes")
     if listed:
         for name, number in sorted(by_file.items()):
             print(f"  {number:3} {Path(name).relative_to(checkout)}")

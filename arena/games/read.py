@@ -7,12 +7,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameTable, game_table
-from arena.samples import Combine, Consistency, combined, consistency
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Verdict
+
+if TYPE_CHECKING:
+    from arena.samples import Combine, Consistency
 
 _SAID: Final = {Verdict.A.value: FIRST, Verdict.TIE.value: TIE, Verdict.B.value: SECOND}
 _STORED: Final = {json.dumps(verdict): said for verdict, said in _SAID.items()}
@@ -34,17 +36,20 @@ class WantedGames:
     consistency: Mapping[str, Consistency]
 
 
-def read_games(store: Store, tournament: str, how: Mapping[str, Combine]) -> WantedGames:
+def read_games(store: Store, tournament: str, how: Mapping[str, Combine] | None = None) -> WantedGames:
     """All games of a tournament; ``how`` says by judge how several samples of a verdict become one.
 
-    Where games are scored by preferences these come along, those of a verdict whose samples become one as their mean.
+    Without it they become one as the tournament's settings say. Where games are scored by preferences these come along,
+    those of a verdict whose samples become one as their mean.
     """
     settings = store.settings(tournament)
     soft = settings["ratings"].get("preferences") == "soft"
     stored = None if soft else store.game_rows(tournament)
     if stored is None:
+        from arena.samples import combinations, combined, consistency
+
         samples = store.outcomes(tournament, Task.PAIRWISE)
-        results = combined(samples, how)
+        results = combined(samples, combinations(settings) if how is None else how)
         causes = Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
         preferences = _preferences(samples, settings) if soft else {}
         return WantedGames(games_of(results, preferences), causes, consistency(samples))
