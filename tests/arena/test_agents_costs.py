@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -69,16 +66,3 @@ def test_answers_in_files_without_figures_are_said_to_be_unknown(cli: Any, tmp_p
     board = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)
     assert board["costs"]["agents"]["x"]["latency_s"] == {"median": None, "p95": None, "known": 0}
     assert "latency_median_s" not in cli("leaderboard", tmp_path / "asked.db", "--format", "csv").out
-
-
-def test_figures_of_files_are_in_every_format(cli: Any, tmp_path: Path) -> None:
-    rows = "qid,agent,answer,latency_s,cost_usd\n"
-    rows += "".join(f"{q},x,A long answer about What is {q}.,2.0,0.0004\n" for q in QUERIES)
-    rows += "".join(f"{q},y,Short.,0.5,\n" for q in QUERIES[:3])
-    ended = cli("run", from_files(tmp_path, rows))
-    assert ended.status == 0, "what files lack, nobody can be asked for"
-    assert re.search(r"y +3 +4 +500 ms", ended.out)
-    store = tmp_path / "asked.db"
-    flat = {row["agent"]: row for row in csv.DictReader(io.StringIO(cli("leaderboard", store, "--format", "csv").out))}
-    assert (flat["x"]["latency_median_s"], flat["x"]["cost_usd"], flat["x"]["cost_known"]) == ("2.0", "0.0004", "4")
-    assert (flat["y"]["answered"], flat["y"]["queries"], flat["y"]["cost_usd"]) == ("3", "4", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -123,17 +122,3 @@ def test_leaderboards_rest_on_the_same_things() -> None:
 def test_two_agents_and_documents_have_no_leaderboard(level: Any) -> None:
     values = {"q0": {("a", "tone"): 3.0, ("b", "tone"): 2.0}}
     assert leaderboard_agreement(level, values, values) is None
-
-
-def test_the_leaderboards_of_a_table_are_printed(cli: CLI, tmp_path: Path) -> None:
-    rows = [
-        (query, a, b, "A" if value > 0 else "B", "ab")
-        for query, games in verdicts({"a": 3, "b": 2, "c": 1}, 12, 5).items()
-        for (a, b), value in games.items()
-    ]
-    for name in ("judge.csv", "people.csv"):
-        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("qid", "agent_a", "agent_b", "verdict", "order"), *rows])
-    said = cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--samples", "50").out
-    line = said.split("Leaderboards of judge and people")[1].splitlines()[2]
-    assert line.split()[:4] == ["judge", "verdicts", "3", "1.00"]

@@ -53,16 +53,6 @@ def test_the_workbenchs_way_of_counting_leaves_missing_responses_out(cli: CLI, g
     assert two["levels"]["4"]["cover"] == {"mean": 0.25, "n": 1, "standard_error": None}
 
 
-def test_labels_agree_with_themselves(cli: CLI, graded: Path, tmp_path: Path) -> None:
-    assert cli("exam", "qrels", graded, tmp_path / "made.qrels").status == 0
-    said = json.loads(cli("exam", "agreement", graded, "--qrels", tmp_path / "made.qrels", "--json").out)
-    assert (said["n"], said["kappa"]) == (5, 1.0)
-    said = json.loads(
-        cli("exam", "agreement", tmp_path / "made.qrels", "--qrels", tmp_path / "made.qrels", "--json").out
-    )
-    assert said["kappa"] == 1.0
-
-
 def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from retrieval_eval.nuggets.files import read_assignments, read_banks
+from retrieval_eval.nuggets.files import read_assignments
 from tests.support.crowd import crowd_judge, sloppy_crowd_judge, stated, write_crowd_data
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.nugget_judge import nugget_judge, task_of
@@ -118,28 +116,6 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     assert (ended.status, ended.err.count("error")) == (0, 0), "other stages are not looked at"
 
 
-def test_a_run_shows_nugget_scores_beside_ratings_and_in_json(cli: Any, tmp_path: Path, config: Path) -> None:
-    text = config.read_text() + "pairwise: {judges: judge, documents: {threshold: 1}}\n"
-    config.write_text(text)
-    ended = cli("run", config)
-    assert ended.status == 0, ended.err
-    assert re.search(r"^x +0\.333 .* 0\.250 .* 100\.0%$", ended.out, re.MULTILINE)
-    assert "Means over 2 queries" in ended.out
-    assert "documents" not in ended.out, "only answers are held against nuggets here"
-    assert "assignment: 6 of 6 judged (100.0%)" in ended.out
-    rows = list(csv.DictReader(io.StringIO(cli("leaderboard", config, "--format", "csv").out)))
-    assert {(row["agent"], row["nuggets_v_strict"], row["nuggets_all"]) for row in rows} == {
-        (agent, "0.333333", "0.25") for agent in ("x", "y", "z")
-    }
-    board = json.loads(cli("leaderboard", config, "--format", "json").out)
-    assert board["agents"][0]["nuggets_all"] == 0.25
-    assert board["nuggets"]["agents"]["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
-    assert board["nuggets"]["agents"]["x"]["coverage"] == 1
-    assert (board["nuggets"]["queries"], board["nuggets"]["without"]) == (2, {})
-    assert board["settings"]["nuggets"]["create"]["prompt"] == "nugget_create@1"
-    assert cli("run", config, "--stage", "nuggets").status == 0
-
-
 def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete(
     cli: Any, config: Path, server: LLMServer
 ) -> None:
@@ -178,29 +154,6 @@ def test_what_cannot_be_done_is_one_line(
     assert ended.status == 2
     assert problem in ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err
-
-
-def test_recorded_queries_go_from_documents_to_scores(cli: Any, tmp_path: Path, shared: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_crowd_data(shared / "data" / "crowdrag25", tmp_path, queries=33)
-    with LLMServer(crowd_judge) as server:
-        path = configured(tmp_path, server)
-        ended = cli("nuggets", "create", path)
-        assert ended.status == 0, ended.err
-        ended = cli("nuggets", "assign", path)
-        assert ended.status == 0, ended.err
-    banks = read_banks("nuggets.jsonl")
-    assert len(banks) == 33
-    assert all(1 <= len(bank.nuggets) <= 20 for bank in banks)
-    for bank in banks:
-        importances = [nugget.importance for nugget in bank.nuggets]
-        assert importances == sorted(importances, key=lambda importance: importance != "vital")
-    assignments = read_assignments(["assignments.jsonl"])
-    assert len(assignments) == 33 * 6
-    assert not any(None in own.labels for own in assignments)
-    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
-    assert len(scored) == 6
-    assert all(0 < run["a"] < 1 and run["topics"] == 33 for run in scored.values())
 
 
 def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_short_list_is_a_failure(

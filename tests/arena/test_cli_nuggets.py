@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -55,33 +53,6 @@ def test_scores_as_json_have_the_promised_shape_and_their_coverage(cli: Any, ass
     assert second["v_strict_highest"] == pytest.approx(2 / 3)
     assert (shape["runs"]["r4"]["missing"], shape["runs"]["r4"]["length"]) == (1, pytest.approx(8 / 3))
     assert shape == read_json(cli, "nuggets", "score", assignments, "--format", "json")
-
-
-def test_the_table_lists_runs_best_first_and_says_what_is_missing(cli: Any, assignments: Path) -> None:
-    lines = cli("nuggets", "score", assignments).out.splitlines()
-    assert [line.split()[0] for line in lines[1:5]] == ["r<1>", "r2", "r3", "r4"]
-    text = "\n".join(lines)
-    assert "Means over 3 queries" in text
-    assert "topics a run did not answer, each counted 0: r4 1" in text
-    assert "r2: 1 of 9 labels failed; topics left out of its means for that: 1; with every label" in text
-
-
-def test_csv_has_one_row_a_run(cli: Any, assignments: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("nuggets", "score", assignments, "--format", "csv").out)))
-    assert [row["run"] for row in rows] == ["r<1>", "r2", "r3", "r4"]
-    assert float(rows[2]["v"]) == pytest.approx(0.5 / 3)
-
-
-def test_jsonl_is_nuggetizers_metrics_by_run_and_topic(cli: Any, assignments: Path) -> None:
-    lines = [json.loads(line) for line in cli("nuggets", "score", assignments, "--format", "jsonl").out.splitlines()]
-    of_third = {own["qid"]: own for own in lines if own["run_id"] == "r3"}
-    assert list(of_third) == ["1", "2", "3", "all"]
-    assert of_third["1"]["vital_score"] == 0.25
-    assert of_third["all"]["strict_all_score"] == pytest.approx(1 / 9)
-    failed = next(own for own in lines if (own["run_id"], own["qid"]) == ("r2", "3"))
-    assert failed["strict_vital_score"] is None
-    missing = next(own for own in lines if (own["run_id"], own["qid"]) == ("r4", "3"))
-    assert (missing["strict_vital_score"], missing["answered"]) == (0, False)
 
 
 def test_a_topic_set_decides_what_the_mean_is_over(cli: Any, assignments: Path, tmp_path: Path) -> None:

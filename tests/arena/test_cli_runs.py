@@ -81,18 +81,6 @@ def test_a_stage_can_be_done_alone_and_must_be_there(cli: Any, demo: Path) -> No
     assert "no section 'criteria'" in absent.err
 
 
-def test_criteria_alone_are_shown_in_every_format(cli: Any, demo: Path) -> None:
-    config = configured(demo, "judges: {lex: {provider: lexical}}\ncriteria: {judge: lex, names: [clear]}\n")
-    table = cli("run", config)
-    assert table.status == 0
-    assert re.search(r"^Agent +clear +Answers graded", table.out, re.MULTILINE)
-    grades = json.loads(cli("leaderboard", config, "--format", "json").out)["criteria"]
-    assert grades["bm25-3"]["clear"]["graded"] == 26
-    lines = cli("leaderboard", config, "--format", "csv").out.splitlines()
-    assert lines[0] == "agent,criteria_clear"
-    assert len(lines) == 6
-
-
 def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverage(cli: Any, demo: Path) -> None:
     cli("export", demo / "tournament.yaml", demo / "verdicts.csv")
     lines = (demo / "verdicts.csv").read_text(encoding="utf-8").splitlines(keepends=True)

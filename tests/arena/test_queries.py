@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
@@ -18,7 +17,6 @@ from arena.queries.separation import Standings, standings
 from arena.ratings.games import GameVerdict, tabulate
 from arena.store import Store
 from judges.types import Verdict
-from tests.conftest import CLI
 from tests.support.sample_store import write_store
 
 AGENTS = ("best", "middle", "last")
@@ -124,24 +122,3 @@ def test_queries_are_grouped_by_a_column_that_repeats(store: Path) -> None:
     assert [(line.value, line.queries) for line in grouped.by_group("kind")] == [("how", 8), ("why", 4)]
     games = [line.agents["bm25"].games for line in grouped.by_group("kind")]
     assert sum(games) == board.standings.together("bm25", range(12)).games
-
-
-def test_the_command_prints_the_board_an_agent_and_everything(store: Path, cli: CLI) -> None:
-    board = read(store)
-    everything = json.loads(cli("queries", store, "--json").out)
-    assert [one["query_id"] for one in everything["queries"]] == [one.query_id for one in board.by_separation]
-    assert everything["queries"][0]["separation"] == round(board.by_separation[0].separation or 0, 6)
-    assert sum(one["wanted"] - one["verdicts"] for one in everything["queries"]) == 12
-    top = cli("queries", store, "--most", 1).out
-    assert board.by_separation[0].query_id in top
-    assert "11 more" in top
-    assert "12 verdicts on 1 query are missing" in top
-    assert cli("queries", store, "--agent", "dense").out.splitlines()[1].startswith(board.failures("dense")[0].query_id)
-    wrong = cli("queries", store, "--agent", "dens")
-    assert (wrong.status, wrong.err) == (2, "error: --agent dens: there is none; did you mean 'dense'?\n")
-    both = cli("queries", store, "--agent", "dense", "--by", "kind")
-    assert (both.status, both.err) == (
-        2,
-        "error: --agent, --by and --labels are tables of their own: give one of them\n",
-    )
-    assert "no column of the queries puts them into groups" in cli("queries", store, "--by", "kind").err

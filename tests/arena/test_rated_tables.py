@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -308,47 +307,6 @@ def test_length_explains_part_of_alpaca_eval_and_empty_orders_say_nothing(shared
     assert len(concise) == 3
     assert all(moved[name] > 50 for name in concise)
     assert table.rows["order_unknown"] == 28226
-
-
-def flat(out: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(out)))
-
-
-def test_csv_has_judges_and_controlled_ratings_where_they_are_asked_for(cli: Any, write: Callable[..., Path]) -> None:
-    file = write(planted(queries=40))
-    quick = ["--bootstrap", "50", "--tournaments", "5"]
-    plain = flat(cli("rate", file, *quick, "--format", "csv").out)
-    more = ["--covariate", "log:words", "--by", "judge"]
-    full = flat(cli("rate", file, *quick, *more, "--format", "csv").out)
-    told = json.loads(cli("rate", file, *quick, *more, "--format", "json").out)
-    assert [row["judge"] for row in full] == [""] * 3 + ["d"] * 3 + ["e"] * 3
-    assert list(full[0]) == ["judge", *plain[0], "bt_controlled"]
-    assert [{name: row[name] for name in plain[0]} for row in full[:3]] == plain
-    assert {row["agent"]: float(row["bt_controlled"]) for row in full[:3]} == told["controlled"]["agents"]
-    assert [row["bt_controlled"] for row in full[3:]] == [""] * 6
-    for judge in "de":
-        rows = [(row["agent"], float(row["bt"])) for row in full if row["judge"] == judge]
-        assert rows == [(row["agent"], row["bt"]) for row in told["by_judge"][judge]["agents"]]
-
-
-def test_json_has_everything_that_was_asked_for(cli: Any, write: Callable[..., Path]) -> None:
-    file = write(planted(queries=40))
-    options = ["--covariate", "log:words", "--by", "judge", "--cluster", "topic", "--position", "--bootstrap", "50"]
-    told = json.loads(cli("rate", file, *options, "--ties", "rao-kupper", "--json").out)
-    assert told["cluster_column"] == "topic"
-    assert told["settings"]["ties"] == "rao-kupper"
-    assert told["position_effect"] > 0
-    assert told["judges"]["judges"] == ["d", "e"]
-    assert {"p", "p_holm", "se", "low", "high", "separable", "queries_needed"} <= set(told["pairs"][0])
-    assert {"unit", "count", "units", "queries", "behind"} <= set(told["fragility"][0])
-    controlled = told["controlled"]
-    assert controlled["agents"].keys() == controlled["raw"].keys() == controlled["standard_errors"].keys()
-    assert controlled["position_effect"] > 0
-    assert controlled["converged"]
-    assert controlled["effects"][0]["name"] == "log:words"
-    plain = json.loads(cli("rate", file, "--bootstrap", "0", "--json").out)
-    assert plain["controlled"] is plain["cluster_column"] is None
-    assert plain["by_judge"] == {}
 
 
 def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so(cli: Any, tmp_path: Path) -> None:

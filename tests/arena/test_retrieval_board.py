@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -252,20 +250,6 @@ def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: 
     assert {name: told["agreement"][name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")} == {
         name: sets[name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")
     }
-
-
-def test_the_table_and_flat_rows_have_both_labels_side_by_side(cli: Any, cranfield: Path) -> None:
-    out = cli("leaderboard", cranfield / "cran.yaml").out
-    names = ("bm25", "lm_dirichlet", "bm25_title")
-    rows = [line.replace("the ", "").split()[:2] for line in out.splitlines() if line.startswith(names)]
-    expected = [[agent, labels] for agent in names for labels in ("judge", "people")]
-    assert [row for row in rows if row[1] in {"judge", "people"}] == expected
-    assert "Kappa: " in out
-    assert "Do both labels put the agents in one order?" in out
-    flat = list(csv.DictReader(io.StringIO(cli("leaderboard", cranfield / "cran.yaml", "--format", "csv").out)))
-    assert {row["agent"] for row in flat} == {"bm25", "lm_dirichlet", "bm25_title"}
-    assert all(float(row["retrieval_nDCG@10_low"]) <= float(row["retrieval_nDCG@10"]) for row in flat)
-    assert all(0 <= float(row["retrieval_people_Judged@10"]) < 1 for row in flat)
 
 
 def test_a_store_gives_the_same_board_every_time(cranfield: Path) -> None:

@@ -72,7 +72,6 @@ WORLDS = (
             Case("run.json", "run whole.yaml --json"),
             *both("run-again", "run whole.yaml"),
             *forms("leaderboard", "leaderboard whole.yaml", "md", "html"),
-            *forms("matrix", "leaderboard whole.yaml --matrix"),
             *both("queries", "queries whole.yaml --by kind"),
             *both("queries-agent", "queries whole.yaml --agent bm25-3"),
             *both("queries-labels", "queries whole.yaml --labels"),
@@ -265,6 +264,9 @@ WORLDS = (
             *forms("soft", "rate sure.csv --preferences soft --bootstrap 100"),
             *forms("lengths", "rate lengths.csv --covariate log:words --bootstrap 100"),
             *forms("elo", "rate lengths.csv --method elo --cluster none --bootstrap 100"),
+            *forms(
+                "judges", "rate judges.csv --by judge --position --covariate log:words --cluster topic --bootstrap 50"
+            ),
         ],
         "rate",
     ),
@@ -280,11 +282,6 @@ WORLDS = (
     World(
         "recorded-rate",
         [
-            *both(
-                "multijudge",
-                f"rate {DATA}/mtbench_multijudge/verdicts.csv --skip-empty --by judge --bootstrap 50 --tournaments 5",
-            ),
-            *both("llmfao", f"rate {DATA}/llmfao/gpt4_verdicts.csv --bootstrap 0 --tournaments 5"),
             *forms("qdrant", f"rate {DATA}/ragelo_qdrant/pairwise_verdicts.csv --bootstrap 100"),
         ],
         recorded=True,
@@ -293,9 +290,9 @@ WORLDS = (
         "recorded-calibrate",
         [
             *forms("mtbench", f"calibrate {MTBENCH}"),
-            *forms("mtbench-votes", f"calibrate {MTBENCH} --against votes --games ordered"),
+            *both("mtbench-votes", f"calibrate {MTBENCH} --against votes --games ordered"),
             *both("mtbench-estimates", f"calibrate {MTBENCH} --estimates --width 0.2"),
-            *both("crowd", f"calibrate {CROWD}"),
+            Case("crowd.json", f"calibrate {CROWD} --json"),
         ],
         recorded=True,
     ),
@@ -312,10 +309,6 @@ WORLDS = (
                 f"{DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels --samples 20",
             ),
             *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --bootstrap 20"),
-            Case(
-                "exam-agreement.json",
-                f"exam agreement --json {DATA}/llmjudge24/rubric_grades.csv.gz --qrels {DATA}/llmjudge24/human.qrels",
-            ),
         ],
         recorded=True,
     ),

@@ -15,7 +15,6 @@ from arena.exam.stored import stored_scores
 from arena.store import Store
 from judges.types import Query
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.exam.influence import influences
 from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import page, shown, start_on, table
@@ -82,21 +81,6 @@ def test_another_grade_orders_the_table_anew(tmp_path: Path, monkeypatch: pytest
     assert list(table(run, "Place")["Agent"]) == ["one", "two"]
     run.selectbox(key="level").select(3).run(timeout=20)
     assert list(table(run, "Place")["Agent"]) == ["two", "one"]
-
-
-def test_the_influence_of_items_is_that_of_leaving_each_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_exam(tmp_path)
-    config = judged(tmp_path)
-    start_on(monkeypatch, config)
-    study = scores_of(config).study
-    each = influences(study.grids, study.rankings, level=4)
-    found = table(page("exam"), "Largest move", "Item")
-    assert list(found["Item"]) == [study.text_of(one.item_id) for one in each]
-    assert (found["Item"][0], found["Other leader"][0], list(found["Agents moved"] > 0)) == (
-        LAYERS,
-        "yes",
-        [True, False, False],
-    )
 
 
 def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(

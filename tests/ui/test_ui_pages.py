@@ -19,7 +19,6 @@ from arena.store import Store, Wanted
 from arena.wording import STAGES
 from judges.pointwise import label_of
 from judges.types import Answer, Document, Query, Retrieved, Task
-from tests.support.exams import exam_config, graded, write_exam
 from tests.support.pages import shown, unfolded
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
@@ -116,14 +115,6 @@ def test_a_complete_tournament_has_no_warning(here: Path) -> None:
     run = opened()
     assert not run.warning
     assert run.header[0].value.endswith("Clear leader")
-
-
-def test_criteria_are_a_table_of_means(here: Path) -> None:
-    write_store(here)
-    tables = [frame.value for frame in opened().dataframe]
-    (grades,) = [table for table in tables if "Answers graded" in table]
-    assert list(grades) == ["Agent", "accuracy", "completeness", "Answers graded"]
-    assert grades["Answers graded"].unique().tolist() == ["12 of 12"]
 
 
 def test_of_several_tournaments_the_newest_is_shown_and_the_others_can_be_chosen(here: Path) -> None:
@@ -276,21 +267,6 @@ def test_every_flag_of_a_rating_has_words() -> None:
     from arena.ratings.existence import Cause
 
     assert set(get_args(Cause)) | {"single_game"} == set(FLAGS)
-
-
-def test_an_exam_shows_the_cover_of_every_agent_and_its_coverage(here: Path, tmp_path: Path) -> None:
-    write_exam(tmp_path)
-    config = exam_config(tmp_path)
-    graded(config)
-    Path(config.store).rename(here)
-    run = opened()
-    tables = {tuple(frame.value.columns): frame.value for frame in run.dataframe}
-    (exam,) = (table for columns, table in tables.items() if "Cover@20" in columns)
-    assert set(exam["Agent"]) == {"one", "two"}
-    assert set(exam["Graded"]) == {100.0}
-    assert "the first 20 passages of an answer cover with a grade of 4 or more, mean over 2 queries" in shown(run)
-    (coverage,) = (table for columns, table in tables.items() if "Stage" in columns)
-    assert list(coverage["Stage"]) == ["Passages graded by exam items"]
 
 
 def test_every_task_of_a_judge_has_words_on_the_page() -> None:
