@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from arena.config import Config, load_config
+from arena.present.numbers import listed
 from arena.prompting import Prompting
 from arena.tournament import load_data
 from judges.errors import InputError
@@ -28,6 +29,8 @@ _EXTRAS = {
     "ir-datasets": ("ir_datasets",),
 }
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_NAMED = 5
+"""Queries and answers that are named; the others are counted."""
 
 
 def examine(config_path: str | None = None) -> list[Finding]:
@@ -67,10 +70,10 @@ def _examine_config(path: Path) -> list[Finding]:
     for run in read_runs(config.data.runs):
         findings += [("config data", True, f"run {run.name}: {note.text}") for note in run.notes]
     if data.unanswered_queries:
-        findings.append(("data", False, f"no answers at all to {_some(data.unanswered_queries)}"))
+        findings.append(("data", False, f"no answers at all to {listed(data.unanswered_queries, _NAMED)}"))
     if data.missing_answers:
         pairs = [f"{agent} on {query_id}" for query_id, agent in data.missing_answers]
-        findings.append(("data", False, f"no answer by {_some(pairs)}"))
+        findings.append(("data", False, f"no answer by {listed(pairs, _NAMED)}"))
     return findings + [_examine_judge(config, name) for name in config.judges_in_use()]
 
 
@@ -80,8 +83,3 @@ def _examine_judge(config: Config, name: str) -> Finding:
     except InputError as error:
         return (f"config judge {name}", False, str(error))
     return (f"config judge {name}", True, config.judges[name].provider)
-
-
-def _some(names: tuple[str, ...] | list[str], limit: int = 5) -> str:
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest

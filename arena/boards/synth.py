@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, counted
+from arena.present.numbers import COUNT, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.synth.candidates import REASONS
@@ -79,9 +79,8 @@ class SynthBoard(Board):
                 yield f"{words}: mean {mean}, least {least}, median {median}, greatest {greatest}"
         if own.by_source:
             most = sorted(own.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
-            sources = ", ".join(f"{source or 'unknown'} {number}" for source, number in most[:_SOURCES])
-            rest = f" and {len(most) - _SOURCES} more" if len(most) > _SOURCES else ""
-            yield f"from {counted(len(most), 'document')}: {sources}{rest}"
+            sources = listed([f"{source or 'unknown'} {number}" for source, number in most], _SOURCES)
+            yield f"from {counted(len(most), 'document')}: {sources}"
         yield f"{counted(sum(own.kept.values()), 'query', 'queries')} written to {self.section.out}"
         if own.review and self.section.review is not None and self.section.reviewed is None:
             yield f"{self.section.review}: {own.review}"

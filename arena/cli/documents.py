@@ -141,6 +141,7 @@ def _print(reading: Reading, out: Path | None) -> None:
 def print_unread(read: Reading | SynthReport) -> None:
     """A line on standard error for each file not read or read in part, and one for all of which the same is to know."""
     from arena.cli.console import errors, printable
+    from arena.present.numbers import listed
 
     if read.other_files:
         counts = ", ".join(f"{number} {ending}" for ending, number in read.other_files.items())
@@ -149,7 +150,6 @@ def print_unread(read: Reading | SynthReport) -> None:
     for note in read.notes:
         alike.setdefault(note.reason, []).append(note.source)
     for reason, sources in alike.items():
-        rest = f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
-        errors.print(printable(f"note: {', '.join(sources[:_SHOWN])}{rest}: {reason}"))
+        errors.print(printable(f"note: {listed(sources, _SHOWN)}: {reason}"))
     for each in read.skipped:
         errors.print(printable(f"{each.outcome}: {each.source}: {each.reason}"))

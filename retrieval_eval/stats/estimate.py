@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 Own = TypeVar("Own", bound="Estimate")
 
@@ -48,12 +47,3 @@ class Coefficient(Estimate):
 
 NO_COEFFICIENT: Final = Coefficient(None)
 """Where a correlation is not defined."""
-
-
-def written_fields(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A ``dict_factory`` for ``dataclasses.asdict`` that leaves out what no file has of an estimate."""
-    fields = dict(pairs)
-    if fields.keys() >= {"value", *PROVENANCE}:
-        for name in PROVENANCE:
-            del fields[name]
-    return fields
