@@ -29,7 +29,7 @@ from judges.errors import RagarenaError
 def shown(path: Path) -> str:
     """The leaderboard of a store as JSON."""
     with closing(Store.open(str(path))) as store, redirect_stdout(io.StringIO()) as out:
-        print_leaderboard(kept_leaderboard(store, only_tournament(store)), "json")
+        print_leaderboard(store, kept_leaderboard(store, only_tournament(store)), "json")
     return out.getvalue()
 
 

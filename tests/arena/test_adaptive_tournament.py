@@ -105,8 +105,8 @@ def test_the_limit_holds_and_the_board_says_that_nothing_is_decided(
     found = state(config)
     assert (found.decided, found.games, found.ended) == (False, 15, True)
     store = Store.open(config.store)
-    print_leaderboard(leaderboard(store), "table")
-    print_leaderboard(leaderboard(store), "json")
+    print_leaderboard(store, leaderboard(store), "table")
+    print_leaderboard(store, leaderboard(store), "json")
     store.close()
     shown = capsys.readouterr().out
     assert "the order is not decided after 15 of 90 possible games (no game is left that could" in shown

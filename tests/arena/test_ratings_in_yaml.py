@@ -109,7 +109,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
         assert rating_settings(store.settings("small")).position
 
     table_out = cli("leaderboard", config).out
-    assert "every verdict one game, controlled for log_length, citations" in table_out
+    assert "Ratings controlled for log_length and citations" in table_out
     assert "bt_controlled" in cli("leaderboard", config, "--format", "csv").out.splitlines()[0]
     assert cli("report", config, "--out", tmp_path / "r.html").status == 0
     report = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     assert "every verdict is one" in report
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
     opened: AppTest = page("overview")
-    assert "Controlled for log_length and citations" in shown(opened)
+    assert "Ratings controlled for log_length and citations" in shown(opened)
     assert any("Standard error" in table.value for table in opened.dataframe)
 
 

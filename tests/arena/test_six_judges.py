@@ -100,4 +100,4 @@ def test_the_sources_own_verdicts_name_the_same_leader_and_the_same_last(shared:
     wins = Counter(final for final in finals if final not in {"tie", "inconsistent", "error"})
     order = [agent for agent, _ in wins.most_common()]
     (block, *_) = (block for block in blocks(PAGE) if block.language == "text")
-    assert order == re.findall(r"^[1-6](?: \(2-4\))? +(\S+) ", block.text, flags=re.MULTILINE)
+    assert order == re.findall(r"^(\S+) +[1-6] +\d", block.text, flags=re.MULTILINE)

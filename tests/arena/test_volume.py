@@ -123,8 +123,8 @@ def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactor
     played(location).close()
     told = cli("leaderboard", location, "--quick")
     assert told.status == 0
-    assert told.out.startswith("rank")
-    assert "pairwise: " in told.out
+    assert told.out.startswith("Conclusion: ")
+    assert "Games judged, each order counted" in told.out
     assert "Not computed: Elo, bootstrap" in told.out
     assert LEFT_OUT in json.loads(cli("leaderboard", location, "--quick", "--format", "json").out)["notes"]
     refused = cli("leaderboard", location, "--quick", "--matrix")

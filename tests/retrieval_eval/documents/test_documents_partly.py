@@ -154,7 +154,7 @@ def test_hidden_files_of_one_name_in_two_folders_are_no_clash(tmp_path: Path, cl
         (tmp_path / name / f"{name}.md").write_text(f"Text {name}.")
         (tmp_path / name / ".DS_Store").touch()
     done = cli("documents", tmp_path / "one", tmp_path / "two")
-    assert (done.status, done.err.splitlines()) == (0, ["note: .DS_Store, .DS_Store: hidden, not read"])
+    assert (done.status, done.err.splitlines()) == (0, ["note: .DS_Store and .DS_Store: hidden, not read"])
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read every folder")
