@@ -25,16 +25,6 @@ def store(tmp_path: Path) -> str:
     return config.store
 
 
-def test_the_leaderboard_has_precision_by_the_judges_and_by_peoples_labels(cli: Any, store: str) -> None:
-    shape = json.loads(cli("leaderboard", store, "--format", "json").out)
-    people = shape["citations"]["people"]
-    assert people["x"]["precision"] == pytest.approx((1 / 2 + 0) / 2)
-    assert (people["y"]["precision"], people["y"]["uncited"], people["y"]["queries"]) == (0, 1, 1)
-    assert (people["z"]["precision"], people["z"]["uncited"], people["z"]["coverage"]) == (None, 2, None)
-    assert shape["citations"]["judge"]["x"]["labelled"] == 3
-    assert {row["agent"]: row["citation_precision_people"] for row in shape["agents"]}["x"] == pytest.approx(0.25)
-
-
 def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citations(cli: Any, tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"], documents=[("q1", "d1", "So it is.", "x")])
     sentences = [{"text": "So", "citations": [0]}, {"text": "it is.", "citations": [0, 1]}]
@@ -55,14 +45,6 @@ def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citat
         run(config)
 
 
-def test_answers_without_citations_have_no_such_table(cli: Any, tmp_path: Path) -> None:
-    write_data(tmp_path)
-    config = configured(tmp_path, criteria=None)
-    run(config)
-    assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["citations"] is None
-    assert "Citations" not in cli("leaderboard", config.store).out
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
@@ -74,16 +56,6 @@ def files(tmp_path: Path, monkeypatch: Any) -> None:
     answers += [{**answers[0], "topic_id": "9"}, {**answers[0], "run_id": "s", "answer": [{"text": "It purrs."}]}]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
     Path("labels.qrels").write_text("1 0 d1 1\n1 0 d2 0\n")
-
-
-@pytest.mark.usefixtures("files")
-def test_nugget_scores_stand_beside_citation_precision(cli: Any) -> None:
-    given = ("nuggets", "score", "assignments.jsonl", "--answers", "runs.jsonl", "--qrels", "labels.qrels")
-    runs = json.loads(cli(*given, "--json").out)["runs"]
-    assert runs["r"]["citations"]["precision"] == 0.5
-    assert (runs["s"]["citations"]["precision"], runs["s"]["citations"]["uncited"]) == (None, 1)
-    alone = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)
-    assert "citations" not in alone["runs"]["r"]
 
 
 @pytest.mark.usefixtures("files")

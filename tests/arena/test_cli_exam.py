@@ -47,12 +47,6 @@ def test_scores_of_a_workbench_file_are_those_counted_by_hand(
     assert said["coverage"]["graded"] == said["coverage"]["pairs"] == 20
 
 
-def test_the_workbenchs_way_of_counting_leaves_missing_responses_out(cli: CLI, graded: Path) -> None:
-    said = json.loads(cli("exam", "score", graded, "--compat", "workbench", "--json").out)
-    two = next(row for row in said["agents"] if row["agent"] == "two")
-    assert two["levels"]["4"]["cover"] == {"mean": 0.25, "n": 1, "standard_error": None}
-
-
 def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:

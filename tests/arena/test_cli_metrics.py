@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -32,54 +29,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 RUNS = ("--run", "good.run", "bad.run")
 
 
-def test_json_has_the_values_by_run_and_measure_and_what_was_judged(cli: Any, files: Path) -> None:
-    ended = cli("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "P@1", "RR(rel=2)@5", "--json")
-    told = json.loads(ended.out)
-    assert ended.status == 0
-    assert told["runs"]["good"] == pytest.approx({"P@1": 2 / 3, "RR(rel=2)@5": 1 / 3})
-    assert told["runs"]["bad"] == pytest.approx({"P@1": 0, "RR(rel=2)@5": 1 / 6})
-    assert told["judged"]["good"] == pytest.approx({"Judged@5": 2 / 3})
-    assert told["judged"]["bad"] == pytest.approx({"Judged@5": 1 / 3})
-    own = told["qrels"]["human"]
-    assert own["missing"] == {"good": ["q3"], "bad": ["q3"]}
-    assert own["unlabelled"] == {"good": ["q8"], "bad": []}
-    assert own["runs"] == told["runs"]
-    assert own["intervals"]["good"]["P@1"][0] <= 2 / 3 <= own["intervals"]["good"]["P@1"][1]
-    (pair,) = own["comparisons"]["P@1"]
-    assert (pair["first"], pair["second"], pair["wins"], pair["ties"], pair["losses"]) == ("good", "bad", 2, 1, 0)
-    assert pair["p_permutation"] == pytest.approx(0.5)
-    assert "per_query" not in own
-
-
-def test_values_of_each_query_are_there_when_asked_for(cli: Any, files: Path) -> None:
-    asked = ("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "P@1", "--per-query")
-    told = json.loads(cli(*asked, "--json").out)
-    assert told["qrels"]["human"]["per_query"]["good"] == {"q1": {"P@1": 1}, "q2": {"P@1": 1}, "q3": {"P@1": 0}}
-    rows = list(csv.DictReader(io.StringIO(cli(*asked, "--format", "csv").out)))
-    assert [(row["run"], row["qid"], row["P@1"], row["missing"]) for row in rows][2:4] == [
-        ("good", "q3", "0.0", "1"),
-        ("bad", "q1", "0.0", "0"),
-    ]
-
-
-def test_labels_of_people_and_of_a_judge_stand_side_by_side(cli: Any, files: Path) -> None:
-    asked = ("metrics", "--qrels", "human.qrels", "llm.qrels", *RUNS, "--measure", "P@1", "--skip-faulty")
-    told = json.loads(cli(*asked, "--json").out)
-    assert (told["reference"], list(told["qrels"])) == ("human", ["human", "llm"])
-    assert told["qrels"]["llm"]["topics"] == 2
-    assert told["qrels"]["llm"]["faulty"] == [{"line": 3, "problem": "the label is not a whole number", "value": "1."}]
-    ranking = told["rankings"]["llm"]["P@1"]
-    assert (ranking["topics"], ranking["kendall_tau"]["value"], ranking["swapped"]) == (2, -1, [["good", "bad"]])
-
-
-def test_a_baseline_is_what_others_are_compared_with(cli: Any, files: Path) -> None:
-    (files / "other.run").write_text(BAD.replace(" bad", " other"), encoding="utf-8")
-    asked = ("metrics", "--qrels", "human.qrels", *RUNS, "other.run", "--measure", "P@1", "--baseline", "bad", "--json")
-    pairs = json.loads(cli(*asked).out)["qrels"]["human"]["comparisons"]["P@1"]
-    assert [(pair["first"], pair["second"]) for pair in pairs] == [("good", "bad"), ("other", "bad")]
-    assert pairs[1]["p_permutation"] == pairs[1]["p_t"] == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -99,39 +48,11 @@ def test_wrong_input_is_one_line(cli: Any, files: Path, arguments: tuple[str, ..
     assert ended.out == ""
 
 
-def test_agreement_is_on_what_is_common_and_names_faulty_lines(cli: Any, files: Path) -> None:
-    ended = cli("qrels", "agreement", "human.qrels", "llm.qrels", "--json")
-    assert ended.status == 3
-    told = json.loads(ended.out)["sets"]["llm"]
-    assert (told["n"], told["first_only"], told["second_only"], told["coverage"]) == (2, 2, 1, 0.5)
-    assert told["confusion"] == [[0, 1, 0], [0, 0, 0], [0, 1, 0]]
-    assert told["faulty"] == [{"line": 3, "problem": "the label is not a whole number", "value": "1."}]
-    assert {"kappa", "kappa_linear", "kappa_quadratic", "alpha", "alpha_ordinal", "kappa_low"} <= set(told)
-    rows = list(
-        csv.DictReader(io.StringIO(cli("qrels", "agreement", "human.qrels", "llm.qrels", "--format", "csv").out))
-    )
-    assert [(row["qrels"], row["n"], row["faulty"]) for row in rows] == [("llm", "2", "1")]
-
-
 def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
     ended = cli("qrels", "agreement", "human.qrels", "ids.qrels")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
-
-
-def test_names_from_files_cannot_command_the_terminal(cli: Any, files: Path) -> None:
-    (files / "evil.run").write_text("q1 Q0 d1 1 2.0 \x1b[31mevil\n", encoding="utf-8")
-    ended = cli("metrics", "--qrels", "human.qrels", "--run", "evil.run")
-    assert "\x1b" not in ended.out
-    assert "\\x1b[31mevil" in ended.out
-
-
-def test_nothing_in_common_is_shown_without_figures(cli: Any, files: Path) -> None:
-    (files / "other.qrels").write_text("q7 0 d1 1\n", encoding="utf-8")
-    ended = cli("qrels", "agreement", "human.qrels", "other.qrels")
-    assert ended.status == 0
-    assert ended.out.splitlines()[1].split() == ["other", "0.0%", "0"]
 
 
 def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) -> Path:

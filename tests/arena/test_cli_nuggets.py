@@ -42,19 +42,6 @@ def read_json(cli: Any, *arguments: object) -> Any:
     return json.loads(ended.out)
 
 
-def test_scores_as_json_have_the_promised_shape_and_their_coverage(cli: Any, assignments: Path) -> None:
-    shape = read_json(cli, "nuggets", "score", assignments, "--json")
-    assert {*COLUMNS, "length", "topics"} <= shape["runs"]["r2"].keys()
-    assert shape["runs"]["r<1>"]["v_strict"] == 1
-    second = shape["runs"]["r2"]
-    assert (second["v_strict"], second["failed"], second["assigned"], second["labels"]) == (0.5, 1, 8, 9)
-    assert (second["v_strict_topics"], second["topics"]) == (2, 3)
-    assert second["v_strict_lowest"] == pytest.approx(1.5 / 3)
-    assert second["v_strict_highest"] == pytest.approx(2 / 3)
-    assert (shape["runs"]["r4"]["missing"], shape["runs"]["r4"]["length"]) == (1, pytest.approx(8 / 3))
-    assert shape == read_json(cli, "nuggets", "score", assignments, "--format", "json")
-
-
 def test_a_topic_set_decides_what_the_mean_is_over(cli: Any, assignments: Path, tmp_path: Path) -> None:
     (tmp_path / "topics.tsv").write_text("1\twhy\n2\thow\n9\twhen\n", encoding="utf-8")
     shape = read_json(cli, "nuggets", "score", assignments, "--topics", tmp_path / "topics.tsv", "--json")
@@ -93,14 +80,6 @@ def test_written_scores_are_read_back_as_a_condition(cli: Any, assignments: Path
         assert all(own["a"] == pytest.approx(own["b"]) for own in shape["points"]["runs"])
 
 
-def test_a_condition_against_itself_agrees_in_everything(cli: Any, assignments: Path) -> None:
-    shape = read_json(cli, "nuggets", "correlate", assignments, assignments, "--column", "a", "--json")
-    assert {"n", "kendall_tau", "kendall_low", "kendall_high", "kendall_p", "spearman"} <= shape.keys()
-    assert shape["nuggets"]["assignment"]["kappa"] == shape["nuggets"]["importance"]["kappa"] == 1
-    assert shape["per_topic"]["kendall_tau"] == shape["pairs"]["kendall_tau"] == 1
-    assert len(shape["points"]["topics"]) == 10
-
-
 def test_the_reports_tables_correlate_as_the_report_says(cli: Any, shared: Path) -> None:
     papers = shared / "data/papers"
     manual, automatic = papers / "trec_rag24_manual_21topics.csv", papers / "trec_rag24_auto_21topics.csv"
@@ -110,22 +89,6 @@ def test_the_reports_tables_correlate_as_the_report_says(cli: Any, shared: Path)
     assert shape["resampled"] == "run"
     assert shape["kendall_low"] < 0.783 < shape["kendall_high"]
     assert "0.783" in cli("nuggets", "correlate", manual, automatic).out
-
-
-@pytest.mark.parametrize("name", ["plot.svg", "plot.html"])
-def test_plots_show_runs_and_hold_no_script(cli: Any, assignments: Path, tmp_path: Path, name: str) -> None:
-    assert cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / name).status == 0
-    text = (tmp_path / name).read_text(encoding="utf-8")
-    assert "<script" not in text
-    assert "r<1>" not in text
-    assert "r&lt;1&gt;" in text
-    assert "Length in words" in text
-
-
-def test_a_plot_of_another_kind_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
-    ended = cli("nuggets", "correlate", assignments, assignments, "--plot", tmp_path / "plot.gif")
-    assert (ended.status, ended.out) == (2, "")
-    assert "a plot is written as .svg, .png or .html" in ended.err
 
 
 def test_the_charts_hold_every_run_every_answer_and_the_front(assignments: Path) -> None:

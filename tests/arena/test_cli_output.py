@@ -28,17 +28,6 @@ HOSTILE = [
 ]
 
 
-def test_rate_has_the_same_fields_as_the_leaderboard_it_came_from(cli: Any, played_demo: Path, tmp_path: Path) -> None:
-    cli("export", played_demo / "tournament.yaml", tmp_path / "v.jsonl.gz")
-    rated = json.loads(cli("rate", tmp_path / "v.jsonl.gz", "--seed", "7", "--json").out)
-    board = json.loads(cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out)
-    for row in board["agents"]:
-        del row["criteria"]
-    assert rated["agents"] == board["agents"]
-    by_elo = json.loads(cli("rate", tmp_path / "v.jsonl.gz", "--method", "elo", "--json").out)["agents"]
-    assert [row["elo"] for row in by_elo] == sorted((row["elo"] for row in by_elo), reverse=True)
-
-
 @pytest.fixture(scope="module")
 def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every two agents with odd names met six times, and each won, tied and lost."""
@@ -151,20 +140,6 @@ def long_names(tmp_path: Path) -> Path:
     with (tmp_path / "long.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(lines)
     return tmp_path / "long.csv"
-
-
-def test_long_names_and_flags_are_folded_to_eighty_columns(
-    cli: Any, long_names: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quick = ("--bootstrap", "50", "--tournaments", "5")
-    monkeypatch.setattr("arena.cli.console.output.width", 80)
-    narrow = cli("rate", long_names, *quick).out
-    assert max(map(len, narrow.splitlines())) <= 80
-    told = json.loads(cli("rate", long_names, *quick, "--json").out)
-    for row in told["agents"]:
-        numbers = [f"{row[name]:,.0f}" for name in ("bt", "wins", "ties", "losses")]
-        assert any({*numbers} <= {*line.split()} for line in narrow.splitlines())
-    assert "Read with care, won or lost everything against part of the field: " in narrow
 
 
 def test_notes_that_repeat_for_many_agents_are_told_thrice(cli: Any, long_names: Path) -> None:

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.config import load_config
 from arena.nuggets.people import assignments_by, said_by
 from arena.nuggets.results import nugget_results
 from arena.store import Annotation, Annotations, Store
-from judges.types import Task
 from retrieval_eval.nuggets.types import Support
-from tests.support.nugget_store import played_nugget_tournament, write_nugget_tournament
+from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import shown
-from tests.support.tournaments import run
 from ui.data import LOCATION_VARIABLE
 
 
@@ -70,14 +67,6 @@ def kept(folder: Path, *, history: bool = False) -> list[Annotation]:
 FULL, PARTIAL, NONE = Support
 
 
-def test_nobody_sees_an_answer_before_they_said_who_they_are(here: Path) -> None:
-    played_nugget_tournament(here)
-    page = opened()
-    assert "Enter your name" in words(page)
-    assert not page.radio
-    assert "Enter your name" in words(opened("  "))
-
-
 def test_an_assessor_is_shown_no_agent_no_label_and_no_importance(here: Path) -> None:
     played_nugget_tournament(here, agents=("agent-one", "agent-two", "agent-three"))
     page = opened("ann")
@@ -112,15 +101,6 @@ def test_what_is_saved_is_kept_and_the_next_answer_comes(here: Path) -> None:
     assert own.labels == (FULL, PARTIAL, NONE)
 
 
-def test_who_comes_back_goes_on_where_they_stopped_and_others_begin_for_themselves(here: Path) -> None:
-    played_nugget_tournament(here)
-    stopped = words(label_all(label_all(opened("ann"), FULL, FULL, FULL), NONE, NONE, NONE))
-    again = opened("ann")
-    assert progress(again) == "2 of 6 answers assessed"
-    assert words(again) == stopped
-    assert progress(opened("bob")) == "0 of 6 answers assessed"
-
-
 def test_an_answer_without_all_its_labels_is_not_saved(here: Path) -> None:
     played_nugget_tournament(here)
     page = opened("ann")
@@ -130,19 +110,6 @@ def test_an_answer_without_all_its_labels_is_not_saved(here: Path) -> None:
     assert page.radio[0].value == FULL
     assert kept(here) == []
     assert "without a label" not in words(label_all(page, FULL, NONE, NONE))
-
-
-def test_skipped_answers_are_counted_and_can_be_taken_up(here: Path) -> None:
-    played_nugget_tournament(here, queries=("q1",))
-    page = press(opened("ann"), "Skip")
-    assert progress(page) == "0 of 3 answers assessed, 1 skipped"
-    for _ in range(2):
-        page = label_all(page, FULL, NONE, NONE)
-    assert "all 3 answers" in words(page)
-    page = label_all(press(page, "Take up the 1 skipped"), NONE, NONE, FULL)
-    assert progress(page) == "3 of 3 answers assessed"
-    assert None not in {own.value for own in kept(here)}
-    assert len(kept(here, history=True)) == 12
 
 
 def test_a_second_thought_takes_the_place_of_the_first(here: Path) -> None:
@@ -160,11 +127,6 @@ def test_where_the_configuration_has_two_grades_two_are_offered(here: Path) -> N
     page = opened("ann")
     assert [radio.options for radio in page.radio] == [["support", "no support"]] * 3
     assert "partial" not in words(page)
-
-
-def test_nuggets_of_a_run_that_was_stopped_can_be_assessed(here: Path) -> None:
-    run(load_config(write_nugget_tournament(here)), only=[Task.NUGGETS, Task.IMPORTANCE])
-    assert progress(opened("ann")) == "0 of 6 answers assessed"
 
 
 def test_a_tournament_without_nuggets_says_what_to_do(here: Path) -> None:

@@ -13,10 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.config import Config
-from arena.exam.run import save_grades
 from arena.safe_files import history, history_folder
 from retrieval_eval.exam.bank_files import read_bank
-from tests.conftest import CLI
 from tests.support.exams import (
     ITEMS,
     LAYERS,
@@ -101,16 +99,6 @@ def add(run: AppTest, text: str, answers: str = "", *, secret: bool = False) -> 
     return press(run, "Add it")
 
 
-def test_nothing_is_written_and_nothing_is_to_save_before_an_edit(here: Here) -> None:
-    before = here.bank.read_bytes()
-    run = page("bank")
-    assert list(table(run, "Item", "Type")["Item"]) == [LAYERS, ORGAN, PIONEERS]
-    assert [button.label for button in run.button] == ["Keep this change", "Add it"]
-    run = press(run, "Keep this change")
-    assert "What your edits change" not in shown(run)
-    assert here.bank.read_bytes() == before
-
-
 def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_graded(here: Here) -> None:
     before = here.bank.read_bytes()
     run = change(page("bank"), 0, NEW)
@@ -140,25 +128,6 @@ def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_
     assert all(NEW in text or "How does skin heal?" in text for text in asked)
     assert here.run() == []
     assert "not the version that was graded last" not in shown(page("bank"))
-
-
-def test_what_an_edit_changes_is_what_bank_diff_says(here: Here, cli: CLI) -> None:
-    old = here.folder / "old.csv"
-    old.write_bytes(here.bank.read_bytes())
-    save_grades(here.folder / "grades.csv", graded(here.config).study)
-    run = change(change(page("bank"), 0, retired=True), 2, weight=3.0)
-    places = table(run, "Place after")
-    labels = table(run, "Label before")
-    run = press(run, "Save the bank")
-    ended = cli("bank", "diff", old, here.bank, "--grades", here.folder / "grades.csv", "--json")
-    said = json.loads(ended.out)
-    assert places.values.tolist() == [
-        [move["agent"], move["place_before"], move["place_after"], round(move["before"], 3), round(move["after"], 3)]
-        for move in said["places"]
-    ]
-    assert labels.values.tolist() == [["skin", "skin/one#1", 5, 1]]
-    assert [(one["passage_id"], one["before"], one["after"]) for one in said["labels"]] == [("skin/one#1", 5, 1)]
-    assert said["to_grade"] == 0
 
 
 @pytest.mark.parametrize("text", [LAYERS + " anew", None])
@@ -193,23 +162,6 @@ def test_a_file_that_changed_before_any_edit_is_simply_read_anew(here: Here) -> 
     assert "not the version that was graded last" in shown(run)
 
 
-@pytest.mark.parametrize(
-    ("edit", "problem"),
-    [
-        (lambda run: change(run, 0, "  "), "an item without text"),
-        (lambda run: change(run, 0, ORGAN), "another item of the query has this text"),
-        (lambda run: change(run, 0, weight=0.0), "a weight must be a number above 0"),
-        (lambda run: change(run, 0, NEW, retired=True), "a retired item keeps its text"),
-        (lambda run: add(run, LAYERS), "the query has this item already"),
-        (lambda run: add(run, " "), "the item has no text"),
-    ],
-)
-def test_edits_that_cannot_be_made_are_said_and_change_nothing(here: Here, edit: Any, problem: str) -> None:
-    run = edit(page("bank"))
-    assert problem in shown(run)
-    assert "What your edits change" not in shown(run)
-
-
 def test_a_bank_with_which_nothing_can_be_graded_is_not_saved(here: Here) -> None:
     before = here.bank.read_bytes()
     run = page("bank")
@@ -239,17 +191,6 @@ def test_items_that_the_tournament_does_not_ask_for_stay_in_the_file(here: Here)
     write_bank_csv(here.folder, [*ITEMS, ("elsewhere", "Other query?")])
     press(change(page("bank"), 0, NEW), "Save the bank")
     assert "Other query?" in {item.text for item in read_bank(here.bank).items if not item.retired}
-
-
-def test_retired_items_are_shown_on_demand_and_can_be_brought_back(here: Here) -> None:
-    columns = ("qid", "question", "retired")
-    write_bank_csv(here.folder, [("skin", LAYERS, "true"), ("rock", PIONEERS, None)], columns)
-    run = page("bank")
-    assert list(table(run, "Item", "Type")["Item"]) == [PIONEERS]
-    run = run.toggle(key="bank-retired").set_value(True).run(timeout=20)
-    run = press(change(run, 0, retired=False), "Save the bank")
-    assert not any(item.retired for item in read_bank(here.bank).items)
-    assert here.run() == [], "its grades are known"
 
 
 def test_a_page_started_on_a_store_is_to_read_and_says_how_to_edit(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,14 +248,3 @@ def test_a_bank_that_a_judge_wrote_can_be_made_a_file(tmp_path: Path, monkeypatc
         assert "Keep this change" in [button.label for button in page("bank").button]
         assert config_file(named).is_file()
     assert {path.name for path in tmp_path.iterdir() if "mine" in path.name} == set()
-
-
-def test_five_hundred_items_are_one_table(here: Here) -> None:
-    write_bank_csv(here.folder, [("skin", f"Item {number}? " + "long " * 100) for number in range(500)])
-    run = page("bank")
-    assert len(table(run, "Item", "Type")) == 500
-    run = change(run, 499, "Item 499, anew?")
-    assert table(run, "Item", "Type")["Marks"][499] == "changed"
-    assert len(read_bank(here.bank).items) == 500
-    press(run, "Save the bank")
-    assert len(read_bank(here.bank).items) == 501

@@ -14,7 +14,6 @@ from arena.exam.scores import ExamScores
 from arena.exam.stored import stored_scores
 from arena.store import Store
 from judges.types import Query
-from retrieval_eval.data.tables import write_rows
 from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import page, shown, start_on, table
@@ -67,20 +66,6 @@ def test_cover_at_every_grade_is_the_leaderboards_and_what_is_missing_is_said(
     assert list(cover["Agent"]) == list(scores.places(4))
     assert one["alpha-nDCG@20"] == round(scores.means("alpha_ndcg", 4)["one"].value, 6)
     assert "1 of 7 pairs of passage and item have no grade" in run.warning[0].value
-
-
-def test_another_grade_orders_the_table_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_exam(tmp_path)
-
-    def script(call: Call) -> Reply:
-        asked: str = call.body["messages"][1]["content"]
-        return Reply("5" if "epidermis" in asked and LAYERS in asked else "3" if "soft" in asked else "0")
-
-    start_on(monkeypatch, judged(tmp_path, script))
-    run = page("exam")
-    assert list(table(run, "Place")["Agent"]) == ["one", "two"]
-    run.selectbox(key="level").select(3).run(timeout=20)
-    assert list(table(run, "Place")["Agent"]) == ["two", "one"]
 
 
 def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
@@ -157,33 +142,6 @@ def test_labels_of_passages_show_what_the_bank_lacks_and_what_it_asks_for_in_vai
     assert uncovered[["Query", "Passage", "Label", "Highest grade"]].values.tolist() == [["skin", "skin/one#2", 2, 2]]
     assert uncovered["Text"][0] == "The skin is an organ of ours."
     assert spurious.values.tolist() == [["skin", LAYERS, 1, 1, 0, 1]]
-
-
-def test_without_labels_of_passages_it_says_how_to_get_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_exam(tmp_path)
-    start_on(monkeypatch, judged(tmp_path, steady_judge))
-    assert "Not known: nobody labelled a passage of an answer" in shown(page("exam"))
-
-
-def test_an_exam_of_documents_speaks_of_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_exam(tmp_path)
-    rows = [{"qid": "skin", "did": "d1", "document": "The epidermis is outside.", "agent": "one"}]
-    write_rows(tmp_path / "documents.csv", ["qid", "did", "document", "agent"], rows)
-    data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers", "documents")}
-    start_on(monkeypatch, judged(tmp_path, texts="documents", beside={"data": data}))
-    words = shown(page("exam"))
-    assert "the first 20 documents of an agent cover" in words
-    assert "Not known: nobody labelled a graded document" in words
-
-
-def test_extracted_answers_without_grades_are_shown_without_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_exam(tmp_path)
-    start_on(monkeypatch, judged(tmp_path, steady_judge, grading="extraction_only"))
-    run = page("exam")
-    assert "there is no score" in shown(run)
-    assert table(run, "Answer or reason")["Answer or reason"].all()
 
 
 @pytest.mark.parametrize("name", ["exam", "bank"])

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from arena.safe_files import history
 from arena.store import Annotations, Store
-from retrieval_eval.nuggets.files import read_banks
 from tests.support.browser import INERT, served, settle
 from tests.support.nugget_store import AGENTS, played_nugget_tournament
 
@@ -89,22 +87,6 @@ def test_planted_texts_of_nuggets_show_as_they_are(page: Page, address: str, wid
     page.wait_for_selector("[role=option]")
     assert page.locator("[role=option]").count() >= 3
     assert page.locator("[role=option] :is(a, img, b, strong, em, script, .katex)").count() == 0
-
-
-def test_a_nugget_that_is_typed_and_saved_is_in_the_file(page: Page, address: str, played: Path) -> None:
-    page.goto(f"{address}/nuggets")
-    settle(page)
-    page.get_by_role("textbox", name="Text").fill("typed <b>just</b> now")
-    page.get_by_role("button", name="Add", exact=True).click()  # without leaving the field first
-    page.wait_for_selector("text=4. typed <b>just</b> now")
-    settle(page)
-    page.get_by_role("textbox", name="Your name").fill("dora")
-    page.get_by_role("button", name="Save to the file").click()
-    page.wait_for_selector("text=1 added. Run")
-    (first, *_) = read_banks(played / "bank.jsonl")
-    assert first.nuggets[-1].text == "typed <b>just</b> now"
-    assert [edit["by"] for edit in first.details["history"]] == ["dora"]
-    assert [saved.by for saved in history(played / "bank.jsonl")] == ["dora"]
 
 
 def test_a_query_s_nuggets_lead_to_its_games(page: Page, address: str) -> None:

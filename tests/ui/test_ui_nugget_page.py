@@ -15,7 +15,6 @@ from arena.nuggets.results import nugget_results
 from arena.safe_files import history
 from arena.store import Store
 from judges.types import Task
-from retrieval_eval.data.tables import write_rows
 from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
@@ -85,31 +84,6 @@ def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     assert support["Stated by"].tolist() == [2, 1, 0]
     assert support["agent y"].tolist() == ["support", "no support", "no support"]
     assert "(games?tournament=nuggets&query=q1%3A+What+of+q1%3F)" in words(page)
-
-
-def with_documents(folder: Path, assign: dict[str, Any]) -> Path:
-    """Agent y retrieved what states the first two facts, z what states the third; x retrieved nothing."""
-    documents = [("q1", "d1", f"One says {FACTS[0]} and {FACTS[1]}.", "y"), ("q1", "d2", f"So {FACTS[2]}.", "z")]
-    rows = [dict(zip(("qid", "did", "document", "agent"), row, strict=True)) for row in documents]
-    write_rows(folder / "documents.csv", ["qid", "did", "document", "agent"], rows)
-    data = {name: f"{name}.csv" for name in ("queries", "answers", "documents")}
-    nuggets = {"judge": "words", "bank": "bank.jsonl", "assign": assign}
-    return write_nugget_tournament(folder, data=data, nuggets=nuggets)
-
-
-def test_nugget_recall_of_retrieved_documents_is_shown_also_by_itself(here: Path) -> None:
-    run(load_config(with_documents(here, {"texts": "documents", "depth": 5})))
-    page = opened()
-    assert "Nuggets of the first 5 documents" in words(page)
-    scores = table(page, "V strict", "Assigned").set_index("Agent")
-    assert scores["V strict"].to_dict() == {"y": 0.5, "z": 0}, "a mean over both queries"
-    assert scores["Assigned"].tolist() == [100, 100]
-    assert "Nothing to a query with nuggets" not in words(page)
-
-
-def test_labels_of_documents_that_are_missing_are_said(here: Path) -> None:
-    run(load_config(with_documents(here, {"texts": ["answers", "documents"]})), only=[Task.NUGGETS, Task.IMPORTANCE])
-    assert "24 of 24 labels failed or are not made yet" in words(opened()), "of six answers and two documents"
 
 
 def test_a_store_without_a_configuration_can_be_read_and_not_edited(
@@ -205,16 +179,6 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(here: Path) -> 
     assert "somebody changed it meanwhile; nothing was saved" in words(page)
     assert (here / "bank.jsonl").read_text() == theirs
     assert drafted(page)[0] == "1. it sleeps all day (vital)", "the draft is still there to be saved elsewhere"
-
-
-@pytest.mark.parametrize(("text", "problem"), [(" ", "needs a text"), ("it purrs", "has this nugget already")])
-def test_what_a_run_could_not_use_is_refused(here: Path, text: str, problem: str) -> None:
-    played_nugget_tournament(here)
-    page = opened()
-    page.text_area[0].set_value(text)
-    page = press(page, "Add")
-    assert problem in words(page)
-    assert len(drafted(page)) == 3
 
 
 def test_a_file_outside_the_folder_is_not_edited(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,8 +16,6 @@ from arena.store.annotations import Kind, texts_digest
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.stores import JUDGMENT, save
-from tests.support.tournaments import configured, write_data
-from tests.support.tournaments import run as play
 from ui import data, people
 from ui.data import LOCATION_VARIABLE
 
@@ -212,42 +210,9 @@ def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: 
     assert said in shown(page(view))
 
 
-def test_votes_on_the_page_are_what_calibrate_holds_the_judge_against(store: Path, cli: Any) -> None:
-    run = opened("vote", "ann")
-    for label in (FIRST, SECOND, FIRST, TIE):
-        run = press(run, label)
-    run = opened("label", "ann")
-    for label in ("Label 0", "Label 1", "Label 2"):
-        run = press(run, label)
-    version, (name,) = data.tournaments()
-    source = data.Source(str(store), version, name)
-    table, scores = data.games(source), data.scores(source)
-    games = {table.key(row)[:3]: scores[row] for row in range(len(table))}
-    agreeing = 0
-    for said in kept(store)[:4]:
-        a, b = sorted((said.item, said.other))
-        score = {"A": 1.0, "B": 0.0, "TIE": 0.5}[said.value]
-        agreeing += games[said.query_id, a, b] == (score if said.item == a else 1 - score)
-    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "20").out)
-    by_level = {one["level"]: one for one in found["comparisons"]}
-    assert by_level["labels"]["judges"]["strict"]["n"] == 3
-    of_games = by_level["verdicts"]["judges"]["strict"]
-    assert (of_games["n"], of_games["agreement"]) == (4, agreeing / 4)
-
-
 def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
     write_store(store, name="same", queries=1, wording=lambda kind, text: kind if kind == "answer" else text)
     assert "word for word" in shown(opened("vote", "ann"))
-
-
-def test_a_run_s_judges_and_people_have_one_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_data(tmp_path)
-    play(configured(tmp_path))
-    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
-    run_page = opened("label", "ann")
-    assert progress(run_page) == "0 of 8 documents labelled"
-    words = [text.value for text in run_page.text]
-    assert words[-3:] == ["not relevant", "somewhat relevant", "very relevant"]
 
 
 def test_what_others_say_makes_nothing_be_read_anew_and_a_judgment_does(store: Path) -> None:

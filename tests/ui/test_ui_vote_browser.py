@@ -123,14 +123,6 @@ def test_planted_texts_show_as_they_are_and_the_page_fits_its_window(
     assert page.get_by_role("button", name="Skip").is_visible()
 
 
-def test_a_person_labels_by_keyboard(page: Page, address: str, store: Path) -> None:
-    visit(page, f"{address}/label?annotator=ann", "0 of 24 documents labelled")
-    press(page, "2", "1 of 24 documents labelled")
-    press(page, "0", "2 of 24 documents labelled")
-    press(page, "7", "2 of 24 documents labelled")  # no label of this scale
-    assert [own.value for own in said(store, "ann")] == [2, 0]
-
-
 def shown_tournament(page: Page, name: str) -> None:
     """Wait until the page shows a tournament, and its address says so."""
     page.wait_for_function(
