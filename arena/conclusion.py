@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
-from arena.agents.board import Front, lowest_prices
+from arena.agents.costs import Front, lowest_prices
 from arena.present.numbers import COUNT, counted, listed
+from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
-from arena.ratings.ties import NO_TIES, probabilities
-from arena.wording import more_needed
 
 if TYPE_CHECKING:
+    from arena.adaptive_games import AdaptiveState
     from arena.calibration.comparison import Comparison
     from arena.calibration.words import Finding
     from arena.coverage import Shortfall
@@ -264,3 +264,30 @@ def _basis(ratings: Ratings) -> str:
     games = sum(row.games for row in ratings.agents) / 2
     number = f" on {counted(ratings.units, 'query', 'queries')}" if ratings.unit == "query" else ""
     return f"at {ratings.settings.level:.0%} confidence over {counted(games, 'game')}{number}"
+
+
+def more_needed(pair: PairDifference) -> str:
+    """How many more queries (games) would tell two agents apart, as "12 (8 to 40)"; empty where none can be said."""
+    if not pair.queries_needed:
+        return ""
+    low, high = pair.queries_needed_low or 0, pair.queries_needed_high
+    ends = f"at least {low:,}" if high is None else f"{low:,} to {high:,}"
+    return f"{pair.queries_needed:,} ({ends})"
+
+
+def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
+    """How far an adaptive schedule has come, a sentence.
+
+    Args:
+        state: of the schedule.
+        ordered: whether the order of the games means anything, as the conclusion says.
+    """
+    asked = "the order" if state.decide == "order" else "the first place"
+    found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
+    line = f"Adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
+    if state.ended and not state.decided:
+        line += " (no game is left that could decide it, or max_games is reached)"
+    line += f", at {100 * state.confidence:g}% confidence by a test of its own, which holds after any number of games"
+    if not ordered and state.places:
+        return f"{line}; that counts games alone, and the conclusion says why their order means nothing."
+    return line + (f"; decided from the first place down: {', '.join(state.places)}." if state.places else ".")

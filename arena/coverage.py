@@ -4,9 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from arena.store import IDENTICAL, Result, Wanted
-from judges.types import JudgeFailure, Judgment
+from judges.types import JudgeFailure, Judgment, Task
+
+STAGES: Mapping[Task, str] = {
+    Task.RELEVANCE: "Documents labelled",
+    Task.PAIRWISE: "Games judged, each order counted",
+    Task.CRITERIA: "Answers graded",
+    Task.QUESTIONS: "Exam items written, by query",
+    Task.GRADING: "Passages graded by exam items",
+    Task.EXTRACTION: "Answers found in passages",
+    Task.ANSWER_CHECK: "Answers found, checked",
+    Task.NUGGETS: "Turns of making nuggets",
+    Task.IMPORTANCE: "Nuggets' importance, at most ten each",
+    Task.ASSIGNMENT: "Answers held against nuggets, some at a time",
+    Task.ANSWERING: "Answers written",
+    Task.REWRITING: "Search queries written",
+    Task.PASSAGE_ASSIGNMENT: "Retrieved documents held against nuggets, some at a time",
+    Task.QUERIES: "Queries written, by passage",
+    Task.ANSWERABLE: "Queries held against their passage",
+}
+
+AGENTS_ASKED: Final = "Agents asked"
+"""The stage before these."""
 
 
 @dataclass(frozen=True, slots=True)

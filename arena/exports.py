@@ -20,9 +20,8 @@ from arena.store import Store
 from arena.store.grouped import verdict_rows
 from arena.verdicts import VERDICT_CELLS, verdict_cells
 from judges.errors import DataError
-from judges.pointwise import details_of, label_of
 from judges.providers.likeliest import label_probabilities
-from judges.types import Judgment, Task
+from judges.types import Judgment, Task, details_of, label_of
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.trec_files import is_qrels

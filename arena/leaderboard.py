@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arena.agents.board import CostBoard, cost_board
+from arena.agents.costs import CostBoard, cost_board
 from arena.config import RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.games.read import WantedGames, read_games
@@ -20,7 +20,6 @@ from judges.types import JudgeFailure, Judgment, Task, Verdict
 if TYPE_CHECKING:
     from arena.adaptive_games import AdaptiveState
     from arena.agents.costs import Causes
-    from arena.citations import CitationBoard
     from arena.dataset import Dataset
     from arena.exam.scores import ExamScores
     from arena.games.table import GameTable
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable, WinAndTie
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.retrieval import RetrievalBoard
+    from arena.retrieval import CitationBoard, RetrievalBoard
     from arena.samples import Consistency
     from arena.store import Result, Store, Wanted
 
@@ -229,8 +228,7 @@ def _documents(
     """What the agents retrieved and cite, by labels of judges and people."""
     if not labelled and not data.qrels:
         return None, None
-    from arena.citations import citation_board
-    from arena.retrieval import retrieval_board
+    from arena.retrieval import citation_board, retrieval_board
 
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
 

@@ -21,9 +21,19 @@ from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.pairwise import PairwiseOptions, pairwise_prompt
-from judges.pointwise import label_of, relevance_prompt
+from judges.pointwise import relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
-from judges.types import EXAM_TASKS, NUGGET_TASKS, AnnotatedDocument, Answer, Judgment, Prompt, Retrieved, Task
+from judges.types import (
+    EXAM_TASKS,
+    NUGGET_TASKS,
+    AnnotatedDocument,
+    Answer,
+    Judgment,
+    Prompt,
+    Retrieved,
+    Task,
+    label_of,
+)
 
 _WRITING = frozenset({Task.QUESTIONS, Task.EXTRACTION})
 

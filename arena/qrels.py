@@ -10,8 +10,7 @@ from pathlib import Path
 from arena.samples import labels_by_judge, labels_of
 from arena.store import Result, Store
 from judges.errors import InputError
-from judges.pointwise import label_of
-from judges.types import JudgeFailure, Judgment
+from judges.types import JudgeFailure, Judgment, label_of
 from retrieval_eval.trec_files import write_qrels
 
 

@@ -1,30 +1,29 @@
-"""What each agent retrieved is worth, by the judges' labels and by people's, and how far the two agree."""
+"""What each agent retrieved and cites is worth, by the judges' labels and by people's, and how far the two agree."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from arena.agents.costs import unanswered
 from arena.config import RatingsSection
 from arena.dataset import SHARED, Dataset
-from arena.human_qrels import of_documents
 from arena.samples import across_judges, combinations, combined, document_labels, of_each_judge
 from arena.store import Result, Wanted
 from judges.errors import InputError
-from judges.pointwise import label_of
-from judges.types import Judgment, Retrieved
-from retrieval_eval.measures import default_measures, is_judged, judged_at, parse_measures
-from retrieval_eval.metrics import Labels, Metrics, evaluate
+from judges.types import Judgment, Retrieved, label_of
+from retrieval_eval.citations import CitationScores, citation_scores, cited_documents
+from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
 from retrieval_eval.relevance import LabelDistribution, MeanLabel, label_distribution, mean_label, results_by_agent
-from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import runs_of
 
 if TYPE_CHECKING:
     from retrieval_eval.run_rankings import RankingAgreement
+    from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
 Source: TypeAlias = Literal["judge", "people"]
 """Whose labels: of all relevance judges together, or people's."""
@@ -126,7 +125,7 @@ def retrieval_board(
         InputError: a measure cannot be computed.
     """
     each = list(wanted)
-    by_people = of_documents(data)
+    by_people = labels_of_documents(data)
     if not each and not by_people:
         return None
     how = combinations(settings)
@@ -142,13 +141,15 @@ def retrieval_board(
     metrics = {source: evaluate(own, runs, names, failed) for source, own in labels.items()} if runs else {}
     resampling = _resampling(settings)
     people = labels.get("people", {})
-    by_agent = results_by_agent(results, entries)
+    by_agent = results_by_agent(results, entries) if each else {}
+    if people or len(by_judge) > 1:  # else there is nothing to agree
+        from retrieval_eval.stats.agreement import label_agreement, rater_agreement
     return RetrievalBoard(
         measures=tuple(names),
         queries=len(data.queries),
         scores={source: _scores(found, labels[source], resampling) for source, found in metrics.items()},
-        mean_labels={agent: mean_label(own) for agent, own in sorted(by_agent.items())} if each else {},
-        distributions={agent: label_distribution(own) for agent, own in sorted(by_agent.items())} if each else {},
+        mean_labels={agent: mean_label(own) for agent, own in sorted(by_agent.items())},
+        distributions={agent: label_distribution(own) for agent, own in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
         judges={
             judge: JudgeLabels(
@@ -250,3 +251,75 @@ def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) 
         for name, measure in parse_measures(metrics["people"].measures).items()
         if not is_judged(measure)
     }
+
+
+RELEVANT = 1
+"""The lowest label that counts as relevant where no nuggets say from which label on documents are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CitationBoard:
+    """Citations of a tournament's agents.
+
+    Attributes:
+        relevant: the lowest label that counts as relevant.
+        scores: by whose labels, and by agent.
+    """
+
+    relevant: int
+    scores: Mapping[Source, Mapping[str, CitationScores]]
+
+
+def citation_board(
+    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+) -> CitationBoard | None:
+    """Score what the answers cite; ``None`` where no answer cites a document that has a label.
+
+    Args:
+        data: of the tournament.
+        wanted: all relevance wants with their results, in the order of the plan.
+        settings: as stored with the tournament.
+    """
+    results = document_labels(wanted, combinations(settings), across_judges(settings))
+    labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
+    ratings = RatingsSection.model_validate(settings.get("ratings") or {})
+    resampling = {"samples": ratings.bootstrap.samples, "seed": ratings.seed}
+    create = (settings.get("nuggets") or {}).get("create") or {}
+    relevant: int = create.get("from_label", RELEVANT)
+    rankings, scores = _given(data), {}
+    for source, own in labels.items():
+        if own:
+            cited = cited_documents(data.answers.values(), rankings, own)
+            found = citation_scores(cited, own, relevant=relevant, **resampling)
+            if any(agent.labelled for agent in found.values()):
+                scores[source] = found
+    return CitationBoard(relevant, scores) if scores else None
+
+
+def _given(data: Dataset) -> Mapping[tuple[str, str], Sequence[str]]:
+    """By query and agent the documents that it answered from, best first."""
+    given: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for query_id, entries in data.retrieved.items():
+        for entry in entries:
+            for agent in data.agents if entry.agent == SHARED else [entry.agent]:
+                given[query_id, agent].append((entry.rank, entry.doc_id))
+    return {key: [doc_id for _, doc_id in sorted(own)] for key, own in given.items()}
+
+
+def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
+    """People's labels of documents, without those of passages of the answers, which an exam is held against.
+
+    Nobody could have retrieved such a passage, so it belongs into no ideal ranking.
+    """
+    found = {
+        query_id: {doc_id: label for doc_id, label in labels.items() if not _is_of_an_answer(data, doc_id)}
+        for query_id, labels in data.qrels.items()
+    }
+    return {query_id: labels for query_id, labels in found.items() if labels}
+
+
+def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
+    from retrieval_eval.exam.passages import origin_of
+
+    origin = origin_of(doc_id)
+    return origin is not None and origin[:2] in data.answers and doc_id not in data.documents

@@ -16,11 +16,10 @@ from arena.agents.replies import with_replies
 from arena.batches import ask_in_batches, waiting_lines
 from arena.config import Config
 from arena.dataset import Dataset
-from arena.dataset.files import load_dataset
+from arena.dataset.files import load_dataset, with_qrels
 from arena.exam.wants import exam_settings
 from arena.executors import open_judges
 from arena.history.record import Recorder, recorded, subject_of
-from arena.human_qrels import with_qrels
 from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
 from arena.prompting import Prompting
@@ -36,7 +35,7 @@ from judges.errors import InputError
 from judges.judge import Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Judgment, Task, Verdict
-from retrieval_eval.measures import default_measures
+from retrieval_eval.metrics import default_measures
 
 _TIE_OF_EQUALS = Judgment(
     IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0

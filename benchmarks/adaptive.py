@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from arena.adaptive import AdaptiveSettings, Decide, Fixtures, Meeting, Outcomes, decision, next_games
 from arena.adaptive.choice import belief
-from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import paired_tests
-from arena.ratings.sandwich import sandwich
 
 POINTS = 400 / np.log(10)
 UNEQUAL = -np.cumsum([0.0, 150, 60, 250, 90, 200, 70, 120, 300, 80, 180, 100])

@@ -15,12 +15,10 @@ from typing import TypeAlias
 import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
-from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, joint_differences, rank_intervals
-from arena.ratings.sandwich import sandwich
-from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
-from retrieval_eval.stats.clusters import share_interval, student
+from retrieval_eval.stats.bootstrap import estimates, query_weights, share_interval, student, weighted_means
 from retrieval_eval.stats.coefficients import cohen_kappas
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 

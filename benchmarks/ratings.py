@@ -21,14 +21,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from arena.ratings import replay
+from arena.ratings import elo as replay
 from arena.ratings.bootstrap import bootstrap
-from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.counts import win_matrix
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo
 from arena.ratings.games import Games, VerdictTable, as_games
-from arena.ratings.sandwich import sandwich
 from tests.support.elo import elo_online
 
 AGENTS = 100

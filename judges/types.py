@@ -361,3 +361,22 @@ class CallTrace:
     usage: Usage
     cost_usd: float | None
     allowed: int
+
+
+def label_of(outcome: Outcome) -> int:
+    """The relevance label of a relevance judgment's outcome, whatever else the prompt asked for.
+
+    Raises:
+        TypeError: the outcome is of another task.
+    """
+    label = outcome.get(LABEL) if isinstance(outcome, Mapping) else outcome
+    if not isinstance(label, int):
+        raise TypeError(f"{outcome!r} holds no relevance label")
+    return label
+
+
+def details_of(outcome: Outcome) -> dict[str, float | str]:
+    """What a relevance judgment says besides its label, by field; nothing where the prompt asked for the label only."""
+    if not isinstance(outcome, Mapping):
+        return {}
+    return {name: value for name, value in outcome.items() if name != LABEL}

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from judges.pointwise import label_of
-from judges.types import JudgeFailure, Judgment, Retrieved
+from judges.types import JudgeFailure, Judgment, Retrieved, label_of
 
 Result: TypeAlias = Judgment | JudgeFailure | None
 """A relevance judgment, a failure, or ``None`` where the judge has not been asked yet."""

@@ -8,8 +8,7 @@ import streamlit as st
 
 from arena.dataset import SHARED
 from judges.errors import CAUSES
-from judges.pointwise import details_of, label_of
-from judges.types import Document, JudgeFailure, Judgment
+from judges.types import Document, JudgeFailure, Judgment, details_of, label_of
 from ui import text
 from ui.text import Kind, Line
 

@@ -16,8 +16,7 @@ from arena.prompting import Labels
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from judges.pairwise import references
-from judges.pointwise import label_of
-from judges.types import AnnotatedDocument, Document, Judgment, Verdict
+from judges.types import AnnotatedDocument, Document, Judgment, Verdict, label_of
 
 
 @dataclass(frozen=True, slots=True)

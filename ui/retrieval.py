@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from arena.dataset import Dataset
 from arena.prompting import Labels
-from judges.pointwise import label_of
-from judges.types import Document, Judgment
+from judges.types import Document, Judgment, label_of
 
 Shown: TypeAlias = Literal["all", "where people disagree", "without a label"]
 

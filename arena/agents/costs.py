@@ -1,13 +1,19 @@
-"""What agents' answers took: seconds, tokens and dollars, and on how many queries there is an answer at all."""
+"""What agents' answers took: seconds, tokens and dollars, and on how many queries there is an answer at all.
+
+A leaderboard shows it per agent, with the fronts of quality against price, the agents that nobody beats in both, and
+what that means where quality ties.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from arena.dataset import Dataset
+from arena.present.numbers import MONEY, SECONDS, counted, listed
+from arena.ratings.results import AgentRating
 from judges.types import Answer
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
@@ -139,3 +145,164 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None
+
+
+_NAMED = 5
+"""Agents named in a sentence; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The Pareto front of rating and one price.
+
+    Attributes:
+        price: ``latency_s``, the median with failed attempts, or ``cost_usd``, the mean of an answer.
+        points: of every agent that has both: its Bradley-Terry rating and its price.
+        agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
+    """
+
+    price: str
+    points: Mapping[str, tuple[float, float]]
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostBoard:
+    """All agents that answered or were to answer.
+
+    Attributes:
+        agents: best rated first, those without a rating behind them by name.
+        fronts: by price, see ``fronts``.
+        notes: what they say, in words.
+    """
+
+    agents: tuple[AgentCosts, ...] = ()
+    fronts: Mapping[str, Front] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of what any answer took."""
+        return any(own.known for own in self.agents)
+
+    @property
+    def gaps(self) -> tuple[AgentCosts, ...]:
+        """Agents without an answer to some of the queries."""
+        return tuple(own for own in self.agents if own.answered < own.queries)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent that we ask ourselves has answered everything."""
+        return not any(own.missing for own in self.agents)
+
+
+def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
+    """Put together what answers took.
+
+    Args:
+        data: of the tournament.
+        rows: the ratings, best first; empty where there are none.
+        failed: agents that we ask, with the causes of the answers they owe.
+    """
+    rank = {row.agent: place for place, row in enumerate(rows)}
+    costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
+    found = fronts(rows, costs)
+    return CostBoard(tuple(costs), found, (*in_words(rows, found), *filter(None, map(_retry_words, costs))))
+
+
+def _retry_words(own: AgentCosts) -> str:
+    """What an agent's latency leaves out; empty where that is nothing."""
+    if not own.retried or own.tried_s.median is None:
+        return ""
+    return (
+        f"{own.agent}: {counted(own.retried, 'answer')} of {own.answered} came after failed attempts. Latency leaves "
+        f"these out; with them the median is {SECONDS.write(own.tried_s.median)}, and by that it is compared."
+    )
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """The points that no other one dominates, best quality first, equal points by name.
+
+    Args:
+        points: (quality, price) by name. One dominates another if it is at least as good and costs at most as much,
+            and is better in one of the two.
+    """
+    front: list[str] = []
+    for name, point in sorted(points.items(), key=lambda entry: (-entry[1][0], entry[1][1], entry[0])):
+        if not front or point[1] < points[front[-1]][1] or point == points[front[-1]]:
+            front.append(name)
+    return tuple(front)
+
+
+def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str, Front]:
+    """By price, the front of all agents that have a rating and that price; none where the price is everybody's."""
+    found = {}
+    for price in (LATENCY, COST):
+        prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
+        points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
+        if len({price for _, price in points.values()}) > 1:
+            found[price] = Front(price, points, pareto_front(points))
+    return found
+
+
+def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
+    """What the fronts say, a sentence each; then of agents that cannot be told apart, which is cheaper or faster."""
+    return (*(_front_words(front, len(rows)) for front in found.values()), *_tie_words(rows, found))
+
+
+def _price(own: AgentCosts, price: str) -> float | None:
+    """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
+    return own.tried_s.median if price == LATENCY else own.cost_usd.mean
+
+
+def _shown(price: str, value: float) -> str:
+    return SECONDS.write(value) if price == LATENCY else f"{MONEY.write(value)} a query"
+
+
+def _front_words(front: Front, rated: int) -> str:
+    word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
+    if len(front.points) < rated:
+        word += f", of {len(front.points)} of the {rated} agents, whose {word} is known"
+    if len(front.agents) == 1:
+        return f"Rating against {word}: none is rated higher than {front.agents[0]}, the {superlative}."
+    rest = "answers no faster" if front.price == LATENCY else "costs no less"
+    others = (
+        f"; every other agent is rated no higher and {rest} than one of them"
+        if len(front.agents) < len(front.points)
+        else ""
+    )
+    members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
+    return f"Rating against {word}: on the front are {listed(members, _NAMED)}{others}."
+
+
+def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
+    """Which of some agents of equal quality is the fastest and which the cheapest; empty where nobody can say."""
+    said = []
+    for front in found.values():
+        prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
+        if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
+            word = "the fastest" if front.price == LATENCY else "the cheapest"
+            known = "" if len(prices) == len(members) else ", as far as that is known"
+            those = [agent for agent, price in prices.items() if price == lowest]
+            verb = "is" if len(those) == 1 else "are"
+            said.append(f"{listed(those, _NAMED)} {verb} {word} ({_shown(front.price, lowest)}){known}")
+    return " and ".join(said)
+
+
+def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
+    for members in _groups(rows):
+        if said := lowest_prices(members, found):
+            yield f"{listed(members, _NAMED)} cannot be told apart by rating; of these {said}."
+
+
+def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
+    """The agents of each letter, see ``arena.ratings.ranks.groups``; agents alone under theirs are left out."""
+    letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
+    groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
+    return [members for members in groups if len(members) > 1]
+
+
+def _in_group(group: str, letter: str) -> bool:
+    ends = group.split("-")
+    first, last = (len(ends[0]), ends[0]), (len(ends[-1]), ends[-1])
+    return first <= (len(letter), letter) <= last

@@ -11,8 +11,7 @@ from arena.present.numbers import COUNT, PERCENT_1, SCORE
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
-    from arena.citations import CitationBoard
-    from arena.retrieval import Source
+    from arena.retrieval import CitationBoard, Source
     from retrieval_eval.citations import CitationScores
 
 Row: TypeAlias = dict[str, Any]

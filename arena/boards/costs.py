@@ -14,7 +14,7 @@ from arena.present.plain import plain
 from arena.present.table import Column, Table, records
 
 if TYPE_CHECKING:
-    from arena.agents.board import CostBoard, Front
+    from arena.agents.costs import CostBoard, Front
 
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from arena.coverage import STAGES
 from arena.present.blocks import Block, Remarks, Section
 from arena.present.numbers import COUNT, PERCENT_1, counted
 from arena.present.table import Column, Table
-from arena.wording import STAGES
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
-    from arena.agents.board import CostBoard
+    from arena.agents.costs import CostBoard
     from arena.coverage import Coverage
     from judges.types import Task
 

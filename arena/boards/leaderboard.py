@@ -11,12 +11,11 @@ from arena.boards.coverage import coverage_section, missing
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, trust_checks, trust_section
-from arena.conclusion import Conclusion, conclude_board
+from arena.conclusion import Conclusion, adaptive_line, conclude_board
 from arena.present.blocks import Block, Board, Check, Section
 from arena.present.numbers import COUNT, FIGURE, SCORE
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
-from arena.wording import adaptive_line
 
 if TYPE_CHECKING:
     from arena.boards.citations import Citations

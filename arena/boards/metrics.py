@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT_1, SCORE_4, Form, Number, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
-from retrieval_eval.run_scores import QrelsScores, RunScores
-from retrieval_eval.stats.agreement import LabelAgreement
-from retrieval_eval.trec import FaultyLine, Note, Qrels, Run
+
+if TYPE_CHECKING:
+    from retrieval_eval.run_scores import QrelsScores, RunScores
+    from retrieval_eval.stats.agreement import LabelAgreement
+    from retrieval_eval.trec import FaultyLine, Note, Qrels, Run
 
 Row: TypeAlias = dict[str, Any]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from arena.agents.plan import PlannedAgent
+from arena.coverage import AGENTS_ASKED, STAGES
 from arena.plan import Plan
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.runtime.counting import PlannedCalls
-from arena.wording import AGENTS_ASKED, STAGES
 
 _COLUMNS: Final = (
     Column("stage", "Stage"),

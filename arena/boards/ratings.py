@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.health import judge_section
-from arena.conclusion import BY_PLACE, Conclusion, conclude, expectation
+from arena.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
-from arena.wording import more_needed
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from arena.boards.confusion import confusion
 from arena.boards.metrics import RANKINGS, agreement_json, measures, share_labelled
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.glossary import TERMS
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, counted
+from arena.present.picture import Cell, Matrix
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 from arena.retrieval import LabelScores, RetrievalBoard, Source
-from judges.types import Query
-from retrieval_eval.relevance import LabelDistribution
-from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from judges.types import Query
+    from retrieval_eval.relevance import LabelDistribution
+    from retrieval_eval.stats.agreement import LabelAgreement
 
 Row: TypeAlias = dict[str, Any]
 
@@ -226,7 +228,7 @@ class Retrieval(Board):
         found: list[Block] = [
             Remarks([f"Documents with both labels: {known}."]),
             _figures(named),
-            confusion(own.scale, own.confusion),
+            _confusion(own.scale, own.confusion),
         ]
         if len(self.board.judges) > 1:
             rows = [
@@ -243,3 +245,20 @@ class Retrieval(Board):
 
 def _figures(named: Mapping[str, Estimate]) -> Figures:
     return Figures([Figure(name, own.value, FIGURE, TERMS[name], own.low, own.high) for name, own in named.items()])
+
+
+def _confusion(scale: Sequence[int], counts: Sequence[Sequence[int]]) -> Matrix:
+    """How often people's label was the row's where the judge's was the column's."""
+    labels = list(map(str, scale))
+    cells = {}
+    for people, row in zip(labels, counts, strict=True):
+        for said, count in zip(labels, row, strict=True):
+            share = count / (sum(row) or 1)
+            told = f"People {people}, the judge {said}: {COUNT.write(count)}, {PERCENT.write(share)} of the row"
+            cells[people, said] = Cell(COUNT.write(count), share, told=told, bold=people == said)
+    caption = (
+        "Rows are people's labels, columns those of the judge: on the diagonal (bold) both agree, to the right of it "
+        "the judge is more generous than people. The stronger a colour, the larger the share of its row."
+    )
+    words = "Labels of people by those of the judge"
+    return Matrix("confusion", "", words, caption, labels, labels, cells, "People against the judge")

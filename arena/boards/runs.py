@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from arena.coverage import AGENTS_ASKED, STAGES
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table
 from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
-from arena.wording import AGENTS_ASKED, STAGES
 
 _WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
 _CALLS: Final = Column("calls", "Calls", COUNT, "Requests sent, attempts included.")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from arena.config import RatingsSection
 from arena.present.blocks import Check, Checks, Section, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
-from arena.ratings.direct import circles
+from arena.ratings.comparison import circles
 from arena.ratings.ranks import fewest_queries
 from judges.types import Task
-from retrieval_eval.stats.clusters import wilson
+from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from arena.calibration.opinions import Opinion, by_item
 from arena.ratings.games import Floats
-from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.bootstrap import jackknife_interval
 from retrieval_eval.stats.coefficients import cohen_kappas
 from retrieval_eval.stats.estimate import Estimate
 

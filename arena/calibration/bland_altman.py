@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
-from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.bootstrap import jackknife_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _LIMIT = 1.96

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
-from retrieval_eval.stats.clusters import student
+from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Coefficient
 from retrieval_eval.stats.rank import pair_sums, weighted_taus
 

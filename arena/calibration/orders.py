@@ -16,7 +16,7 @@ from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
 from judges.types import Verdict
-from retrieval_eval.stats.clusters import share_interval
+from retrieval_eval.stats.bootstrap import share_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _VERDICT = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}

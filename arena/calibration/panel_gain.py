@@ -10,7 +10,7 @@ import numpy as np
 from arena.calibration.opinions import Values, paired
 from arena.calibration.prediction_powered import numbered
 from arena.ratings.games import Floats
-from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.bootstrap import jackknife_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _NO_WIDTH = 1e-9

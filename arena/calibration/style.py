@@ -20,7 +20,7 @@ from arena.calibration.orders import games_of
 from arena.ratings import qualities
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
-from retrieval_eval.stats.clusters import student
+from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.calibration.opinions import Item, Opinion, Values, by_item
-from retrieval_eval.stats.clusters import share_interval
+from retrieval_eval.stats.bootstrap import share_interval
 from retrieval_eval.stats.estimate import Estimate
 
 

@@ -49,7 +49,7 @@ def metrics(
     from arena.cli.console import errors
     from arena.cli.show import show
     from arena.present import terminal
-    from retrieval_eval.measures import DEFAULT_MEASURES, parse_measures
+    from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.run_scores import ScoreSettings, score_runs
     from retrieval_eval.trec_files import read_runs
 

@@ -14,7 +14,7 @@ from judges.sections import Count, JudgeNames, PromptName, Section, as_list, eac
 
 
 def _known_measures(names: list[str]) -> list[str]:
-    from retrieval_eval.measures import parse_measures
+    from retrieval_eval.metrics import parse_measures
 
     try:
         return list(parse_measures(names))

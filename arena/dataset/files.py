@@ -1,14 +1,16 @@
-"""The three tables that a tournament starts from, read and written."""
+"""The three tables that a tournament starts from, read and written, and files of people's labels beside them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 from arena.dataset import SHARED, Dataset
+from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import Cell, Row
 from retrieval_eval.data.tables import read_rows, write_rows
@@ -240,3 +242,29 @@ def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:
     row: dict[str, Cell] = {**document.metadata, "qid": entry.query_id, "did": entry.doc_id, "document": document.text}
     agent: dict[str, Cell] = {} if entry.agent == SHARED else {"agent": entry.agent}
     return row | agent | {"rank": entry.rank, "score": entry.score}
+
+
+def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
+    """The dataset with labels of people; those of queries that it has not are left out.
+
+    Args:
+        data: queries and the rest.
+        sources: see ``retrieval_eval.trec_files.read_qrels``; several are read as one.
+
+    Raises:
+        DataError: one cannot be read or has labels for none of the queries, or two give a pair different labels.
+    """
+    from retrieval_eval.trec_files import read_qrels
+
+    labels: dict[str, dict[str, int]] = {}
+    for source in sources:
+        read = read_qrels(source).labels
+        if read.keys().isdisjoint(data.queries):
+            raise DataError(source, "has labels for none of the queries, but for others", value=next(iter(read)))
+        for query_id in read.keys() & data.queries.keys():
+            known = labels.setdefault(query_id, {})
+            for doc_id, label in read[query_id].items():
+                if known.setdefault(doc_id, label) != label:
+                    problem = f"query {query_id!r}, document {doc_id!r} has the label {known[doc_id]} in another file"
+                    raise DataError(source, problem, value=str(label))
+    return replace(data, qrels={query_id: labels[query_id] for query_id in data.queries if query_id in labels})

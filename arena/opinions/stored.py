@@ -16,8 +16,7 @@ from arena.opinions.files import SUPPORT
 from arena.samples import labels_by_judge, outcomes
 from arena.store import Store
 from arena.store.grouped import spent_by_judge
-from judges.pointwise import label_of
-from judges.types import Judgment, Task
+from judges.types import Judgment, Task, label_of
 
 _QRELS = "qrels"
 """The one person whom the labels of a file are of."""

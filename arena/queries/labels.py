@@ -8,8 +8,7 @@ from statistics import fmean
 
 from arena import samples
 from arena.store import Store
-from judges.pointwise import details_of
-from judges.types import Judgment
+from judges.types import Judgment, details_of
 from retrieval_eval.relevance import MeanLabel, mean_label, results_by_query
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
 from arena.ratings.health import both_orders
-from retrieval_eval.stats.clusters import share_interval
+from retrieval_eval.stats.bootstrap import share_interval
 
 _FEWEST_AGENTS = 3
 """With two agents every correlation is 1 or -1."""

@@ -1,21 +1,28 @@
-"""What a leaderboard says about pairs of agents: tests, intervals that hold for all at once, fragility."""
+"""What a leaderboard says about pairs of agents: tests, joint intervals, fragility, their own games.
+
+Ratings order all agents on one line. Where x surely beats y, y surely beats z and z surely beats x, or an agent surely
+beats one that is surely rated above it, no line describes the games. "Surely": the interval of the share of points in
+their own games, clustered by query and corrected by Bonferroni for the number of pairs, leaves out one half. If one
+line is true, a circle of sure results needs one of them to be wrong, which is no more likely than the level allows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
 from arena.ratings.bootstrap import Bootstrap
-from arena.ratings.bradley_terry import BradleyTerry
+from arena.ratings.bradley_terry import BradleyTerry, sandwich
 from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
-from arena.ratings.results import Fragility, PairDifference
-from arena.ratings.sandwich import sandwich
-from retrieval_eval.stats.clusters import student
+from arena.ratings.results import DirectGames, Fragility, PairDifference
+from retrieval_eval.stats.bootstrap import share_interval, student, wilson
 
 _NO_VARIANCE = 1e-9
 """A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
@@ -148,3 +155,112 @@ def _named(change: Literal["leader", "neighbours"], flip: Flip, queries: tuple[s
         tried=flip.tried,
         queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Circles:
+    """How many sets of three agents that all met are surely circles, and how many are surely none."""
+
+    triples: int
+    surely: int
+    surely_not: int
+
+
+def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectGames, ...]:
+    """The games of every two agents that met, in the order of their names.
+
+    Args:
+        games: as they are rated.
+        level: with which the intervals of all pairs hold at once.
+        by_query: cluster by query where queries are known.
+    """
+    if not len(games):
+        return ()
+    size = len(games.agents)
+    low, high = np.minimum(games.a, games.b), np.maximum(games.a, games.b)
+    pair = low.astype(np.int64) * size + high
+    score = np.where(games.a == low, games.score, 1 - games.score)
+    order = np.argsort(pair, kind="stable")
+    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
+    rows = np.split(order, starts[1:])
+    alone = 1 - (1 - level) / len(rows)
+    clustered = by_query and games.cluster is not None
+    return tuple(_direct(games, score, own, alone, clustered=clustered) for own in rows)
+
+
+def _direct(
+    games: Games, score: NDArray[np.float64], rows: NDArray[np.intp], level: float, *, clustered: bool
+) -> DirectGames:
+    weight, taken = games.weights[rows], score[rows]
+    played = float(weight.sum())
+    share = float(weight @ taken) / played
+    if clustered and games.cluster is not None:
+        _, query = np.unique(games.cluster[rows], return_inverse=True)
+        parts, wholes = (np.bincount(query, own).astype(np.float64) for own in (weight * taken, weight))
+        bounds = share_interval(parts, wholes, level)
+    elif played > 1:
+        variance = float(weight @ (taken - share) ** 2) / played**2 * played / (played - 1)
+        bounds = wilson(share, variance, played, played, level)
+    else:
+        bounds = None
+    one, other = int(min(games.a[rows[0]], games.b[rows[0]])), int(max(games.a[rows[0]], games.b[rows[0]]))
+    wins, losses = (float(weight[taken == points].sum()) for points in (1.0, 0.0))
+    return DirectGames(
+        games.agents[one],
+        games.agents[other],
+        played,
+        wins,
+        played - wins - losses,
+        losses,
+        *(bounds or (None, None)),
+    )
+
+
+def contradicted(
+    agents: Sequence[str], direct: Iterable[DirectGames], above: Iterable[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Agents that no single line describes, in the order given: those on a circle of sure results; often none.
+
+    Args:
+        agents: all of them.
+        direct: their games against each other.
+        above: pairs of which the first is surely rated above the second.
+    """
+    beats = _surely_beats(agents, direct)
+    number = {agent: at for at, agent in enumerate(agents)}
+    for better, worse in above:
+        beats[number[better], number[worse]] = True
+    count, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
+    shared = np.bincount(labels, minlength=count) > 1
+    return tuple(agent for agent, label in zip(agents, labels, strict=True) if shared[label])
+
+
+def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
+    """Sets of three agents, each pair of which met, counted by what their sure results leave possible.
+
+    A set is surely none where one of the three surely beats, or surely loses to, both of the others: then neither way
+    round is left for a circle.
+    """
+    number = {agent: at for at, agent in enumerate(agents)}
+    met = np.zeros((len(agents), len(agents)))
+    for own in direct:
+        one, other = number[own.one], number[own.other]
+        met[one, other] = met[other, one] = 1.0
+    beats = _surely_beats(agents, direct).astype(np.float64)
+    around = float(np.trace(beats @ beats @ beats)) / 3
+    decided = beats + beats.T
+    in_line = float(np.trace(decided @ decided @ decided)) / 6 - around
+    beats_both, loses_to_both = (float(np.trace(m @ met @ m.T)) / 2 for m in (beats, beats.T))
+    return Circles(
+        round(float(np.trace(met @ met @ met)) / 6), round(around), round(beats_both + loses_to_both - in_line)
+    )
+
+
+def _surely_beats(agents: Sequence[str], direct: Iterable[DirectGames]) -> NDArray[np.bool_]:
+    number = {agent: at for at, agent in enumerate(agents)}
+    beats = np.zeros((len(agents), len(agents)), np.bool_)
+    for own in direct:
+        if own.low is not None and own.high is not None:
+            one, other = number[own.one], number[own.other]
+            beats[one, other], beats[other, one] = own.low > 0.5, own.high < 0.5
+    return beats

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from arena.ratings.games import Floats, Ints
-from retrieval_eval.stats.clusters import student
+from retrieval_eval.stats.bootstrap import student
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,16 +3,27 @@
 Elo (1978), *The Rating of Chessplayers*: the expected score of a is E = 1 / (1 + 10^((R_b - R_a) / scale)), and a
 game moves a by K (S - E) and b by as much the other way, so that the sum of ratings is conserved. The rating
 depends on the order of games; the mean over seeded orders (500 in the RAGElo paper) removes most of that.
+
+A tournament is a Fisher-Yates shuffle whose every draw is played at once. The random numbers are SplitMix64 (Steele,
+Lea and Flood 2014, OOPSLA): its state is a counter, so a tournament depends on its own start alone, and it is a few
+integer operations in any language. Powers of two come from a table and a polynomial of additions and products. So
+the compiled kernel of ``replay_numba``, this module and any number of threads give the same bits, on any machine.
 """
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games
-from arena.ratings.replay import Packed, Rule, pack, replay, replay_each, starts
+from arena.ratings.games import Floats, Games, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +136,189 @@ def _unrolled(games: Games) -> Packed:
     if not games.are_whole:
         raise ValueError("Elo replays single games: weights must be whole numbers")
     return packed._replace(codes=np.repeat(packed.codes, games.weight.astype(np.int64)))
+
+
+Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
+States: TypeAlias = NDArray[np.uint64]
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+"""Increment and multipliers of SplitMix64."""
+
+STEPS = 64
+"""Steps of the table of powers per factor of two; the polynomial in between is good to the last bit or so."""
+REACH = 64 * STEPS
+"""Odds beyond 2^64 count as 2^64: the expected score differs by less than 1e-19."""
+POWERS: Floats = 2.0 ** (np.arange(-REACH, REACH + 1) / STEPS)
+LN_STEP = math.log(2) / STEPS
+STEPS_PER_TENFOLD = math.log2(10) * STEPS
+
+_DRAWS_AT_ONCE = 1 << 16
+_CODES_IN_MEMORY = 32_000_000
+"""Games that numpy holds at once, over tournaments; those that do not fit are replayed later."""
+_WORTH_COMPILING = 30_000_000
+"""Above this much work numpy takes longer than loading numba and compiling, about a second."""
+
+
+HALVES: Floats = np.array([0.0, 0.5, 1.0])
+"""Scores of games with a verdict."""
+
+
+class Packed(NamedTuple):
+    """Games as one integer each: b, a and the place of a's score in ``scores``, from the highest bits to the lowest."""
+
+    codes: Codes
+    agents: int
+    bits: int
+    scores: Floats = HALVES
+    low: int = 2
+    """Bits of the lowest part."""
+
+
+class Rule(NamedTuple):
+    """Starting rating, K-factor and points per factor of ten in odds."""
+
+    initial: float
+    k: float
+    scale: float
+
+
+def pack(a: Ints, b: Ints, score: Floats, agents: int) -> Packed:
+    """Games in the order given; 32 bits are enough for 32768 agents and verdicts."""
+    bits = max(1, (agents - 1).bit_length())
+    scores, place = HALVES, (2 * score).astype(np.int64)
+    if (place != 2 * score).any():
+        scores, place = np.unique(score, return_inverse=True)
+    low = max(2, (scores.size - 1).bit_length())
+    kind: type[np.unsignedinteger[Any]] = np.uint32 if 2 * bits + low <= 32 else np.uint64
+    codes = b.astype(kind)
+    for shift, part in ((bits, a), (low, place)):
+        np.left_shift(codes, kind(shift), out=codes)
+        np.bitwise_or(codes, part.astype(kind), out=codes)
+    return Packed(codes, agents, bits, scores, low)
+
+
+def starts(seed: int, tournaments: int) -> States:
+    """The state that each tournament's random numbers start from; more tournaments leave the first as they are."""
+    return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
+
+
+def replay(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True, threads: int | None = None) -> Floats:
+    """Final ratings of each tournament, shape (tournaments, agents).
+
+    Args:
+        games: the games.
+        rule: how ratings move.
+        begin: a state per tournament, from ``starts``.
+        shuffled: in random order; otherwise as given, and all tournaments are alike.
+        threads: of the compiled kernel, each with a copy of the games; all processors if absent.
+    """
+    finals = np.empty((begin.size, games.agents))
+    # A step of numpy costs as much as some 600 tournaments in it.
+    kernel = compiled_kernel() if games.codes.size * (begin.size + 600) >= _WORTH_COMPILING else None
+    if kernel is None:
+        chunk = max(1, _CODES_IN_MEMORY // max(1, games.codes.size))
+        for first in range(0, begin.size, chunk):
+            part = slice(first, first + chunk)
+            finals[part] = replay_in_numpy(games, rule, begin[part], shuffled=shuffled)
+        return finals
+    workers = min(threads or _processors(), begin.size)
+    limits = np.linspace(0, begin.size, workers + 1).astype(int)
+    parts = [slice(low, high) for low, high in pairwise(limits)]
+    with ThreadPoolExecutor(workers) as pool:
+        work = [pool.submit(kernel, games, rule, begin[part], finals[part], shuffled) for part in parts]
+    for done in work:
+        done.result()
+    return finals
+
+
+def replay_each(samples: Sequence[Packed], rule: Rule, begin: States) -> Floats:
+    """What ``replay`` gives of each of several sets of games, shape (samples, tournaments, agents).
+
+    Args:
+        samples: sets of games of the same agents, such as resampled ones.
+        rule: how ratings move.
+        begin: a state per tournament; every set is replayed from the same ones.
+    """
+    finals = np.empty((len(samples), begin.size, samples[0].agents))
+    kernel = compiled_kernel() if begin.size * sum(own.codes.size for own in samples) >= _WORTH_COMPILING else None
+    if kernel is not None:
+        with ThreadPoolExecutor(_processors()) as pool:
+            list(pool.map(lambda own, final: kernel(own, rule, begin, final, True), samples, finals))
+        return finals
+    by_length = sorted(range(len(samples)), key=lambda place: -samples[place].codes.size)
+    at_once = max(1, _CODES_IN_MEMORY // max(1, begin.size * samples[by_length[0]].codes.size))
+    for first in range(0, len(samples), at_once):
+        part = by_length[first : first + at_once]
+        finals[part] = _replay_in_lanes([samples[place] for place in part], rule, begin)
+    return finals
+
+
+def replay_in_numpy(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
+    """``replay`` without numba."""
+    finals: Floats = _replay_in_lanes([games], rule, begin, shuffled=shuffled)[0]
+    return finals
+
+
+def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
+    """One step per game, all tournaments of all samples at once: ``samples`` begin with the one of most games."""
+    lengths = np.repeat([sample.codes.size for sample in samples], begin.size)
+    orders = np.zeros((lengths[0], lengths.size), samples[0].codes.dtype)
+    for place, sample in enumerate(samples):
+        orders[: sample.codes.size, place * begin.size : (place + 1) * begin.size] = sample.codes[:, np.newaxis]
+    left, lane, start = orders.ravel(), np.arange(lengths.size), np.tile(begin, len(samples))
+    agents, bits, scores, low = samples[0][1:]
+    kind = orders.dtype.type
+    steps_per_point = STEPS_PER_TENFOLD / rule.scale
+    ratings = np.full(agents * lengths.size, rule.initial, np.float64)
+    block = max(1, _DRAWS_AT_ONCE // lengths.size)
+    for first in range(0, lengths[0], block):
+        steps = np.arange(first, min(first + block, lengths[0]))
+        chosen = _draws(start, steps, lengths) if shuffled else np.repeat(steps[:, np.newaxis], lengths.size, axis=1)
+        playing = np.searchsorted(-lengths, -steps)
+        for step, places, lanes in zip(steps, chosen * lengths.size + lane, playing, strict=True):
+            of_games, own = places[:lanes], lane[:lanes]
+            played = left[of_games]
+            left[of_games] = orders[step, :lanes]
+            of_a = (played >> kind(low) & kind((1 << bits) - 1)).astype(np.int64) * lengths.size + own
+            of_b = (played >> kind(low + bits)).astype(np.int64) * lengths.size + own
+            ahead = (ratings[of_b] - ratings[of_a]) * steps_per_point
+            gain = rule.k * (scores[played & kind((1 << low) - 1)] - 1.0 / (1.0 + _power(ahead)))
+            ratings[of_a] += gain
+            ratings[of_b] -= gain
+    return ratings.reshape(agents, len(samples), begin.size).transpose(1, 2, 0)
+
+
+def _draws(begin: States, steps: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which game each tournament plays in each step: one of those from ``step`` on, shape (steps, tournaments)."""
+    mixed = begin + (steps[:, np.newaxis].astype(np.uint64) + np.uint64(1)) * GAMMA
+    for shift, factor in zip((30, 27), MIX, strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
+    mixed ^= mixed >> np.uint64(31)
+    uniform = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return steps[:, np.newaxis] + (uniform * (length - steps[:, np.newaxis])).astype(np.int64)
+
+
+def _power(steps: Floats) -> Floats:
+    """2 to the power of ``steps`` / STEPS."""
+    held = np.minimum(np.maximum(steps, -REACH), REACH)
+    whole = np.floor(held + 0.5)
+    rest = (held - whole) * LN_STEP
+    square = rest * rest
+    # Grouped as in the kernel: floating-point sums depend on it.
+    series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
+    power: Floats = POWERS[whole.astype(np.int64) + REACH] * series
+    return power
+
+
+def compiled_kernel() -> Any:
+    """The compiled replay, or ``None`` where the optional numba is missing: only speed is lost."""
+    try:
+        from arena.ratings.replay_numba import replay_part
+    except ImportError:
+        return None
+    return replay_part
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

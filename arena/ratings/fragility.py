@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import tie_values
-from arena.ratings.ties import probabilities
+from arena.ratings.likelihood import probabilities, tie_values
 
 Unit: TypeAlias = Literal["game", "query"]
 

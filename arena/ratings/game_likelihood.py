@@ -14,8 +14,16 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.counts import game_clusters
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import Form, prior_curvature, prior_pull
-from arena.ratings.ties import NO_TIES, Curvatures, Outcomes, curvatures, slopes
+from arena.ratings.likelihood import (
+    NO_TIES,
+    Curvatures,
+    Form,
+    Outcomes,
+    curvatures,
+    prior_curvature,
+    prior_pull,
+    slopes,
+)
 
 _BLOCK = 8192
 """Games handled at once."""

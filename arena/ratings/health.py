@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry, sandwich
 from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import position_identified
 from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.judges import judged_games
-from arena.ratings.sandwich import sandwich
-from retrieval_eval.stats.clusters import Interval, share_interval, student
+from retrieval_eval.stats.bootstrap import Interval, share_interval, student
 
 Lengths = Mapping[tuple[str, str], float]
 """Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""

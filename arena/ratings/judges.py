@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
-from retrieval_eval.stats.clusters import jackknife_interval
+from retrieval_eval.stats.bootstrap import jackknife_interval
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:

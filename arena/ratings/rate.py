@@ -11,9 +11,8 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.comparison import Comparison, compare, fragilities, pair_differences
+from arena.ratings.comparison import Comparison, compare, contradicted, direct_games, fragilities, pair_differences
 from arena.ratings.counts import win_matrix
-from arena.ratings.direct import contradicted, direct_games
 from arena.ratings.elo import EloRatings, elo
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health

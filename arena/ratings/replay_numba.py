@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from arena.ratings.elo import GAMMA, LN_STEP, MIX, POWERS, REACH, STEPS_PER_TENFOLD, Packed, Rule, States
 from arena.ratings.games import Floats
-from arena.ratings.replay import GAMMA, LN_STEP, MIX, POWERS, REACH, STEPS_PER_TENFOLD, Packed, Rule, States
 
 _FIRST, _SECOND = MIX
 

@@ -22,8 +22,20 @@ from arena.store import check
 from arena.store import data as datasets
 from arena.store import wants as wishes
 from arena.store.bulk import chunks
-from arena.store.engine import missing, open_engine, read_earlier, shown, sqlite_path, wait_for_others, writing
-from arena.store.problems import DAMAGED, judged_for, outlasting, patient, told
+from arena.store.engine import (
+    DAMAGED,
+    judged_for,
+    missing,
+    open_engine,
+    outlasting,
+    patient,
+    read_earlier,
+    shown,
+    sqlite_path,
+    told,
+    wait_for_others,
+    writing,
+)
 from arena.store.rows import (
     IDENTICAL,
     NOT_BEGUN,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
-from arena.store import checksums, runners, spending
+from arena.store import runners, spending
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
-from arena.store.problems import outlasting, patient
+from arena.store.check import keep_checksums, require_as_written
+from arena.store.engine import outlasting, patient
 from arena.store.rows import has_table, table
 from arena.store.runners import Runner
 from judges.providers.texts import storable
@@ -102,7 +103,7 @@ class AgentReplies:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
             found = dict(_rows(connection, asked, table(ReplyRow)))
-            checksums.require(connection, "agent_reply", {row.reply_id: row for row in found.values()})
+            require_as_written(connection, "agent_reply", {row.reply_id: row for row in found.values()})
             tried = _tried(connection, [each.reply_id for each in asked])
             return {each: _reply(row, tried.get(row.reply_id)) for each, row in found.items()}
 
@@ -159,7 +160,7 @@ class AgentReplies:
                 there = _rows(connection, [asked for asked, _ in replies], table(ReplyRow))
                 # An answer that was there stays as it is, with its checksum: it may be damaged.
                 written = {row.reply_id: row for _, row in there if dict(row._mapping) == rows[row.reply_id]}
-                checksums.keep(connection, "agent_reply", written)
+                keep_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
                     spent = [(spending.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, func
 from sqlmodel import insert, select
 
-from arena.store import checksums
 from arena.store.bulk import CHUNK, chunks
+from arena.store.check import keep_checksums, require_as_written
 from arena.store.rows import AnnotationRow, table, tournament_number
 from judges.errors import InputError
 
@@ -110,7 +110,7 @@ class Annotations:
             if new:
                 connection.execute(insert(table(AnnotationRow)), new)
                 added = select(table(AnnotationRow)).where(table(AnnotationRow).c.annotation_id > before)
-                checksums.keep(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
+                keep_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
     def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
@@ -152,7 +152,7 @@ class Annotations:
         number = tournament_number(connection, self._tournament)
         chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
         rows = connection.execute(chosen).all()
-        checksums.require(connection, "annotation", {str(row[0]): row for row in rows})
+        require_as_written(connection, "annotation", {str(row[0]): row for row in rows})
         return [_annotation(row) for row in rows]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, func
 from sqlmodel import Field, SQLModel, delete, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
-from arena.store.problems import patient
+from arena.store.engine import patient
 from arena.store.rows import has_table, table
 
 if TYPE_CHECKING:

@@ -1,23 +1,26 @@
-"""Whether what a store holds is what was written: checksums, references, and what the database itself finds."""
+"""Whether what a store holds is what was written: checksums, references, and what the database itself finds.
+
+What has no column for its checksum has a row in a table of them: settings and data, what people say, what agents reply.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, Select, String, cast, func, select, update
-from sqlmodel import delete
+from sqlalchemy import Connection, Select, String, cast, func, update
+from sqlmodel import delete, select
 
 from arena.dataset import Dataset
-from arena.store import checksums
-from arena.store.bulk import CHUNK, among, chunks, stream
+from arena.store.bulk import CHUNK, among, chunks, insert_rows, stream
 from arena.store.data import dataset
 from arena.store.rows import (
     NOT_BEGUN,
     AnnotationRow,
     AnswerRow,
+    ChecksumRow,
     Damage,
     DocumentRow,
     JudgmentRow,
@@ -62,9 +65,9 @@ class Checked:
 
 def cover(connection: Connection, number: int, *, data: bool) -> None:
     """Remember the checksums of a tournament that has just been written; of its data too, if they were."""
-    checksums.keep(connection, "settings", {str(number): _settings(connection, number)})
-    if data or not checksums.kept(connection, "dataset", [str(number)]):
-        checksums.keep(connection, "dataset", {str(number): _data(dataset(connection, number))})
+    keep_checksums(connection, "settings", {str(number): _settings(connection, number)})
+    if data or not kept_checksums(connection, "dataset", [str(number)]):
+        keep_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
 
 
 def verify(connection: Connection, name: str, data: Dataset | None = None) -> None:
@@ -104,7 +107,7 @@ def check(store: Store) -> Checked:
             wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
             problems += wrong
             tournaments += [row.tournament_id] if wrong else []
-        lost = checksums.kept(connection, "settings").keys() - map(str, _numbers(connection))
+        lost = kept_checksums(connection, "settings").keys() - map(str, _numbers(connection))
         problems += [f"tournament number {number} is gone" for number in sorted(lost)]
         damaged = tuple(_damaged_judgments(connection))
         problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
@@ -136,9 +139,9 @@ def discard(store: Store, checked: Checked) -> None:
             rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
             for name in list(_wrong_of(connection, kind, rows)):
                 connection.execute(delete(row).where(cast(named, String) == name))
-                checksums.drop(connection, kind, name)
-        for lost in checksums.kept(connection, "settings").keys() - map(str, _numbers(connection)):
-            checksums.drop(connection, "settings", lost)
+                drop_checksum(connection, kind, name)
+        for lost in kept_checksums(connection, "settings").keys() - map(str, _numbers(connection)):
+            drop_checksum(connection, "settings", lost)
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("REINDEX")
 
@@ -156,11 +159,11 @@ def add(store: Store) -> None:
         for number in _numbers(connection):
             cover(connection, number, data=False)
         for other, others in _others(connection).items():
-            missing = others.keys() - checksums.kept(connection, other).keys()
-            checksums.keep(connection, other, {name: others[name] for name in missing})
+            missing = others.keys() - kept_checksums(connection, other).keys()
+            keep_checksums(connection, other, {name: others[name] for name in missing})
 
 
-def _kinds() -> tuple[tuple[checksums.Kind, Any], ...]:
+def _kinds() -> tuple[tuple[Covered, Any], ...]:
     from arena.store.agents import ReplyRow
 
     return ("annotation", AnnotationRow), ("agent_reply", ReplyRow)
@@ -216,15 +219,15 @@ def _found_by_database(connection: Connection) -> list[str]:
 
 def _wrong_in_tournament(connection: Connection, number: int, name: str, data: Dataset | None = None) -> Iterator[str]:
     mine = str(number)
-    covered = checksums.kept(connection, "settings")
+    covered = kept_checksums(connection, "settings")
     if mine in covered:
-        for _ in checksums.wrong(connection, "settings", {mine: _settings(connection, number)}):
+        for _ in not_as_written(connection, "settings", {mine: _settings(connection, number)}):
             yield f"the settings of tournament {name!r}"
     elif covered.keys() - map(str, _numbers(connection)):
         yield f"the number of tournament {name!r}"
     # Data that were read before this look at the store may since have given way to those of another run.
-    given = data is not None and not any(checksums.wrong(connection, "dataset", {mine: _data(data)}))
-    if not given and any(checksums.wrong(connection, "dataset", {mine: _data(dataset(connection, number))})):
+    given = data is not None and not any(not_as_written(connection, "dataset", {mine: _data(data)}))
+    if not given and any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))})):
         yield f"the data of tournament {name!r}"
     here = table(WantedRow)
     for rows in _stream(connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None))):
@@ -255,9 +258,9 @@ def _wanted_for(connection: Connection, ident: str) -> str:
     return f"{want.task} of {things} on query {want.query_id!r} by {want.judge!r} in {found.name!r}"
 
 
-def _others(connection: Connection) -> dict[checksums.Kind, dict[str, tuple[Any, ...]]]:
+def _others(connection: Connection) -> dict[Covered, dict[str, tuple[Any, ...]]]:
     """What people say and agents reply, by name."""
-    found: dict[checksums.Kind, dict[str, tuple[Any, ...]]] = {}
+    found: dict[Covered, dict[str, tuple[Any, ...]]] = {}
     for kind, row in _kinds():
         rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
         found[kind] = {str(each[0]): tuple(each) for each in rows}
@@ -270,9 +273,9 @@ def _wrong_elsewhere(connection: Connection) -> Iterator[str]:
             yield f"{kind.replace('_', ' ')} {name}{'' if name in rows else ' is gone'}"
 
 
-def _wrong_of(connection: Connection, kind: checksums.Kind, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+def _wrong_of(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
     """The names of those that are not what was written, or gone."""
-    for name, summed in checksums.kept(connection, kind).items():
+    for name, summed in kept_checksums(connection, kind).items():
         if name not in rows or summed != checksum(rows[name]):
             yield name
 
@@ -295,3 +298,52 @@ def _lost(connection: Connection, here: Any, condition: Any, what: str) -> Itera
     number = connection.execute(select(func.count()).select_from(here).where(condition)).scalar_one()
     if number:
         yield f"{number} rows of {here.name!r} name {what} that is not there"
+
+
+Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
+_IN_PLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
+
+
+def keep_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
+    """Remember what was written, by name; a store of an earlier version has no place for it until a run writes it."""
+    if rows and has_table(connection, ChecksumRow):
+        summed = [{"kind": kind, "name": name, "checksum": checksum(row)} for name, row in sorted(rows.items())]
+        for chunk in chunks(summed, CHUNK):
+            insert_rows(connection, ChecksumRow, chunk, _IN_PLACE)
+
+
+def drop_checksum(connection: Connection, kind: Covered, name: str) -> None:
+    """Remember nothing of it."""
+    here = table(ChecksumRow).c
+    connection.execute(delete(ChecksumRow).where(here.kind == kind, here.name == name))
+
+
+def not_as_written(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+    """The names of those that are not what was written."""
+    there = kept_checksums(connection, kind, list(rows))
+    yield from (name for name, summed in there.items() if summed != checksum(rows[name]))
+
+
+def require_as_written(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
+    """See that these are what was written.
+
+    Raises:
+        Damage: one is not.
+    """
+    for name in not_as_written(connection, kind, rows):
+        raise Damage(f"{kind.replace('_', ' ')} {name}")
+
+
+def kept_checksums(connection: Connection, kind: Covered, names: Sequence[str] | None = None) -> dict[str, int]:
+    """The checksums of these, or of all."""
+    here = table(ChecksumRow).c
+    if not has_table(connection, ChecksumRow):
+        return {}
+    chosen = select(here.name, here.checksum).where(here.kind == kind)
+    if names is None:
+        return {row.name: row.checksum for row in connection.execute(chosen)}
+    found: dict[str, int] = {}
+    for chunk in chunks(names, CHUNK):
+        rows = connection.execute(chosen.where(among(connection, here.name, chunk)))
+        found.update((row.name, row.checksum) for row in rows)
+    return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, delete, insert, select
 
-from arena.store.problems import patient
+from arena.store.engine import patient
 from arena.store.rows import StateRow, has_table, table, tournament_number
 
 if TYPE_CHECKING:

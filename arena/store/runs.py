@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sqlalchemy import ColumnElement, Connection
 from sqlmodel import Field, SQLModel, insert, select, update
 
-from arena.store.problems import patient
+from arena.store.engine import patient
 from arena.store.rows import TournamentRow, encoded, has_table, table, tournament_number
 from arena.store.runners import Runner, alive, now
 from arena.store.spending import ByStage, spent_by, told

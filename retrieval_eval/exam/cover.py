@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.clusters import wilson
+from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.agents.board import fronts, in_words, pareto_front
-from arena.agents.costs import AgentCosts, Latency, Mean
+from arena.agents.costs import AgentCosts, Latency, Mean, fronts, in_words, pareto_front
 from arena.ratings.results import AgentRating
 
 

@@ -11,8 +11,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import problems, unsettled
 from arena.ratings.games import Games
-from arena.ratings.likelihood import Form, gradient, information, log_posterior, maximise
-from arena.ratings.ties import TieModel
+from arena.ratings.likelihood import Form, TieModel, gradient, information, log_posterior, maximise
 
 POINTS = 400 / np.log(10)
 Row = tuple[int, int, float, float]

@@ -10,7 +10,7 @@ from arena.ratings import covariates as covariates_module
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games
-from arena.ratings.ties import TieModel
+from arena.ratings.likelihood import TieModel
 
 POINTS = 400 / np.log(10)
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.ratings import replay as replay_module
-from arena.ratings.elo import EloSettings, elo, resampled_elo
+from arena.ratings import elo as elo_module
+from arena.ratings.elo import EloSettings, Rule, elo, pack, replay, resampled_elo, starts
 from arena.ratings.games import Games
-from arena.ratings.replay import Rule, pack, replay, starts
 from tests.support.elo import elo_online, expected_score
 
 
@@ -81,7 +80,7 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
     whole = elo(games, tournaments=20, seed=1)
     assert whole.ratings.tolist() != elo(games, tournaments=20, seed=2).ratings.tolist()
-    monkeypatch.setattr(replay_module, "_CODES_IN_MEMORY", 150)
+    monkeypatch.setattr(elo_module, "_CODES_IN_MEMORY", 150)
     assert elo(games, tournaments=20, seed=1).ratings.tobytes() == whole.ratings.tobytes()
 
 
@@ -95,7 +94,7 @@ def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threa
     b = (a + rng.integers(1, agents, a.size)) % agents
     games = games_of(a.tolist(), b.tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), agents)
     in_numpy, online = elo(games, tournaments=9, k=200), elo_online(games)
-    monkeypatch.setattr(replay_module, "_WORTH_COMPILING", 0)
+    monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
     for threads in (1, 2):
         compiled = elo(games, tournaments=9, k=200, threads=threads)
         assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
@@ -111,7 +110,7 @@ def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: py
     weights[3] = 0
     expected = np.array([elo(replace(games, weight=row), tournaments=3, seed=2).ratings for row in weights])
     for name, value in (("_DRAWS_AT_ONCE", 1 << 16), ("_CODES_IN_MEMORY", 700), ("_WORTH_COMPILING", 0)):
-        monkeypatch.setattr(replay_module, name, value)
+        monkeypatch.setattr(elo_module, name, value)
         assert resampled_elo(games, weights, EloSettings(tournaments=3, seed=2)).tobytes() == expected.tobytes()
 
 

@@ -17,7 +17,7 @@ from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.verdicts import read_verdicts
 from judges.types import Verdict
-from retrieval_eval.stats.clusters import jackknife_interval, share_interval
+from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
 from retrieval_eval.stats.coefficients import cohen_kappa
 
 DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"

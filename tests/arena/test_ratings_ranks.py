@@ -8,12 +8,12 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.conclusion import more_needed
 from arena.ratings.games import Floats, GameVerdict
 from arena.ratings.ranks import JointDifferences, competition_ranks, groups, joint_differences, rank_intervals
 from arena.ratings.ranks import queries_needed as needed
 from arena.ratings.rate import RatingSettings, rate
 from arena.ratings.results import PairDifference
-from arena.wording import more_needed
 from benchmarks.queries_needed import State, counted, first_pair, power
 from judges.types import Verdict
 

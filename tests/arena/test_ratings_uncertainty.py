@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from arena.ratings import bootstrap as bootstrap_module
 from arena.ratings.bootstrap import bootstrap
-from arena.ratings.bradley_terry import BradleyTerrySettings, Ties, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerrySettings, Ties, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, groups, joint_differences, paired_tests, rank_intervals
-from arena.ratings.sandwich import sandwich
 
 
 def simulated(

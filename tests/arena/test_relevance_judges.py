@@ -19,8 +19,7 @@ from arena.qrels import export_qrels
 from arena.store import Store
 from arena.tournament import load_data
 from judges.errors import InputError
-from judges.pointwise import details_of, label_of
-from judges.types import JudgeFailure, Judgment, Task
+from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.relevance import label_distribution, mean_label
 from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply

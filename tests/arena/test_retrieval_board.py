@@ -11,7 +11,7 @@ import pytest
 
 from arena.config import load_config
 from arena.dataset import Dataset
-from arena.human_qrels import with_qrels
+from arena.dataset.files import with_qrels
 from arena.leaderboard import leaderboard
 from arena.retrieval import RetrievalBoard, retrieval_board
 from arena.store import Result, Store, Wanted

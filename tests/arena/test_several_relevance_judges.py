@@ -17,8 +17,7 @@ from arena.prompting import Prompting
 from arena.samples import labels_of
 from arena.store import Store, Wanted
 from arena.tournament import load_data
-from judges.pointwise import label_of
-from judges.types import JudgeFailure, Judgment, Task
+from judges.types import JudgeFailure, Judgment, Task, label_of
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import configured, run, write_data
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from judges.errors import ReplyError
 from judges.parse import json_schema, parse_reply
-from judges.pointwise import details_of, label_of
 from judges.prompts import load_prompt, moment, packaged_prompts
-from judges.types import Document, Inputs, Outcome, Prompt, Query, ReplyContract, Task
+from judges.types import Document, Inputs, Outcome, Prompt, Query, ReplyContract, Task, details_of, label_of
 from tests.support.prompts import QUERY, RELEVANCE_PROMPTS, VACUUM, WORD_PROMPTS, relevance
 
 SCALES = {"reasoner": 2, "thomas": 2, "umbrela": 3, "search_quality": 3} | dict.fromkeys(WORD_PROMPTS, 1)

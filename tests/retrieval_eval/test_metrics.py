@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import InputError
-from retrieval_eval.measures import DEFAULT_MEASURES, parse_measures
-from retrieval_eval.metrics import evaluate
+from retrieval_eval.metrics import DEFAULT_MEASURES, evaluate, parse_measures
 from retrieval_eval.trec_files import read_qrels, read_run
 
 RUNS = ("bm25", "bm25_title", "lm_dirichlet", "random", "tf_overlap", "tfidf")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from arena.ratings.elo import Rule, pack, replay, starts
 from arena.ratings.games import Floats, Games
-from arena.ratings.replay import Rule, pack, replay, starts
 
 
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:

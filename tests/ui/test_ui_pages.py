@@ -12,13 +12,12 @@ from streamlit.testing.v1 import AppTest
 from arena.boards.ratings import FLAGS
 from arena.boards.trust import trust_checks
 from arena.conclusion import conclude_board
+from arena.coverage import STAGES
 from arena.dataset import Dataset
 from arena.leaderboard import leaderboard
 from arena.samples import labels_of
 from arena.store import Store, Wanted
-from arena.wording import STAGES
-from judges.pointwise import label_of
-from judges.types import Answer, Document, Query, Retrieved, Task
+from judges.types import Answer, Document, Query, Retrieved, Task, label_of
 from tests.support.pages import page, shown, unfolded
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store

@@ -12,8 +12,7 @@ from arena.dataset import Dataset
 from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
-from judges.pointwise import label_of
-from judges.types import JudgeFailure, Judgment
+from judges.types import JudgeFailure, Judgment, label_of
 from ui import data, text
 from ui.differences import marked, similarity
 from ui.document_card import lines_of, show_document

@@ -10,8 +10,7 @@ import streamlit as st
 
 from arena.store.annotations import Kind
 from arena.voting.documents import Slip, annotation_of, scale_of, slips
-from judges.pointwise import label_of
-from judges.types import Judgment
+from judges.types import Judgment, label_of
 from ui import data, people, text
 from ui.states import nothing
 

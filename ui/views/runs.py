@@ -9,11 +9,11 @@ from functools import partial
 import streamlit as st
 
 from arena.boards.runs import agents_so_far, in_words, runs_table, stages_table
+from arena.coverage import AGENTS_ASKED, STAGES
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
 from arena.store.progress import Progress
 from arena.store.runs import Run
-from arena.wording import AGENTS_ASKED, STAGES
 from judges.errors import CAUSES, StoreError
 from ui import data, editing, runs, text
 from ui.address import pick, say_what_is_unknown
