@@ -8,7 +8,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TypeAlias
 
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from arena.present.numbers import listed
 from arena.prompting import Prompting
 from arena.tournament import load_data

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset.files import save_dataset
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.leaderboard import game_verdicts, grades

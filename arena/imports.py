@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
 from arena.dataset.files import load_dataset
 from arena.ratings.games import GameVerdict

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 from arena.frozen import read, written
 from arena.games.table import GameTable
 from arena.leaderboard import Leaderboard, leaderboard, read_verified
-from arena.store import Figures, Store
+from arena.store import Store
+from arena.store.figures import Figures
 from judges.errors import StoreError
 
 Value = TypeVar("Value")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from arena.agents.costs import CostBoard, cost_board
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.games.read import WantedGames, read_games
 from arena.ratings.games import GameVerdict
@@ -261,7 +261,7 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
         return None
     from arena.adaptive import Meeting
     from arena.adaptive_games import AdaptiveGames
-    from arena.config import PairwiseSection
+    from arena.config.judging import PairwiseSection
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))

@@ -9,7 +9,8 @@ from functools import cached_property
 from itertools import islice
 
 from arena.adaptive_games import AdaptiveGames
-from arena.config import Config, ReferencesSection
+from arena.config.judging import ReferencesSection
+from arena.config.whole import Config
 from arena.controlled import check_ratings
 from arena.dataset import SHARED, Dataset
 from arena.exam.wants import ExamWants

@@ -14,7 +14,7 @@ from arena.agents.corpus import tables_of
 from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
 from arena.batches import ask_in_batches, waiting_lines
-from arena.config import Config
+from arena.config.whole import Config
 from arena.dataset import Dataset
 from arena.dataset.files import load_dataset, with_qrels
 from arena.exam.wants import exam_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.coverage import shortfall
 from arena.games.grouped import read_grouped
 from arena.leaderboard import Leaderboard, rating_settings

@@ -53,7 +53,7 @@ def write_data(folder: Path, pairs: int) -> None:
 def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
     from arena import tournament
-    from arena.config import Config
+    from arena.config.whole import Config
     from arena.exam.run import save_grades
     from arena.exam.stored import exam_study
     from arena.prompting import Prompting

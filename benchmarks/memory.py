@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from arena.config import Config
+from arena.config.whole import Config
 from benchmarks.loopback import asked, server
 
 BAR_MB = 300

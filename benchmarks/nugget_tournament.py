@@ -14,7 +14,7 @@ from pathlib import Path
 
 from arena import tournament
 from arena.cli.console import Bars
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from arena.leaderboard import game_verdicts
 from arena.store import Store
 from benchmarks.against_ratings import AgainstRatings, against_ratings

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
 from arena.schedule import Schedule, games
 from arena.store import Store, Wanted, chunks

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.tournament import run
 from benchmarks import peer
 from benchmarks.loopback import asked, server

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from tests.support.browser import chromium, served, settle
 
 PAGES = ("overview", "matrix", "retrieval", "games", "vote", "report")

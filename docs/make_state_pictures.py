@@ -19,7 +19,8 @@ from typing import Final, Literal
 from PIL import Image
 from playwright.sync_api import Browser
 
-from arena.store import Runner, Store
+from arena.store import Store
+from arena.store.runners import Runner
 from arena.store.runs import Runs
 from docs.make_screenshots import ADDRESSES
 from tests.support.browser import chromium, served, settle

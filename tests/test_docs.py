@@ -31,7 +31,7 @@ import pytest
 import yaml
 
 from arena.cli.main import main
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 from judges.sections import Section
 

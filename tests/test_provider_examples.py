@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.plan import plan
 from judges.providers import open_provider
 from judges.spec import JudgeSpec

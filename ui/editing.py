@@ -13,7 +13,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from judges.errors import InputError
 from ui import text
 from ui.roles import allowed, viewer

@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind, annotator_name
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from arena.voting.things import State, Thing
 from judges.errors import InputError, RagarenaError
 from ui import data, text

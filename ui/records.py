@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena.config import PairwiseSection
+from arena.config.judging import PairwiseSection
 from arena.dataset import SHARED, Dataset
 from arena.games.table import GameKey
 from arena.leaderboard import game_verdicts

@@ -11,7 +11,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from arena.agents.summary import AgentSummary
 from arena.runtime.writer import Writer, write_while
-from arena.store import ANSWERED, AgentReplies, Asked, Runner, Store
+from arena.store import Store
+from arena.store.agents import ANSWERED, AgentReplies, Asked
+from arena.store.runners import Runner
 from judges.errors import RETRIED_NEXT_RUN
 from judges.judge import Judge
 from judges.types import Query

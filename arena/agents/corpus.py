@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.config import DataSection
+from arena.config.data import DataSection
 from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.corpora import read_corpus

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from arena.agents.corpus import ReadCorpus, corpus_of
-from arena.config import Config
-from arena.store import Asked, sqlite_path
+from arena.config.whole import Config
+from arena.store import sqlite_path
+from arena.store.agents import Asked
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
 from retrieval_eval.agents.build import build_agents

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from arena.agents.asking import needs_call
 from arena.agents.declared import Opened, open_agents
-from arena.config import Config
+from arena.config.whole import Config
 from arena.dataset.files import load_dataset
 from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
-from arena.store import AgentReplies, Asked, Store, sqlite_path
+from arena.store import Store, sqlite_path
+from arena.store.agents import AgentReplies, Asked
 from judges.pricing import price_of
 from judges.types import Document
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec

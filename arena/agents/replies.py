@@ -13,7 +13,8 @@ from typing import Any
 from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
 from arena.agents.declared import Declared
 from arena.dataset import SHARED, Dataset
-from arena.store import ANSWERED, AgentReplies, Asked, Store, sqlite_path
+from arena.store import Store, sqlite_path
+from arena.store.agents import ANSWERED, AgentReplies, Asked
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply

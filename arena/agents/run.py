@@ -8,12 +8,13 @@ from arena.agents.asking import Asking, Progress
 from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import require_fit
 from arena.agents.summary import AgentsRun
-from arena.config import Config
+from arena.config.whole import Config
 from arena.dataset.files import load_dataset
 from arena.history.record import Recorder, recorded
 from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import StageSummary
-from arena.store import ANSWERED, AgentReplies, Store
+from arena.store import Store
+from arena.store.agents import ANSWERED, AgentReplies
 from arena.store.spending import AGENTS
 from judges.errors import InputError
 from judges.judge import Stop

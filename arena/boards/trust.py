@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.present.blocks import Check, Checks, Section, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
 from arena.ratings.comparison import circles

@@ -9,7 +9,8 @@ from typing import Any, Final
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
-from arena.store import Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotations
 
 _COLUMNS: Final = (
     Column("annotator", "Annotator"),

@@ -13,7 +13,7 @@ from arena.cli.console import INCOMPLETE
 if TYPE_CHECKING:
     from arena.agents.summary import AgentsRun
     from arena.cli.trace import Trace
-    from arena.config import Config
+    from arena.config.whole import Config
     from arena.history.record import Recorder
 
 
@@ -40,7 +40,7 @@ def run(
     from dataclasses import asdict
 
     from arena.cli.console import output, print_json, rounded
-    from arena.config import load_config
+    from arena.config.whole import load_config
     from arena.dataset.files import save_dataset
     from arena.tournament import load_data
 

@@ -86,7 +86,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
     from arena.batches import cancel
     from arena.cli.console import errors, printable
-    from arena.config import load_config
+    from arena.config.whole import load_config
 
     if not source.endswith((".yaml", ".yml")):
         raise InputError(

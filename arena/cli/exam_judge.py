@@ -28,7 +28,7 @@ def generate(
     from arena.cli.console import Bars, errors, output, printable
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
-    from arena.config import load_config
+    from arena.config.whole import load_config
     from arena.exam import run as exam_run
     from arena.exam.bank import shorter_than_asked
     from arena.exam.edits import save_new_bank
@@ -72,7 +72,7 @@ def grade(
     from arena.cli.show import show
     from arena.cli.tournament import print_summary
     from arena.cli.trace import traced_to
-    from arena.config import load_config
+    from arena.config.whole import load_config
     from arena.exam import run as exam_run
 
     loaded = load_config(config)

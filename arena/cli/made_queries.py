@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
-    from arena.config import Config
+    from arena.config.whole import Config
     from arena.history.record import Recorder
 
 

@@ -15,7 +15,7 @@ from arena import tournament
 from arena.boards.nugget_lists import NuggetEdits
 from arena.cli.console import INCOMPLETE, Bars, errors, tell
 from arena.cli.tournament import print_summary
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from arena.dataset import Dataset
 from arena.nuggets.judging import assignment_of_files, nuggets_of
 from arena.nuggets.results import nugget_results, repetitions, unedited_banks

@@ -11,8 +11,8 @@ from arena.cli.sources import open_tournament
 from arena.cli.table_votes import the_annotator
 from arena.nuggets.people import Taken, assignments_by, said_by, taken
 from arena.nuggets.results import NuggetResults, nugget_results
-from arena.store import Annotations, Store
-from arena.store.annotations import Kind, annotator_name
+from arena.store import Store
+from arena.store.annotations import Annotations, Kind, annotator_name
 from judges.errors import InputError
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
 

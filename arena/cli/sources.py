@@ -12,7 +12,7 @@ from judges.errors import InputError
 def location_and_name(source: str) -> tuple[str, str | None]:
     """The store's location, and the tournament's name where a configuration was given."""
     if source.endswith((".yaml", ".yml")):
-        from arena.config import Config
+        from arena.config.whole import Config
         from arena.synth.config import load_either
 
         config = load_either(Path(source))

@@ -10,7 +10,7 @@ from arena.cli.console import tell
 from arena.cli.nugget_runs import require_free
 from arena.cli.sources import open_tournament
 from arena.opinions.people import said_of_texts_now
-from arena.store import Annotation, Annotations
+from arena.store.annotations import Annotation, Annotations
 from arena.voting.tables import TableKind, read_said, write_said
 from judges.errors import InputError
 from retrieval_eval.trec_files import is_qrels

@@ -16,7 +16,7 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
-    from arena.config import Config
+    from arena.config.whole import Config
     from arena.history.record import Recorder
     from arena.runtime.ledger import RunSummary
 
@@ -63,7 +63,7 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
     """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
     from arena.boards.plan import PlanBoard
     from arena.cli.show import show
-    from arena.config import Config
+    from arena.config.whole import Config
     from arena.plan import plan as make_plan
     from arena.plan import plan_queries
     from arena.synth.config import load_either
@@ -120,7 +120,7 @@ def run(
     Exit status 3: something is missing or failed, and the output says what.
     """
     from arena.cli.trace import traced_to
-    from arena.config import load_config
+    from arena.config.whole import load_config
 
     loaded = _executed_by(load_config(config), executor, address)
     stages = tuple(stage or ())
@@ -131,7 +131,7 @@ def run(
 
 def _executed_by(config: Config, executor: Executor | None, address: str | None) -> Config:
     """The configuration with what the command line says of its executor."""
-    from arena.config import ExecutorSection
+    from arena.config.executor import ExecutorSection
 
     kind = config.executor.kind if executor is None else executor.value
     if address is not None and kind != "ray":

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from math import floor
 from typing import Any
 
-from arena.config import ExamSection, GenerateSection
+from arena.config.exam import ExamSection, GenerateSection
 from arena.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Query

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena import safe_files
-from arena.config import ExamSection
+from arena.config.exam import ExamSection
 from arena.dataset import Dataset
 from arena.exam.bank import of_queries, require_usable
 from judges.errors import DataError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arena.config import ExamSection
+from arena.config.exam import ExamSection
 from arena.dataset import EVERY_AGENT, SHARED, Dataset
 from judges.types import Document
 from retrieval_eval.exam.grades import Rankings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena import tournament
-from arena.config import Config
+from arena.config.whole import Config
 from arena.exam.scores import ExamScores
 from arena.exam.stored import exam_study, stored_bank, stored_scores
 from arena.exam.study import Study

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from arena.config import ExamSection, GenerateSection
+from arena.config.exam import ExamSection, GenerateSection
 from arena.exam.bank import bank_kept, generated_bank, written_items
 from arena.exam.passages import material
 from arena.exam.scores import ExamScores, exam_scores

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from arena.config import ExamSection
+from arena.config.exam import ExamSection
 from arena.dataset import Dataset
 from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.exam.passages import Material, material

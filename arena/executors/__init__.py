@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from arena.config import Config, ExecutorSection
+from arena.config.executor import ExecutorSection
+from arena.config.whole import Config
 from judges.errors import InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import ray
 
-from arena.config import ExecutorSection
+from arena.config.executor import ExecutorSection
 from arena.runtime.interrupts import signals_wait
 from judges.errors import InputError
 

@@ -16,7 +16,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from arena.config import ExecutorSection
+from arena.config.executor import ExecutorSection
 from arena.executors.cluster import PROGRESS, connect, first_line
 from arena.executors.worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 
 
 @dataclass(frozen=True, slots=True)

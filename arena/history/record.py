@@ -8,7 +8,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from arena.store import Runner, Store
+from arena.store import Store
+from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
 from judges.errors import StoreError
 

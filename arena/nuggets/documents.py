@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena.config import NuggetAssignmentSection
+from arena.config.nuggets import NuggetAssignmentSection
 from arena.dataset import EVERY_AGENT, SHARED, Dataset
 from judges.errors import ConfigError
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from arena.config import Config, NuggetsSection
+from arena.config.nuggets import NuggetsSection
+from arena.config.whole import Config
 from arena.dataset import Dataset
 from arena.dataset.files import read_answers
 from judges.errors import ConfigError, InputError

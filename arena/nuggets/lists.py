@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from arena.config import NuggetsSection
+from arena.config.nuggets import NuggetsSection
 from arena.dataset import Dataset
 from judges.errors import DataError
 from judges.types import Judgment, Task

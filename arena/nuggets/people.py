@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from arena.store import Annotation
-from arena.store.annotations import Kind, texts_digest
+from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, drawn
 from judges.types import Answer
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, of_empty_answer

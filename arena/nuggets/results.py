@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena.config import NuggetsSection
+from arena.config.nuggets import NuggetsSection
 from arena.nuggets.documents import depth_of, recalled, retrieved_documents
 from arena.nuggets.lists import first_of, importances_of, listed, listed_nuggets, settled_bank
 from arena.runtime.feed import to_be_asked

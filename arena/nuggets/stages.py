@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from arena.config import NuggetsSection
+from arena.config.nuggets import NuggetsSection
 from arena.dataset import Dataset
 from arena.nuggets.documents import retrieved_documents
 from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from arena.runtime.ledger import Ledger
-from arena.store import Result, Runner, Store, Wanted
+from arena.store import Result, Store, Wanted
+from arena.store.runners import Runner
 from judges.account import Request
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id

@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-from arena.store import BEAT_S, Runner, Store
+from arena.store import Store
+from arena.store.runners import BEAT_S, Runner
 from judges.errors import StoreError
 
 _GATHERED_S = 0.01

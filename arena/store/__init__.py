@@ -2,6 +2,8 @@
 
 Judgments are content-addressed and shared by every tournament in a store. A tournament is a snapshot of its data and
 settings plus the list of what it wants judged; each wanted row points to its judgment once its prompt is known.
+
+Who writes, and what people say, is in modules of its own, which a reader of a leaderboard need not import.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, func, inspect
@@ -57,46 +58,9 @@ from judges.errors import InputError, StoreError
 from judges.types import Query, Task
 
 if TYPE_CHECKING:
-    from arena.store.agents import ANSWERED, AgentReplies, Asked
-    from arena.store.annotations import Annotation, Annotations
-    from arena.store.figures import Figures
-    from arena.store.runners import BEAT_S, Runner, Watch
+    from arena.store.runners import Runner, Watch
 
-__all__ = [
-    "ANSWERED",
-    "BEAT_S",
-    "IDENTICAL",
-    "AgentReplies",
-    "Annotation",
-    "Annotations",
-    "Asked",
-    "Figures",
-    "Result",
-    "Runner",
-    "Store",
-    "Wanted",
-    "chunks",
-    "missing",
-    "shown",
-    "sqlite_path",
-]
-
-_MODULES: Final = {
-    "agents": {"ANSWERED", "AgentReplies", "Asked"},
-    "annotations": {"Annotation", "Annotations"},
-    "figures": {"Figures"},
-    "runners": {"BEAT_S", "Runner"},
-}
-"""Imported when they are named: whoever reads a leaderboard needs none of those who write."""
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        for module, names in _MODULES.items():
-            if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
+__all__ = ["IDENTICAL", "Result", "Store", "Wanted", "chunks", "missing", "shown", "sqlite_path"]
 
 _LAST_READ: Final = 3
 """The one earlier version whose stores can be read as they are."""

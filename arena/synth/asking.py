@@ -15,7 +15,8 @@ from arena.runtime.feed import Lookup
 from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
 from arena.runtime.work import Work
-from arena.store import Result, Runner, Store, Wanted
+from arena.store import Result, Store, Wanted
+from arena.store.runners import Runner
 from arena.synth.candidates import Candidate, candidate, filtered, to_be_checked
 from arena.synth.config import SynthConfig
 from arena.synth.draw import drawn

@@ -8,8 +8,7 @@ from typing import Any
 
 from arena.dataset import Dataset
 from arena.opinions.people import texts_now
-from arena.store import Annotation
-from arena.store.annotations import Kind, texts_digest
+from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, asker, drawn
 from judges.types import Document
 

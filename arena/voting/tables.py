@@ -13,8 +13,7 @@ from arena.dataset import Dataset
 from arena.opinions.files import OUTCOME, read_opinions
 from arena.opinions.people import texts_now
 from arena.ratings.games import GameVerdict
-from arena.store import Annotation
-from arena.store.annotations import Kind, annotator_name
+from arena.store.annotations import Annotation, Kind, annotator_name
 from arena.verdicts import write_verdicts
 from judges.errors import DataError
 from judges.types import Verdict

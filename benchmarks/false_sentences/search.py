@@ -14,7 +14,7 @@ from pathlib import Path
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.ratings import RatedBoard
 from arena.calibration.calibrated import Calibrated
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.coverage import Coverage
 from arena.games.pairs import pair_results
 from arena.leaderboard import Leaderboard

@@ -15,7 +15,7 @@ import pytest
 from arena import tournament
 from arena.adaptive_games import AdaptiveState
 from arena.cli.show import print_leaderboard
-from arena.config import Config
+from arena.config.whole import Config
 from arena.leaderboard import leaderboard
 from arena.plan import plan
 from arena.runtime.ledger import RunSummary

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.store import Store
 from arena.store.runs import Run, Runs
 from arena.tournament import load_data

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from arena.agents.run import run_agents
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.leaderboard import leaderboard
 from arena.store import Store
 from arena.tournament import load_data

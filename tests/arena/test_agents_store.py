@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from arena.agents.asking import needs_call
-from arena.store import ANSWERED, AgentReplies, Asked, Runner, Store
+from arena.store import Store
+from arena.store.agents import ANSWERED, AgentReplies, Asked
+from arena.store.runners import Runner
 from judges.errors import StoreError
 from judges.types import Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Retrieved

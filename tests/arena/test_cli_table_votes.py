@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from arena.opinions.people import peoples_opinions
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind
 from arena.voting import documents, games, grades
 from arena.voting.games import ballots
 from judges.types import Answer, Verdict

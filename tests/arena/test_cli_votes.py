@@ -12,7 +12,8 @@ import pytest
 
 from arena.nuggets.people import annotations_of, sheets
 from arena.nuggets.results import nugget_results
-from arena.store import Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotations
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
 from retrieval_eval.nuggets.types import Support
 from tests.support.tournaments import write_data

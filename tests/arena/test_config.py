@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from arena.demo import copy_demo
 from arena.voting.grades import Rubric, rubric_of
 from judges.criteria import ANCHORED_CRITERIA, Criterion

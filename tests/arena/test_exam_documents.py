@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.dataset import EVERY_AGENT
 from arena.exam.run import save_grades
 from arena.plan import plan

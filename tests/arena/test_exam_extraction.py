@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.plan import plan
 from judges.types import Task
 from tests.support.exams import (

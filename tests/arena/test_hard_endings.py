@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from judges.types import Judgment
 from tests.conftest import CLI, ROOT, Ended
 from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragarena, start

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.history.comparison import Difference, SettingChange, State, compare
 from arena.history.record import Recorder, recorded, standings_of, subject_of
 from arena.leaderboard import leaderboard
-from arena.store import Runner, Store
+from arena.store import Store
 from arena.store.progress import progress
+from arena.store.runners import Runner
 from arena.store.runs import Runs
 from tests.conftest import CLI
 from tests.support.pages import config_file

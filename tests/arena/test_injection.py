@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.tournaments import configured, outcomes, results, run, write_data

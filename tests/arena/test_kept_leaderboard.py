@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from arena import kept
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.frozen import read, written
 from arena.games.read import read_games
 from arena.kept import kept_games, kept_leaderboard
@@ -25,8 +25,8 @@ from arena.leaderboard import Leaderboard, leaderboard
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.samples import combinations
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind
 from arena.tournament import run
 from judges.errors import StoreError
 from judges.types import JudgeFailure, Task, Verdict

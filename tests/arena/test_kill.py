@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import CAUSES

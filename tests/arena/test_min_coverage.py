@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.conclusion import conclude_board
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.coverage import Shortfall, shortfall
 from arena.leaderboard import leaderboard
 from arena.store import Result, Store, Wanted

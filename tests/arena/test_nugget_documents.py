@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.nuggets.board import nugget_board
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.plan import plan

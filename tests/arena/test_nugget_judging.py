@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config, load_config
+from arena.config.whole import Config, load_config
 from arena.nuggets.results import NuggetResults, nugget_results, nuggets_of_game, unedited_banks
 from arena.plan import plan
 from arena.store import Store

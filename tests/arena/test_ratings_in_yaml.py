@@ -11,7 +11,7 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.games.read import read_games
 from arena.kept import kept_leaderboard
 from arena.leaderboard import leaderboard, rating_settings

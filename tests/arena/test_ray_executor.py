@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from judges.errors import InputError
 from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply, hostile, steady_judge

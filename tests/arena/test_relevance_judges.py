@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.exports import export_labels
 from arena.plan import plan
 from arena.prompting import Prompting

@@ -14,7 +14,7 @@ from arena.boards.trust import trust_checks
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
 from arena.conclusion import conclude_board
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.coverage import Coverage
 from arena.leaderboard import Leaderboard
 from arena.opinions.tables import compare_opinions

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.dataset import Dataset
 from arena.dataset.files import with_qrels
 from arena.leaderboard import leaderboard

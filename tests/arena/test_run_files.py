@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.dataset import Dataset
 from arena.dataset.files import load_dataset
 from arena.run_files import with_runs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.exports import export_labels
 from arena.labels import Labelling
 from arena.plan import plan

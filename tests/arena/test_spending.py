@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from arena.store import AgentReplies, Asked, Runner, Store
+from arena.store import Store
+from arena.store.agents import AgentReplies, Asked
+from arena.store.runners import Runner
 from arena.store.runs import Runs
 from arena.store.spending import Spent
 from judges.errors import InputError

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.store import Runner, Store, Wanted, chunks
+from arena.store import Store, Wanted, chunks
+from arena.store.runners import Runner
 from judges.errors import InputError
 from judges.types import Answer, JudgeFailure, Judgment, Task, Usage
 from tests.support.children import at_once

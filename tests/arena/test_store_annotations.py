@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arena.dataset import Dataset
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind, annotator_name, texts_digest
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
 from judges.errors import InputError, StoreError
 from judges.types import Query
 from tests.support.children import at_once

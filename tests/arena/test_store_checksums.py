@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.store import AgentReplies, Annotations, Asked, Store
+from arena.store import Store
+from arena.store.agents import AgentReplies, Asked
+from arena.store.annotations import Annotations
 from arena.store.check import check, discard
 from benchmarks.flipped_bytes import outcomes, shown, without_figures
 from judges.errors import StoreError

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind
 from arena.store.moving import content, copy
 from judges.errors import StoreError
 from tests.conftest import CLI

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
-from arena.store import Runner, Store, Wanted
+from arena.store import Store, Wanted
+from arena.store.runners import Runner
 from arena.store.runs import Runs
 from judges.errors import InputError, StoreError
 from judges.types import Judgment, Task

@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.runtime.ledger import RunSummary
 from arena.store import IDENTICAL, Store
 from judges.errors import InputError, PromptError, StoreError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyarrow import dataset
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
 from arena.games.grouped import read_grouped
 from arena.games.read import read_games

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.dataset import Dataset
-from arena.store import Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotations
 from arena.voting import documents, grades
 from arena.voting.games import Ballot, Game, annotation_of, ballots
 from arena.voting.things import State

@@ -13,7 +13,8 @@ import pytest
 from arena import tournament
 from arena.adaptive_games import AdaptiveGames
 from arena.runtime.writer import Writer
-from arena.store import Runner, Store, Wanted
+from arena.store import Store, Wanted
+from arena.store.runners import Runner
 from arena.store.runs import Runs
 from judges.types import Task
 from tests.support.llm_server import LLMServer, Reply

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.exam import run as exam_run
 from arena.store import Result, Store, Wanted
 from judges.types import Task

@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from arena.config import RatingsSection
+from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena import tournament
-from arena.config import Config
+from arena.config.whole import Config
 from arena.runtime.ledger import RunSummary
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task

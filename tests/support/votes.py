@@ -8,8 +8,8 @@ from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind, texts_digest
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 
 
 def cast_votes(path: Path, agents: Sequence[str], *, name: str = "sample", voters: int = 2, share: float = 0.5) -> None:

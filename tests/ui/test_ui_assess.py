@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from arena.nuggets.people import assignments_by, said_by
 from arena.nuggets.results import nugget_results
-from arena.store import Annotation, Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import shown

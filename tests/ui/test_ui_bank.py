@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.safe_files import history, history_folder
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import (

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from arena.store import Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotations
 from tests.support.browser import INERT, served, settle
 from tests.support.nugget_store import AGENTS, played_nugget_tournament
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.nuggets.results import nugget_results
 from arena.safe_files import history
 from arena.store import Store

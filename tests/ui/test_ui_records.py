@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.config import Config
+from arena.config.whole import Config
 from arena.leaderboard import leaderboard
 from arena.prompting import Prompting
 from arena.store import IDENTICAL, Result, Store, Wanted

@@ -16,9 +16,11 @@ import pytest
 from sqlalchemy import text
 from streamlit.testing.v1 import AppTest
 
-from arena.config import Config, load_config
-from arena.store import AgentReplies, Asked, Runner, Store
+from arena.config.whole import Config, load_config
+from arena.store import Store
+from arena.store.agents import AgentReplies, Asked
 from arena.store.progress import Progress, progress
+from arena.store.runners import Runner
 from arena.store.runs import Run, Runs
 from arena.store.spending import Spent
 from judges.errors import InputError

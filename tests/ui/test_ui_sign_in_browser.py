@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from arena.store import Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotations
 from retrieval_eval.nuggets.files import read_banks
 from tests.support.browser import answered, served, settle
 from tests.support.nugget_store import played_nugget_tournament

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind, texts_digest
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 from tests.support.pages import page, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.stores import JUDGMENT, save

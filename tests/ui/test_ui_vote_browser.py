@@ -12,7 +12,8 @@ import pytest
 from aiohttp import ClientSession
 from playwright.sync_api import Page
 
-from arena.store import Annotation, Annotations, Store
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations
 from tests.support.browser import INERT, served, settle
 from tests.support.sample_store import write_store
 from tests.support.sessions import Viewer
