@@ -177,33 +177,23 @@ def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
     return dict(zip(VERDICT_CELLS, cells, strict=True))
 
 
-def write_verdicts(
-    path: Path | str, verdicts: Sequence[GameVerdict], extras: Mapping[str, Sequence[str]] | None = None
-) -> None:
+def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
     """Write a table of verdicts that ``read_verdicts`` gives back equal.
 
     Args:
         path: the file; its extension says the format.
         verdicts: the games as they were shown, so ``order`` is always ``ab``.
-        extras: further columns, aligned with ``verdicts``.
 
     Raises:
-        DataError: the file cannot be written, or an extra column has the name of one of ours.
-        ValueError: some games have a query and others do not, or a column of ``extras`` has another length.
+        DataError: the file cannot be written.
+        ValueError: some games have a query and others do not.
     """
-    extras = extras or {}
-    own = [*VERDICT_CELLS]
-    if any(game.query_id is not None for game in verdicts):
-        if any(game.query_id is None for game in verdicts):
-            raise ValueError("either every game has a query or none has")
-        own.insert(0, "qid")
-    if taken := extras.keys() & set(own):
-        raise DataError(path, "a further column has the name of one of the table's own", value=min(taken))
-    rows: list[dict[str, Cell]] = []
-    for game, *further in zip(verdicts, *extras.values(), strict=True):
-        row = {"qid": game.query_id, **verdict_cells(game)}
-        rows.append({name: row[name] for name in own} | dict(zip(extras, further, strict=True)))
-    write_rows(path, [*own, *extras], rows)
+    queries = [game.query_id for game in verdicts if game.query_id is not None]
+    if queries and len(queries) < len(verdicts):
+        raise ValueError("either every game has a query or none has")
+    key = ("qid",) if queries else ()
+    rows = (dict.fromkeys(key, game.query_id) | verdict_cells(game) for game in verdicts)
+    write_rows(path, (*key, *VERDICT_CELLS), rows)
 
 
 @dataclass(frozen=True, slots=True)

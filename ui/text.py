@@ -124,9 +124,9 @@ def passage(text: str, key: str, *, empty: str, height: int = HEIGHT, border: bo
         plain(shown, empty=empty)
 
 
-def marked_passage(marked: str, key: str, *, height: int = HEIGHT) -> None:
+def marked_passage(marked: str, key: str) -> None:
     """A text as ``ui.differences.marked`` escapes it, in a box like that of ``passage``."""
-    with st.container(border=True, height=height if _fills(marked, height) else "content", key=f"passage-{key}"):
+    with st.container(border=True, height=HEIGHT if _fills(marked, HEIGHT) else "content", key=f"passage-{key}"):
         st.html(f'<div class="marked">{encodable(marked)}</div>')
 
 

@@ -8,13 +8,36 @@ from typing import Any, Final
 
 from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, SCORE, counted
-from arena.present.plain import plain
+from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
 from arena.safe_files import Saved
 from retrieval_eval.exam.influence import EditEffect
-from retrieval_eval.exam.items import Bank, BankDiff, Item, diff
+from retrieval_eval.exam.items import Bank, Item, diff
 
 _QUERY: Final = Column("qid", "Query")
+_ITEMS: Final = (
+    _QUERY,
+    Column("facet", "Subtopic"),
+    Column("shown", "Item", programs=False),
+    Column("type", "Type"),
+    Column("kind", "Kind"),
+    Column("weight", "Weight", FIGURE),
+    Column("marks", "Marks", meaning="Gold: it has gold answers. Retired: not counted.", programs=False),
+    *(Column(name, "") for name in ("item", "text", "answers", "secret", "retired")),
+)
+_PLACES: Final = (
+    Column("agent", "Agent"),
+    Column("place_before", "Place before", COUNT),
+    Column("place_after", "Place after", COUNT),
+    Column("before", "Cover before", SCORE),
+    Column("after", "Cover after", SCORE),
+)
+_LABELS: Final = (
+    Column("query_id", "Query"),
+    Column("passage_id", "Passage"),
+    Column("before", "Label before", COUNT),
+    Column("after", "Label after", COUNT),
+)
 
 
 @dataclass(frozen=True)
@@ -45,18 +68,7 @@ class BankBoard(Board):
         active = sum(not item.retired for item in self.items)
         note = f"Version {self.version}: {counted(active, 'item counts', 'items count')}"
         note += f", {counted(len(self.items) - active, 'is', 'are')} retired."
-        columns = [
-            _QUERY,
-            Column("facet", "Subtopic"),
-            Column("shown", "Item", programs=False),
-            Column("type", "Type"),
-            Column("kind", ""),
-            Column("kind_words", "Kind", programs=False),
-            Column("weight", "Weight", FIGURE),
-            Column("marks", "Marks", meaning="Gold: it has gold answers. Retired: not counted.", programs=False),
-            *(Column(name, "") for name in ("item", "text", "answers", "secret", "retired")),
-        ]
-        table = Table("items", "", columns, list(map(self._row, self.shown)), [note])
+        table = Table("items", "", _ITEMS, list(map(self._row, self.shown)), [note])
         return [Section("items", "Items", "What are answers graded against?", [table])]
 
     def json(self) -> dict[str, Any]:
@@ -64,24 +76,19 @@ class BankBoard(Board):
         return {"version": self.version, "items": records(self.tables()[0])}
 
     def _row(self, item: Item) -> dict[str, Any]:
-        hidden = item.secret and not self.secret
         marks = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
-        more = self.marks.get(item.item_id)
-        return {
+        row = {
+            **flat(item),
             "qid": item.query_id,
             "facet": item.facet_id,
-            "item": None if hidden else item.item_id,
+            "item": item.item_id,
             "type": item.item_type,
-            "kind": item.kind,
-            "kind_words": item.kind.replace("_", " "),
-            "text": None if hidden else item.text,
-            "shown": item.open_text if hidden else item.text,
-            "answers": None if hidden else item.answers,
-            "weight": item.weight,
-            "secret": item.secret,
-            "retired": item.retired,
-            "marks": [*(mark for mark, holds in marks.items() if holds), *([more] if more else [])],
+            "shown": item.text,
+            "marks": [*(mark for mark, holds in marks.items() if holds), *filter(None, [self.marks.get(item.item_id)])],
         }
+        if item.secret and not self.secret:
+            row |= {"item": None, "text": None, "answers": None, "shown": item.open_text}
+        return row
 
 
 @dataclass(frozen=True)
@@ -101,83 +108,58 @@ class BankEditBoard(Board):
 
     def sections(self) -> list[Section]:
         """The changes, then what they do to places and labels."""
-        blocks: list[Block] = [self._changes()]
-        if self.effect is not None:
-            blocks += [_figures(self.effect), _places(self.effect), _labels(self.effect)]
+        blocks = [self._changes(), *([] if self.effect is None else _effect_blocks(self.effect))]
         return [Section("edit", "What the edit changes", "", blocks)]
 
     def json(self) -> Any:
         """Items by kind of change, and the effect."""
-        changes = diff(self.before, self.after)
-        found = {name: self._items(getattr(changes, name)) for name in ("added", "retired")}
-        pairs = {name: list(map(self._items, getattr(changes, name))) for name in ("edited", "reweighted", "disclosed")}
-        return {
-            "before": self.before.version,
-            "after": self.after.version,
-            **found,
-            **pairs,
-            **(plain(self.effect) if self.effect is not None else {}),
-        }
 
-    def _items(self, items: Sequence[Item]) -> Any:
-        return BankBoard(None, items, self.secret).json()["items"]
+        def items(some: Sequence[Item]) -> Any:
+            return BankBoard(None, some, self.secret).json()["items"]
+
+        changes = diff(self.before, self.after)
+        pairs = {name: list(map(items, getattr(changes, name))) for name in ("edited", "reweighted", "disclosed")}
+        shape = {"before": self.before.version, "after": self.after.version, **pairs}
+        shape |= {"added": items(changes.added), "retired": items(changes.retired)}
+        return shape | (plain(self.effect) if self.effect is not None else {})
 
     def _changes(self) -> Table:
         changes = diff(self.before, self.after)
-        columns = [Column("change", "Change"), _QUERY, Column("item", "Item"), Column("was", "Before")]
         note = f"Version {self.before.version} becomes {self.after.version}."
         if not changes:
             note += " Nothing that grades or scores depend on has changed."
-        return Table("changes", "Changes", columns, self._change_rows(changes), [note])
 
-    def _change_rows(self, changes: BankDiff) -> list[dict[str, str]]:
+        def text(item: Item) -> str:
+            return item.text if self.secret else item.open_text
+
         def row(change: str, item: Item, was: str = "") -> dict[str, str]:
-            return {"change": change, "qid": item.query_id, "item": self._text(item), "was": was}
+            return {"change": change, "qid": item.query_id, "item": text(item), "was": was}
 
-        return [
+        rows = [
             *(row("added", item) for item in changes.added),
             *(row("retired", item) for item in changes.retired),
-            *(row("edited", new, self._text(old)) for old, new in changes.edited),
+            *(row("edited", new, text(old)) for old, new in changes.edited),
             *(row(f"weight {new.weight:g}", new, f"{old.weight:g}") for old, new in changes.reweighted),
             *(row("secret now" if new.secret else "open now", new) for _, new in changes.disclosed),
         ]
+        columns = [Column("change", "Change"), _QUERY, Column("item", "Item"), Column("was", "Before")]
+        return Table("changes", "Changes", columns, rows, [note])
 
-    def _text(self, item: Item) -> str:
-        return item.text if self.secret else item.open_text
 
-
-def _figures(effect: EditEffect) -> Figures:
+def _effect_blocks(effect: EditEffect) -> list[Block]:
     moved = sum(move.place_before != move.place_after for move in effect.places)
-    return Figures(
-        [
-            Figure("Labels that change", len(effect.labels), COUNT, "Passages whose highest grade is another one."),
-            Figure("Agents that change places", moved, COUNT, "On the leaderboard of the cover."),
-            Figure("Pairs to grade", effect.to_grade, COUNT, "Pairs of passage and item without a grade."),
-        ]
-    )
-
-
-def _places(effect: EditEffect) -> Table:
-    columns = [
-        Column("agent", "Agent"),
-        Column("place_before", "Place before", COUNT),
-        Column("place_after", "Place after", COUNT),
-        Column("before", "Cover before", SCORE),
-        Column("after", "Cover after", SCORE),
+    figures = [
+        Figure("Labels that change", len(effect.labels), COUNT, "Passages whose highest grade is another one."),
+        Figure("Agents that change places", moved, COUNT, "On the leaderboard of the cover."),
+        Figure("Pairs to grade", effect.to_grade, COUNT, "Pairs of passage and item without a grade."),
     ]
     note = f"{effect.to_grade:,} pairs have no grade and cover nothing; the cover after is the least that they allow."
     notes = [note] if effect.to_grade else []
-    return Table("places", "Places on the leaderboard of the cover", columns, plain(effect.places), notes)
-
-
-def _labels(effect: EditEffect) -> Table:
-    columns = [
-        Column("query_id", "Query"),
-        Column("passage_id", "Passage"),
-        Column("before", "Label before", COUNT),
-        Column("after", "Label after", COUNT),
+    return [
+        Figures(figures),
+        Table("places", "Places on the leaderboard of the cover", _PLACES, plain(effect.places), notes),
+        Table("labels", "Labels that change" if effect.labels else "", _LABELS, plain(effect.labels)),
     ]
-    return Table("labels", "Labels that change" if effect.labels else "", columns, plain(effect.labels))
 
 
 def history_table(saves: Sequence[Saved], folder: object) -> Table:

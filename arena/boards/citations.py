@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, PERCENT_1, SCORE
+from arena.present.plain import flat
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ class Citations(Board):
         return [Section("citations", "Citations", lead, tables)]
 
     def json(self) -> Row:  # noqa: D102
-        return {"relevant": self.cited.relevant} | {
-            source: flat_citations(own) for source, own in self.cited.scores.items()
-        }
+        return {"relevant": self.cited.relevant, **{whose: citations(own) for whose, own in self.cited.scores.items()}}
 
     def columns(self, agent: str) -> Row:
         """One agent's precision beside its ratings."""
@@ -59,27 +58,18 @@ class Citations(Board):
         return {_KEYS[source]: own[agent].precision.value if agent in own else None for source, own in scores}
 
 
+def citations(scores: Mapping[str, CitationScores]) -> dict[str, Row]:
+    """All figures by agent, flat."""
+    return {agent: flat(own) | {"coverage": own.coverage} for agent, own in scores.items()}
+
+
 def citations_table(
     name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
     """Citation precision of agents in this order, then by precision."""
-    place = {agent: at for at, agent in enumerate(order)}
-
-    def key(agent: str) -> tuple[int, float, str]:
-        return place.get(agent, len(place)), -(scores[agent].precision.value or 0), agent
-
-    rows = [{"agent": agent, **_row(scores[agent])} for agent in sorted(scores, key=key)]
+    best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
+    agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
+    figures = citations(scores)
     lost = [f"{agent} {own.unresolved}" for agent, own in scores.items() if own.unresolved]
     said = [f"Numbers that stand for no document, left out: {', '.join(lost)}."] if lost else []
-    return Table(name, title, _COLUMNS, rows, [*notes, *said])
-
-
-def flat_citations(scores: Mapping[str, CitationScores]) -> dict[str, Row]:
-    """By agent, flat."""
-    return {agent: _row(own) for agent, own in scores.items()}
-
-
-def _row(own: CitationScores) -> Row:
-    first, *others = (field.name for field in fields(own))
-    ends = {first: own.precision.value, f"{first}_low": own.precision.low, f"{first}_high": own.precision.high}
-    return ends | {name: getattr(own, name) for name in others} | {"coverage": own.coverage}
+    return Table(name, title, _COLUMNS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *said])

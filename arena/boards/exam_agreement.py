@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.glossary import TERMS
 from arena.present.numbers import SCORE, counted
-from arena.present.plain import plain
+from arena.present.plain import flat, plain
 from arena.present.table import Table, crossed, for_programs
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
 from retrieval_eval.stats.estimate import Estimate
+
+_COEFFICIENTS: Final = ("Kappa", "Kappa, linear", "Kappa, quadratic", "Alpha, ordinal")
 
 
 @dataclass(frozen=True)
@@ -36,24 +37,24 @@ class ExamAgreementBoard(Board):
     units: str = "passages"
     other: str = "people"
 
-    def counts(self) -> Iterator[tuple[str, LabelTable]]:
+    @property
+    def counts(self) -> dict[str, LabelTable]:
         """The tables of counts by name: of all labels, then with each border."""
-        yield "graded", graded_table(self.agreement)
+        found = {"graded": graded_table(self.agreement)}
         for border in self.borders:
-            yield (
-                f"min_grade {border}",
-                binarised_table(self.agreement, least_first=border, least_second=self.least_judged),
-            )
+            binarised = binarised_table(self.agreement, least_first=border, least_second=self.least_judged)
+            found[f"min_grade {border}"] = binarised
+        return found
 
     @property
-    def coefficients(self) -> dict[str, tuple[str, Estimate]]:
-        """Heading and figure of each coefficient, by its name for programs."""
+    def coefficients(self) -> dict[str, Estimate]:
+        """Each by its name for programs, in the order of ``_COEFFICIENTS``."""
         found = self.agreement
         return {
-            "kappa": ("Kappa", found.kappa),
-            "kappa_linear": ("Kappa, linear", found.kappa_linear),
-            "kappa_quadratic": ("Kappa, quadratic", found.kappa_quadratic),
-            "alpha": ("Alpha, ordinal", found.alpha_ordinal),
+            "kappa": found.kappa,
+            "kappa_linear": found.kappa_linear,
+            "kappa_quadratic": found.kappa_quadratic,
+            "alpha": found.alpha_ordinal,
         }
 
     def sections(self) -> list[Section]:
@@ -63,9 +64,10 @@ class ExamAgreementBoard(Board):
         for count, what in ((found.first_only, f"no label by {self.other}"), (found.second_only, "no predicted label")):
             if count:
                 said.append(f"{count:,} {self.units} with {what} are left out.")
-        graded, *binarised = (self._table(name, own) for name, own in self.counts())
+        graded, *binarised = (self._table(name, table) for name, table in self.counts.items())
         figures = [
-            Figure(name, own.value, SCORE, TERMS[name], own.low, own.high) for name, own in self.coefficients.values()
+            Figure(name, own.value, SCORE, TERMS[name], own.low, own.high)
+            for name, own in zip(_COEFFICIENTS, self.coefficients.values(), strict=True)
         ]
         blocks: list[Block] = [Remarks(said), graded, Figures(figures), *binarised]
         return [Section("agreement", "Agreement", f"Do the grades say what {self.other} said?", blocks)]
@@ -81,10 +83,10 @@ class ExamAgreementBoard(Board):
     def tables(self) -> list[Table]:
         """All counts in one, for programs; then those for people."""
         rows = (
-            (name, row, column, count, sum(counts), own.kappa)
-            for name, own in self.counts()
-            for row, counts in zip(own.rows, own.counts.tolist(), strict=True)
-            for column, count in zip(own.columns, counts, strict=True)
+            (name, row, column, count, sum(counts), table.kappa)
+            for name, table in self.counts.items()
+            for row, counts in zip(table.rows, table.counts.tolist(), strict=True)
+            for column, count in zip(table.columns, counts, strict=True)
         )
         names = ("table", "predicted", "judged", "count", "total", "kappa")
         return [for_programs("counts", names, rows), *super().tables()]
@@ -92,15 +94,15 @@ class ExamAgreementBoard(Board):
     def json(self) -> Any:
         """Coefficients with their intervals, and the counts."""
         found = self.agreement
-        shape: dict[str, Any] = {"n": found.n, "queries": found.queries, "alpha_level": "ordinal"}
-        for name, (_, own) in self.coefficients.items():
-            shape |= {name: own.value, f"{name}_low": own.low, f"{name}_high": own.high}
+        _, *binarised = self.counts.values()
+        shape = flat(self.coefficients) | {"n": found.n, "queries": found.queries, "alpha_level": "ordinal"}
+        shape |= {"only_predicted": found.first_only, "only_judged": found.second_only}
         shape["confusion"] = {"labels": found.scale, "counts": found.confusion}
         shape["binarised"] = [
-            {"min_grade": border, "min_label": self.least_judged, **plain(own)}
-            for border, (_, own) in zip(self.borders, list(self.counts())[1:], strict=True)
+            {"min_grade": border, "min_label": self.least_judged, **plain(table)}
+            for border, table in zip(self.borders, binarised, strict=True)
         ]
-        return plain(shape | {"only_predicted": found.first_only, "only_judged": found.second_only})
+        return plain(shape)
 
 
 def of_labels(predicted: Labels, judged: Labels, least: int | None, least_judged: int) -> ExamAgreementBoard:

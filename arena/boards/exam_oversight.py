@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE, WORDS
 from arena.present.picture import Cell, Matrix
-from arena.present.table import Column, Table, records
+from arena.present.table import Column, Table, first, records
 from judges.errors import InputError
-from retrieval_eval.exam.grades import Grids
 from retrieval_eval.exam.influence import Influence, influences
 from retrieval_eval.exam.oversight import (
     GradedAnswer,
@@ -32,6 +31,9 @@ _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
 _TEXT: Final = Column("text", "Text")
+_GRADED: Final = (Column("best_grade", "Highest grade", COUNT), Column("ungraded", "Not graded", COUNT))
+_MOVED: Final = Column("moved", "Agents moved", COUNT, "Agents whose place is another one without the item.")
+_LEADER: Final = Column("new_leader", "Other leader", meaning="Whether another agent leads without the item.")
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,7 @@ class OversightBoard(Board):
         Raises:
             InputError: what it is made of is not there.
         """
-        study = self.study
-        if self.query_id is not None:
-            study = replace(study, grids=Grids({self.query_id: study.grids.grids[self.query_id]}))
+        study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
                 raise InputError("--show grid: name the query with --query")
@@ -83,7 +83,8 @@ class OversightBoard(Board):
             said.append("No labels by people: --qrels names them, to see uncovered passages and spurious items.")
         if not self.study.rankings:
             said.append("No rankings: --run names them, to see which items the leaderboard hangs on.")
-        blocks: list[Block] = [Remarks(said), *map(_beginning, self._views().values())]
+        tables = [first(table, _FIRST, f"--show {name}") for name, table in self._views().items()]
+        blocks: list[Block] = [Remarks(said), *tables]
         return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
 
     def json(self) -> dict[str, Any]:
@@ -97,18 +98,17 @@ class OversightBoard(Board):
 
 def _rows(study: Study, found: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
     """A row of each, with what may be shown of its item and passage."""
-    rows = [asdict(own) for own in found]
+    rows = [asdict(one) for one in found]
     for row in rows:
         row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")
         row["item"], row["text"] = study.text_of(row.get("item_id", "")), study.text_of_passage(row["qid"], row["did"])
     return rows
 
 
-def answers_table(study: Study, query_id: str = "", item_id: str = "") -> Table:
+def answers_table(study: Study, item_id: str = "") -> Table:
     """Grades beside extracted answers, the highest first; of one item, with the passages' texts."""
-    grids = Grids({query_id: study.grids.grids[query_id]}) if query_id else study.grids
-    found = graded_answers(grids, study.open_answers())
-    rows = _rows(study, (own for own in found if item_id in ("", own.item_id)))
+    found = graded_answers(study.grids, study.open_answers())
+    rows = _rows(study, (one for one in found if item_id in ("", one.item_id)))
     answer, grade = Column("answer", "Answer or reason"), Column("grade", "Grade", COUNT)
     if item_id:
         return Table("grades-of-the-item", "", [_PASSAGE, grade, answer, _TEXT], rows)
@@ -145,17 +145,16 @@ def grid_picture(study: Study, query_id: str) -> Matrix | None:
 def items_table(study: Study, query_id: str, level: int, without: Sequence[Influence] = ()) -> Table:
     """The items of one query, who covers them, and what the leaderboard would be without."""
     grid = study.grids.grids[query_id]
-    influence = {own.item_id: own for own in without if own.query_id == query_id}
+    influence = {one.item_id: asdict(one) for one in without if one.query_id == query_id}
     rows = [
-        {
+        influence.get(item_id, {})
+        | {
             "number": column + 1,
             "item": study.text_of(item_id),
             "weight": float(grid.weights[column]),
             "covered": int((grades >= level).sum()),
-            "best": int(grades.max()) if (grades >= 0).any() else None,
+            "best_grade": int(grades.max()) if (grades >= 0).any() else None,
             "ungraded": int((grades < 0).sum()),
-            "moved": own.moved if (own := influence.get(item_id)) else None,
-            "new_leader": own.new_leader if own else None,
         }
         for column, item_id in enumerate(grid.items)
         for grades in [grid.grades[:, column]]
@@ -165,10 +164,7 @@ def items_table(study: Study, query_id: str, level: int, without: Sequence[Influ
         _ITEM,
         Column("weight", "Weight", FIGURE),
         Column("covered", "Covered by", COUNT, "Passages with a grade that counts as covered."),
-        Column("best", "Highest grade", COUNT),
-        Column("ungraded", "Not graded", COUNT),
-        Column("moved", "Agents moved", COUNT, "Agents whose place is another one without the item."),
-        Column("new_leader", "Other leader", meaning="Whether another agent leads without the item."),
+        *(*_GRADED, _MOVED, _LEADER),
     ]
     return Table("items", "Items of the query", columns, rows)
 
@@ -176,12 +172,7 @@ def items_table(study: Study, query_id: str, level: int, without: Sequence[Influ
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
     """Relevant passages that cover no item."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
-    columns = [
-        *(_QUERY, _PASSAGE, _TEXT),
-        Column("label", "Label", COUNT),
-        Column("best_grade", "Highest grade", COUNT),
-        Column("ungraded", "Not graded", COUNT),
-    ]
+    columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
     return Table("uncovered", f"Relevant passages that no item covers: {len(rows):,}", columns, rows, [note])
 
@@ -203,22 +194,10 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 def influence_table(study: Study, found: Sequence[Influence]) -> Table:
     """The leaderboard without each item, those that move it most first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, found)]
-    columns = [
-        *(_QUERY, _ITEM),
-        Column("new_leader", "Other leader"),
-        Column("kendall", "Kendall's tau-b", SCORE),
-        Column("moved", "Agents moved", COUNT),
-        Column("largest_move", "Largest move", POINTS_1),
-    ]
-    moving = sum(own.moved > 0 for own in found)
+    tau, largest = Column("kendall", "Kendall's tau-b", SCORE), Column("largest_move", "Largest move", POINTS_1)
+    moving = sum(one.moved > 0 for one in found)
     note = f"Without any one of the {len(found):,} items all agents keep their places."
     if moving:
         note = f"Without one of the first {moving:,}, agents would change places: look at these first."
     title = f"Items that the leaderboard hangs on: {moving:,} of {len(found):,}"
-    return Table("influence", title, columns, rows, [note])
-
-
-def _beginning(table: Table) -> Table:
-    if len(table.rows) <= _FIRST:
-        return table
-    return replace(table, rows=table.rows[:_FIRST], notes=[*table.notes, f"All of them: --show {table.name}"])
+    return Table("influence", title, [_QUERY, _ITEM, _LEADER, tau, _MOVED, largest], rows, [note])

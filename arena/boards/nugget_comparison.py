@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import exact, named
 from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, PairPoint, RunPoint
-from arena.present.blocks import Board, Remarks, Section
+from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
-from arena.present.table import Column, Table
+from arena.present.plain import flat
+from arena.present.table import Column, Table, crossed
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
 
@@ -41,25 +42,22 @@ class NuggetComparison(Board):
 
     def sections(self) -> list[Section]:  # noqa: D102
         said, of = self.comparison, self.comparison.correlation
-        rows = [
-            _order("Kendall's tau, runs", of.runs, of.kendall),
-            _order("Spearman's rho, runs", of.runs, of.spearman),
-        ]
+        orders = [("Kendall's tau, runs", of.runs, of.kendall), ("Spearman's rho, runs", of.runs, of.spearman)]
         if said.topics:
-            rows.append(_order("Kendall's tau, all (run, query) pairs", of.pairs, of.pairs_kendall))
-            rows.append(_order("Kendall's tau by query, mean", of.topics, of.topics_kendall))
+            orders.append(("Kendall's tau, all (run, query) pairs", of.pairs, of.pairs_kendall))
+            orders.append(("Kendall's tau by query, mean", of.topics, of.topics_kendall))
+        rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
         unit = "queries" if of.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
         notes = [f"Intervals: bootstrap over {unit}.", *self._left_out()]
-        orders = Table("orders", title, _ORDERS, rows, notes)
-        found = [Section("orders", "Order of the runs", "", [orders, *self._charts()])]
+        blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
+        found = [Section("orders", "Order of the runs", "", blocks)]
         if said.nuggets is not None:
             found.append(Section("labels", "Labels of nuggets", "", list(_label_tables(said.nuggets))))
         front = [f"{own.run} ({own.length:.0f} words, {own.a:.3f})" for own in said.runs if own.front]
         if front:
-            found.append(
-                Section("front", "Front", "", [Remarks([f"No run is both shorter and better than {listed(front)}."])])
-            )
+            remark = f"No run is both shorter and better than {listed(front)}."
+            found.append(Section("front", "Front", "", [Remarks([remark])]))
         return found
 
     def _charts(self) -> Iterator[Chart]:
@@ -94,31 +92,32 @@ class NuggetComparison(Board):
             "column": self.column,
             "a": self.names[0],
             "b": self.names[1],
-            "n": of.runs,
             "resampled": of.resampled,
-            **_coefficient("kendall", of.kendall, "kendall_tau"),
-            **_coefficient("spearman", of.spearman),
-            "pairs": {"n": of.pairs, **_coefficient("kendall", of.pairs_kendall, "kendall_tau")},
-            "per_topic": {
-                "n": of.topics,
-                **_coefficient("kendall", of.topics_kendall, "kendall_tau"),
-                "topics": dict(zip(said.topics, of.by_topic, strict=True)),
-            },
+            **_kendall(of.runs, of.kendall),
+            **flat({"spearman": of.spearman}),
+            "pairs": _kendall(of.pairs, of.pairs_kendall),
+            "per_topic": _kendall(of.topics, of.topics_kendall)
+            | {"topics": dict(zip(said.topics, of.by_topic, strict=True))},
             "nuggets": None if said.nuggets is None else _nuggets_json(said.nuggets),
-            "points": {"runs": [asdict(own) for own in said.runs], "topics": [asdict(own) for own in said.pairs]},
+            "points": {"runs": [asdict(run) for run in said.runs], "topics": [asdict(pair) for pair in said.pairs]},
             "left_out": said.left_out,
         }
         return exact(shape)
 
 
+def _kendall(n: int, tau: Coefficient) -> Row:
+    figures = flat({"kendall": tau})
+    return {"n": n, "kendall_tau": figures.pop("kendall"), **figures}
+
+
 def _nuggets_json(found: NuggetAgreement) -> Row:
-    counts = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
-    return counts | {name: _labels_json(getattr(found, name), labels) for name, labels in SCALES.items()}
-
-
-def _labels_json(own: LabelAgreement, names: Sequence[str]) -> Row:
-    kappa = {"kappa": own.kappa.value, "low": own.kappa.low, "high": own.kappa.high}
-    return {"n": own.n, "labels": names, "confusion": own.confusion, "share": own.agreement.value, **kappa}
+    shape: Row = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
+    for name, labels in SCALES.items():
+        own: LabelAgreement = getattr(found, name)
+        kappa = {"kappa": own.kappa.value, "low": own.kappa.low, "high": own.kappa.high}
+        counts = {"n": own.n, "labels": labels, "confusion": own.confusion, "share": own.agreement.value}
+        shape[name] = counts | kappa
+    return shape
 
 
 def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
@@ -132,10 +131,7 @@ def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
     yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [f"Nuggets in both: {found.shared}; {alone}."])
     if found.assignment.n:
         labels = SCALES["assignment"]
-        columns = [Column("label", "First, second across"), *(Column(label, label, COUNT) for label in labels)]
-        counts = zip(labels, found.assignment.confusion, strict=True)
-        rows = [{"label": label, **dict(zip(labels, row, strict=True))} for label, row in counts]
-        yield Table("confusion", "Assignments", columns, rows)
+        yield crossed("confusion", "Assignments", "First, second across", (labels, labels), found.assignment.confusion)
 
 
 def _name(point: RunPoint | PairPoint) -> tuple[str, Look, str]:
@@ -144,12 +140,3 @@ def _name(point: RunPoint | PairPoint) -> tuple[str, Look, str]:
     if isinstance(point, RunPoint):
         return point.run, "blue", f"{point.run}: {figures}"
     return "", "quiet", f"{point.run}, {point.topic}: {figures}"
-
-
-def _order(name: str, n: int, found: Coefficient) -> Row:
-    return {"measure": name, "n": n, "value": found, "p": found.p_value}
-
-
-def _coefficient(name: str, found: Coefficient, value: str = "") -> Row:
-    ends = {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_p": found.p_value}
-    return {value or name: found.value, **ends}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from arena.boards.citations import citations_table, flat_citations
+from arena.boards.citations import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, PERCENT_1, POINTS, SCORE, WORDS, counted
 from arena.present.plain import Exact
@@ -32,6 +32,7 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
 """Heading and meaning of each score, the primary one first."""
+_COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "assigned", "coverage")
 _DIGITS = 8
 """Significant ones in files of single scores, whose p-values are small."""
 _MOST_NAMED = 5
@@ -54,24 +55,18 @@ class Nuggets(Board):
         reasons = Counter(self.scores.without.values())
         if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
             blocks.append(Remarks(left_out))
+        asked = "How far would each score move, had other queries been asked?"
         return [
             Section("nuggets", "Nugget scores", lead, blocks),
-            Section(
-                "nugget-intervals",
-                "Intervals of the nugget scores",
-                "How far would each score move, had other queries been asked?",
-                spread,
-            ),
+            Section("nugget-intervals", "Intervals of the nugget scores", asked, spread),
         ]
 
     def _scored(self) -> Iterator[tuple[str, str, Scored]]:
-        documents = f"Nuggets of the first {self.scores.depth} documents"
-        for name, title, own in (
-            ("nuggets", "Nuggets of answers", self.scores.answers),
-            ("nuggets_documents", documents, self.scores.documents),
-        ):
-            if own.runs:
-                yield name, title, own
+        own = self.scores
+        if own.answers.runs:
+            yield "nuggets", "Nuggets of answers", own.answers
+        if own.documents.runs:
+            yield "nuggets_documents", f"Nuggets of the first {own.depth} documents", own.documents
 
     def json(self) -> Row:  # noqa: D102
         answers, documents = self.scores.answers, self.scores.documents
@@ -103,11 +98,9 @@ class NuggetScores(Board):
     cited: Mapping[str, CitationScores] = field(default_factory=dict)
 
     def sections(self) -> list[Section]:  # noqa: D102
-        cited = {
-            run: {f"citation_{key}": value for key, value in row.items()}
-            for run, row in flat_citations(self.cited).items()
-        }
-        table = scores_table("", self.scores, who="Run", more=cited)
+        cited = citations(self.cited)
+        more = {run: {f"citation_{key}": value for key, value in row.items()} for run, row in cited.items()}
+        table = scores_table("", self.scores, who="Run", more=more)
         blocks: list[Block] = [replace(table, rows=[exact(row) for row in table.rows])]
         if cited:
             blocks.append(citations_table("citations", "Citations", self.cited, [own.run for own in self.scores.runs]))
@@ -116,9 +109,8 @@ class NuggetScores(Board):
     def json(self) -> Any:  # noqa: D102
         shape = _scores_json(self.scores, "runs")
         if self.cited:
-            cited = flat_citations(self.cited)
-            for run, row in shape["runs"].items():
-                row["citations"] = cited.get(run)
+            cited = citations(self.cited)
+            shape["runs"] = {run: {**row, "citations": cited.get(run)} for run, row in shape["runs"].items()}
         return exact(shape)
 
     def metrics(self) -> Iterator[Row]:
@@ -157,11 +149,13 @@ def scores_table(
     rows = [_score_row(own) | more.get(own.run, none) for own in _ordered(scored.runs, order)]
     if all(row["v_strict_topics"] == scored.queries for row in rows):
         rows = [row | {"queries": None} for row in rows]  # as the note says
-    first, *others = (Column(key, heading, SCORE, said, programs=False) for key, (heading, said) in SCORES.items())
+    scores = [
+        Column(key, heading, SCORE, said, interval="95% interval" if key == "v_strict" else "", programs=False)
+        for key, (heading, said) in SCORES.items()
+    ]
     people = [
         Column("run", who, programs=False),
-        Column(first.key, first.heading, SCORE, first.meaning, interval="95% interval", programs=False),
-        *others,
+        *scores,
         Column("length", "Words", POINTS, "Mean length; nothing that is missing has any.", programs=False),
         Column("queries", "Queries", COUNT, "In the mean of V strict.", programs=False),
         Column("unanswered", "No answer", COUNT, "Queries without one, each counted 0.", programs=False),
@@ -192,8 +186,7 @@ def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]
 
 def _score_row(own: RunScores) -> Row:
     row: Row = {"run": own.run, **{column: mean.value for column, mean in own.means.items()}}
-    row |= {"length": own.length, "topics": own.topics, "missing": own.missing, "failed": own.failed}
-    row |= {"empty": own.empty, "labels": own.labels, "assigned": own.assigned, "coverage": own.coverage}
+    row |= {name: getattr(own, name) for name in _COUNTS}
     for column, mean in own.means.items():
         row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
         row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
@@ -201,9 +194,8 @@ def _score_row(own: RunScores) -> Row:
 
 
 def _scores_json(scored: Scored, what: str) -> Row:
-    rows = {own.run: _score_row(own) for own in scored.runs}
-    for row in rows.values():
-        del row["run"], row["queries"], row["unanswered"]
+    people = {"run", "queries", "unanswered"}
+    rows = {own.run: {k: v for k, v in _score_row(own).items() if k not in people} for own in scored.runs}
     return {what: rows, "notes": score_notes(scored)}
 
 

@@ -1,20 +1,42 @@
-"""Runs of a tournament: what each asked for and what that took, in a line, by stage, and in words."""
+"""Runs of a tournament: what the next one would ask, what each asked for and what that took, by stage and in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.coverage import AGENTS_ASKED, STAGES
+from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
+from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
 
+if TYPE_CHECKING:
+    from arena.plan import Plan
+
 _WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
+_STAGE: Final = Column("stage", "Stage")
+_WANTED: Final = Column("wanted", "Wanted", COUNT)
+_FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; once it has ended also earlier ones not asked again.")
 _CALLS: Final = Column("calls", "Calls", COUNT, "Requests sent, attempts included.")
+_TOKENS: Final = (Column("input_tokens", "Tokens in", COUNT), Column("output_tokens", "Tokens out", COUNT))
 _COST: Final = Column("cost_usd", "Cost", MONEY, "As far as prices and tokens are known.")
+_PLAN: Final = (
+    _STAGE,
+    Column("who", "Who"),
+    _WANTED,
+    Column("known", "Known", COUNT, "In the store already, or the same as another one."),
+    Column("waiting", "In a batch", COUNT, "Sent already, and paid for."),
+    Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
+    Column("calls", "Calls", COUNT),
+    *_TOKENS,
+    Column("cost_usd", "Cost", MONEY),
+    Column("seconds", "Time", DURATION, "At two seconds a call."),
+)
 _RUNS: Final = (
     Column("began", "Began (UTC)"),
     Column("took_s", "Took", DURATION),
@@ -22,24 +44,51 @@ _RUNS: Final = (
     Column("answered", "Answered", COUNT, "By agents that the run asked."),
     Column("judged", "Judged", COUNT, "By calls of the run."),
     Column("known", "Known", COUNT, "Found in the store, or the same as another one."),
-    Column("failed", "Failed", COUNT),
+    _FAILED,
     _CALLS,
     _COST,
     Column("cost_unknown", "Cost unknown", COUNT, "Judgments and answers whose cost is not known."),
     Column("first", "First", meaning="The best rated agent after the run; see who is tied with it."),
 )
 _STAGES: Final = (
-    Column("stage", "Stage"),
-    Column("wanted", "Wanted", COUNT),
+    _STAGE,
+    _WANTED,
     Column("made", "Made", COUNT, "Judgments or answers that this run asked for and got."),
     Column("known", "Known", COUNT, "Without a call: in the store, or the same as another one."),
-    Column("failed", "Failed", COUNT, "Of this run; once it has ended also earlier ones not asked again."),
+    _FAILED,
     _CALLS,
-    Column("input_tokens", "Tokens in", COUNT),
-    Column("output_tokens", "Tokens out", COUNT),
+    *_TOKENS,
     _COST,
     Column("cost_known", "Cost known", meaning="Results whose cost is known; the others are left out."),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBoard(Board):
+    """What a run would ask."""
+
+    plan: Plan
+
+    def sections(self) -> Sequence[Section]:
+        """One: a line for each agent and each judge's part in each stage, the sums, and what they assume."""
+        own = self.plan
+        rows = [{**plain(one), "stage": AGENTS_ASKED, "who": one.agent} for one in own.agents]
+        rows += [
+            {**plain(one), "stage": STAGES[one.task], "who": one.judge, "waiting": one.waiting or None}
+            for one in own.rows
+        ]
+        calls = sum(row["calls"] or 0 for row in rows)
+        sums = [
+            Figure("Calls", calls, COUNT, "As far as they can be counted."),
+            Figure("Cost", own.cost_usd, MONEY, "Of all of it; - where a price is not known."),
+        ]
+        blocks: list[Block] = [Table("plan", "", _PLAN, rows), Figures(sums), Remarks(own.notes)]
+        return [Section("plan", "The next run", "", blocks)]
+
+    def json(self) -> Any:
+        """The shape of ``plan --json``."""
+        own = self.plan
+        return plain({"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes})
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
@@ -63,9 +112,8 @@ def stages_table(run: Run, *, at_work: bool = False, name: str = "run-by-stage")
 
 def agents_so_far(run: Run) -> tuple[int, int, int]:
     """Of the queries that the run asks agents: how many came to an end, how many failed, and how many there are."""
-    told = run.stages.get(AGENTS, {})
-    _, failed, done = _ended(told, run.spent.get(AGENTS, Spent()))
-    return done, failed, told.get("wanted", 0)
+    _, failed, done = _ended(run, AGENTS)
+    return done, failed, run.stages.get(AGENTS, {}).get("wanted", 0)
 
 
 def in_words(run: Run) -> str:
@@ -93,28 +141,27 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
         "state": run.state,
         "answered": answered if asks else None,
         "judged": spent.judged - answered,
-        "known": sum(own["known"] for own in run.stages.values()) if told else None,
-        "failed": sum(_ended(run.stages.get(stage, {}), run.spent.get(stage, Spent()))[1] for stage in stages),
-        "calls": spent.calls,
-        "cost_usd": spent.cost_usd if spent.cost_known else None,
-        "cost_unknown": spent.cost_unknown,
+        "known": sum(stage["known"] for stage in run.stages.values()) if told else None,
+        "failed": sum(_ended(run, stage)[1] for stage in stages),
+        **_spent(spent),
         "first": run.standings[0]["agent"] if run.standings else None,
     }
 
 
 def _stage(run: Run, stage: str) -> dict[str, Any]:
-    told, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
-    made, failed, _ = _ended(told, spent)
+    told = run.stages.get(stage, {})
+    made, failed, _ = _ended(run, stage)
+    counts = {"stage": _WORDS[stage], "wanted": told.get("wanted"), "made": made, "known": told.get("known")}
+    return {**counts, "failed": failed, **_spent(run.spent.get(stage, Spent()))}
+
+
+def _spent(spent: Spent) -> dict[str, Any]:
+    """What asking took; ``None`` for what nobody knows."""
+    known = {"calls"} | ({"input_tokens", "output_tokens"} if spent.tokens_known else set())
+    known |= {"cost_usd"} if spent.cost_known else set()
     return {
-        "stage": _WORDS[stage],
-        "wanted": told.get("wanted"),
-        "made": made,
-        "known": told.get("known"),
-        "failed": failed,
-        "calls": spent.calls,
-        "input_tokens": spent.input_tokens if spent.tokens_known else None,
-        "output_tokens": spent.output_tokens if spent.tokens_known else None,
-        "cost_usd": spent.cost_usd if spent.cost_known else None,
+        **{name: getattr(spent, name) for name in known},
+        "cost_unknown": spent.cost_unknown,
         "cost_known": f"{spent.results - spent.cost_unknown:,} of {spent.results:,}",
     }
 
@@ -123,8 +170,9 @@ def _total(run: Run) -> Spent:
     return sum(run.spent.values(), Spent())
 
 
-def _ended(told: Mapping[str, int], spent: Spent) -> tuple[int, int, int]:
+def _ended(run: Run, stage: str) -> tuple[int, int, int]:
     """Made, failed, and all that came to an end, known ones included; what was told may be of the beginning."""
+    told, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
     made, failed = max(told.get("judged", 0), spent.judged), max(told.get("failed", 0), spent.failed)
     return made, failed, told.get("known", 0) + made + failed
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
-from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, counted, listed
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.synth.candidates import REASONS
-from arena.synth.report import Spread, SynthReport
+from arena.synth.report import SynthReport
 from arena.synth.section import SynthSection
 
 _SOURCES: Final = 5
 """Documents that are named; the others are counted."""
 _SPREADS: Final[Mapping[str, str]] = {
-    "lengths": "words of the queries",
-    "example_lengths": "words of the experts' queries",
-    "similarity": "nearest expert query (Jaccard index of word stems) of the queries",
-    "example_similarity": "nearest expert query (Jaccard index of word stems) of the experts' own",
+    "lengths": "Words of the queries",
+    "example_lengths": "Words of the experts' queries",
+    "similarity": "Nearest expert query of the queries",
+    "example_similarity": "Nearest expert query of the experts' own",
 }
 
 
@@ -39,44 +39,42 @@ class SynthBoard(Board):
             f"{len(own.twins)} left out as near-duplicates"
         )
         before = [Remarks([read])] if own.documents else []
-        return [Section("synth", "Synthetic queries", "", [*before, self._models(), Remarks([*self._lines()])])]
+        blocks: list[Block] = [*before, self._models(), self._spreads(), Remarks([*self._lines()])]
+        return [Section("synth", "Synthetic queries", "", blocks)]
 
     def json(self) -> Any:
         """All but the calls, which a run's summary has."""
         own = self.report
-        shape = {field.name: getattr(own, field.name) for field in fields(own) if field.name != "summary"}
         short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in own.short.items()}
+        shape = {name: value for name, value in vars(own).items() if name != "summary"}
         return plain({**shape, "short": short, "complete": own.complete})
 
     def _models(self) -> Table:
         own = self.report
-        reasons = [reason for reason in REASONS if reason in own.dropped]
-        columns = [Column(reason, reason.replace("_", " "), COUNT, REASONS[reason]) for reason in reasons]
+        reasons = {reason: reason.replace("_", " ") for reason in REASONS if reason in own.dropped}
+        columns = [
+            Column("model", "Model"),
+            Column("written", "Written", COUNT),
+            *(Column(reason, words, COUNT) for reason, words in reasons.items()),
+            Column("kept", "Kept", COUNT),
+            Column("quota", "Quota", COUNT),
+        ]
         rows = [
-            {
-                "model": model,
-                "written": written,
-                **{reason: own.dropped[reason].get(model, 0) for reason in reasons},
-                "kept": own.kept.get(model, 0),
-                "quota": own.wanted.get(model),
-            }
+            {"model": model, "written": written, "kept": own.kept.get(model, 0), "quota": own.wanted.get(model)}
+            | {reason: own.dropped[reason].get(model, 0) for reason in reasons}
             for model, written in sorted(own.generated.items())
         ]
-        ends = [Column("kept", "Kept", COUNT), Column("quota", "Quota", COUNT)]
-        notes = [f"{reason.replace('_', ' ')}: {REASONS[reason]}" for reason in reasons]
-        return Table(
-            "models", "", [Column("model", "Model"), Column("written", "Written", COUNT), *columns, *ends], rows, notes
-        )
+        return Table("models", "", columns, rows, [f"{words}: {REASONS[reason]}" for reason, words in reasons.items()])
+
+    def _spreads(self) -> Table:
+        spreads = {words: getattr(self.report, name) for name, words in _SPREADS.items()}
+        rows = [{"what": words, **plain(spread)} for words, spread in spreads.items() if spread is not None]
+        figures = [Column(name, name.capitalize(), FIGURE) for name in ("mean", "least", "median", "greatest")]
+        notes = ["Nearest: the Jaccard index of word stems."] if self.report.similarity is not None else []
+        return Table("spreads", "", [Column("what", "Queries in figures"), *figures], rows, notes)
 
     def _lines(self) -> Iterator[str]:
         own = self.report
-        for name, words in _SPREADS.items():
-            spread: Spread | None = getattr(own, name)
-            if spread is not None:
-                mean, least, median, greatest = (
-                    f"{value:.3g}" for value in (spread.mean, spread.least, spread.median, spread.greatest)
-                )
-                yield f"{words}: mean {mean}, least {least}, median {median}, greatest {greatest}"
         if own.by_source:
             most = sorted(own.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
             sources = listed([f"{source or 'unknown'} {number}" for source, number in most], _SOURCES)

@@ -61,7 +61,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
 
 def plan(config: ConfigPath, as_json: Json = False) -> None:
     """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
-    from arena.boards.plan import PlanBoard
+    from arena.boards.runs import PlanBoard
     from arena.cli.show import show
     from arena.config.whole import Config
     from arena.plan import plan as make_plan

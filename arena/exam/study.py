@@ -77,6 +77,10 @@ class Study:
         """Queries of the rankings that the bank does not have."""
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
+    def of_query(self, query_id: str) -> Study:
+        """The same, of whose grids one query's alone is left."""
+        return replace(self, grids=Grids({query_id: self.grids.grids[query_id]}))
+
     def text_of(self, item_id: str) -> str:
         """The question or nugget; its id where the bank is not known. Of a secret item neither is shown."""
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id

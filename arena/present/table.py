@@ -70,12 +70,12 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def first(table: Table, most: int) -> Table:
-    """The table with so many rows, and a note on how many it leaves out."""
+def first(table: Table, most: int, how: str = "--most") -> Table:
+    """The table with so many rows, and a note on how many it leaves out and how to see them."""
     left = len(table.rows) - most
     if left <= 0:
         return table
-    return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more (--most)", *table.notes])
+    return replace(table, rows=table.rows[:most], notes=[f"... and {left:,} more ({how})", *table.notes])
 
 
 def for_programs(name: str, keys: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:

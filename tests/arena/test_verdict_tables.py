@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena.ratings.games import GameVerdict
-from arena.verdicts import ImportedVerdicts, read_verdicts, write_verdicts
+from arena.verdicts import read_verdicts, write_verdicts
 from arena.win_matrix import is_win_matrix, read_win_matrix
 from judges.errors import DataError
 from judges.types import Verdict
@@ -176,28 +176,24 @@ agent_names = st.sampled_from(["A", "B", "tie", "C", "left", "model_b", "1"]) | 
 
 
 @st.composite
-def imports(draw: st.DrawFn) -> ImportedVerdicts:
+def written_games(draw: st.DrawFn) -> list[GameVerdict]:
     pairs = st.lists(agent_names, min_size=2, max_size=2, unique=True)
     with_query = draw(st.booleans())
     games = draw(st.lists(st.tuples(pairs, st.sampled_from(Verdict), storable_text), min_size=1, max_size=6))
-    verdicts = [
+    return [
         GameVerdict(draw(agent_names) if with_query else None, *pair, verdict, judge) for pair, verdict, judge in games
     ]
-    columns = draw(st.lists(st.sampled_from(["reason", "turn", "baseline_shown", "worker", "winner"]), unique=True))
-    extras = {name: [draw(storable_text) for _ in verdicts] for name in columns}
-    return ImportedVerdicts(verdicts, extras, len(verdicts))
 
 
 @settings(max_examples=80, deadline=None)
-@given(games=imports(), extension=st.sampled_from([".csv", ".tsv.gz", ".jsonl", ".parquet"]))
+@given(games=written_games(), extension=st.sampled_from([".csv", ".tsv.gz", ".jsonl", ".parquet"]))
 def test_any_verdicts_come_back_equal(
-    tmp_path_factory: pytest.TempPathFactory, games: ImportedVerdicts, extension: str
+    tmp_path_factory: pytest.TempPathFactory, games: list[GameVerdict], extension: str
 ) -> None:
     path = tmp_path_factory.mktemp("verdicts") / f"verdicts{extension}"
-    write_verdicts(path, games.verdicts, games.extras)
+    write_verdicts(path, games)
     read = read_verdicts(path)
-    assert read.verdicts == games.verdicts
-    assert read.extras == games.extras
+    assert read.verdicts == games
     assert read.order_unknown == 0
 
 
@@ -205,10 +201,6 @@ def test_writing_refuses_what_would_not_come_back(tmp_path: Path) -> None:
     games = [GameVerdict("q", "x", "y", A), GameVerdict(None, "x", "y", A)]
     with pytest.raises(ValueError, match="every game has a query or none"):
         write_verdicts(tmp_path / "v.csv", games)
-    with pytest.raises(DataError, match="name of one of the table's own"):
-        write_verdicts(tmp_path / "v.csv", games[:1], {"verdict": ["A"]})
-    with pytest.raises(ValueError, match="zip"):
-        write_verdicts(tmp_path / "v.csv", games[:1], {"note": []})
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def _show_item(study: Study, query_id: str, place_of_query: int) -> None:
     place = pick("Item", range(len(ids)), f"item-{place_of_query}", names.__getitem__)
     say_what_is_unknown()
     text.plain(study.text_of(ids[place]))
-    answers = answers_table(study, query_id, ids[place])
+    answers = answers_table(study.of_query(query_id), ids[place])
     if not answers.rows:
         st.caption("No passage is graded against this item yet.")
         return

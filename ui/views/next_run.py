@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from arena.boards.plan import PlanBoard
+from arena.boards.runs import PlanBoard
 from arena.plan import plan
 from arena.safe_files import digest
 from judges.errors import RagarenaError
