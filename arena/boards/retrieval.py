@@ -6,19 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from arena.boards.metrics import RANKINGS, agreement_json, measures, share_labelled
-from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
-from arena.present.glossary import TERMS
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, counted
-from arena.present.picture import Cell, Matrix
+from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
+from arena.boards.metrics import measures, rankings
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import COUNT, FIGURE, PERCENT, SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 from arena.retrieval import LabelScores, RetrievalBoard, Source
-from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from judges.types import Query
-    from retrieval_eval.relevance import LabelDistribution
     from retrieval_eval.stats.agreement import LabelAgreement
 
 Row: TypeAlias = dict[str, Any]
@@ -28,7 +25,7 @@ _KEYS: Final[Mapping[Source, str]] = {"judge": "retrieval", "people": "retrieval
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("n", "Documents", COUNT, "Those that people labelled as well."),
-    Column("kappa", "Kappa", FIGURE, interval="95% interval"),
+    *(column for column in COEFFICIENTS if column.key == "kappa"),
 )
 
 
@@ -48,12 +45,11 @@ class Retrieval(Board):
             lead = "A judge that gives nearly all documents one label tells nothing apart."
             found.append(Section("retrieval-labels", "Labels given", lead, [self._labels()]))
         if (both := self.board.between_judges) is not None:
-            alphas = {"Alpha, ordinal": both.alpha_ordinal, "Alpha": both.alpha}
             lead = f"Do the judges agree, on {counted(both.documents, 'document')} labelled by several?"
-            found.append(Section("retrieval-judges", "Labels of several judges", lead, [_figures(alphas)]))
-        if own := self.board.agreement:
+            found.append(Section("retrieval-judges", "Labels of several judges", lead, [coefficients(both)]))
+        if (agreement := self.board.agreement) is not None:
             lead = "Do people agree with the judge?"
-            found.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(own)))
+            found.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(agreement)))
         return found
 
     def agents(self) -> list[str]:
@@ -129,29 +125,15 @@ class Retrieval(Board):
 
     def intervals(self) -> Section:
         """The intervals of all measures, for pages that have room."""
-        rows = [
-            {
-                "agent": agent,
-                "labels": WHOSE[source],
-                **{name: SCORE.between(own.low, own.high) for name, own in scores.agents[agent].measures.items()},
-            }
-            for agent in self.agents()
-            for source, scores in self.board.scores.items()
-            if agent in scores.agents
-        ]
-        named = [Column(name, name, ALIGNED) for name in self.board.measures]
-        table = Table("retrieval_intervals", "", [Column("agent", "Agent"), self._whose(), *named], rows)
+        names = self.board.measures
+        columns = [Column("agent", "Agent"), self._whose(), *measures(names, SCORE, len(names))]
+        table = Table("retrieval_intervals", "", columns, self._rows())
         return Section("retrieval-intervals", "Intervals of the measures", "Had other queries been asked.", [table])
 
     def _whose(self) -> Column:
         return Column("labels", "Labels of" if len(self.board.scores) > 1 else "")
 
     def _scores(self) -> Table:
-        rows = [
-            {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
-            for agent in self.agents()
-            for source, scores in self.board.scores.items()
-        ]
         columns = [
             Column("agent", "Agent"),
             self._whose(),
@@ -171,7 +153,15 @@ class Retrieval(Board):
             for source, scores in self.board.scores.items()
         ]
         notes.append("A document without a label counts as not relevant; Judged is the share that has one.")
-        return Table("retrieval", "Documents retrieved, by measure", columns, rows, notes)
+        return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
+
+    def _rows(self) -> list[Row]:
+        """Of every agent, by each labels."""
+        return [
+            {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
+            for agent in self.agents()
+            for source, scores in self.board.scores.items()
+        ]
 
     def _row(self, agent: str, source: Source, scores: LabelScores) -> Row:
         own, mean = scores.agents.get(agent), self.board.mean_labels.get(agent)
@@ -186,16 +176,12 @@ class Retrieval(Board):
 
     def _labels(self) -> Table:
         board = self.board
-        named: list[tuple[str, LabelDistribution, float | None]] = [
-            (agent, board.distributions[agent], board.mean_labels[agent].mean)
-            for agent in self.agents()
-            if agent in board.mean_labels
-        ]
-        named += [(f"all documents, judge {judge}", own.distribution, None) for judge, own in board.judges.items()]
-        labels = sorted({label for _, own, _ in named for label in own.counts})
+        named = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
+        named |= {f"all documents, judge {judge}": own.distribution for judge, own in board.judges.items()}
+        labels = sorted({label for given in named.values() for label in given.counts})
         columns = [
             Column("documents", "Documents of"),
-            *(Column(f"label_{label}", f"Label {label}", COUNT) for label in labels),
+            *(Column(f"label {label}", f"Label {label}", COUNT) for label in labels),
             Column("failed", "Failed", COUNT),
             Column("left", "Not judged", COUNT),
             Column("mean_label", "Mean label", FIGURE),
@@ -203,62 +189,31 @@ class Retrieval(Board):
         rows = [
             {
                 "documents": name,
-                **{f"label_{label}": own.counts.get(label, 0) for label in labels},
-                "failed": own.failed or None,
-                "left": own.left or None,
-                "mean_label": mean,
+                **{f"label {label}": given.counts.get(label, 0) for label in labels},
+                "failed": given.failed or None,
+                "left": given.left or None,
+                "mean_label": board.mean_labels[name].mean if name in board.mean_labels else None,
             }
-            for name, own, mean in named
+            for name, given in named.items()
         ]
         return Table("labels_given", "Labels given", columns, rows)
 
-    def _agreement(self, own: LabelAgreement) -> list[Block]:
-        if not own.n:
+    def _agreement(self, agreement: LabelAgreement) -> list[Block]:
+        if not agreement.n:
             return [Remarks(["Not known: no document has both a label of people and one of the judge."])]
-        named = {
-            "Same label": own.agreement,
-            "Kappa": own.kappa,
-            "Kappa, linear": own.kappa_linear,
-            "Kappa, quadratic": own.kappa_quadratic,
-            "Alpha": own.alpha,
-        }
-        known = (
-            f"{own.n:,} of the {own.n + own.first_only:,} that people labelled ({PERCENT.write(share_labelled(own))})"
-        )
-        found: list[Block] = [
-            Remarks([f"Documents with both labels: {known}."]),
-            _figures(named),
-            _confusion(own.scale, own.confusion),
+        labelled = f"{agreement.n + agreement.first_only:,} that people labelled"
+        share = PERCENT.write(share_labelled(agreement))
+        blocks: list[Block] = [
+            Remarks([f"Documents with both labels: {agreement.n:,} of the {labelled} ({share})."]),
+            coefficients(agreement),
+            confusion(agreement, "What is taken for what", "People", "judge"),
         ]
         if len(self.board.judges) > 1:
-            rows = [
-                {"judge": judge, **flat(one.agreement)} for judge, one in self.board.judges.items() if one.agreement
-            ]
-            found.append(Table("agreement_by_judge", "Each judge alone", _JUDGES, rows))
+            alone = {judge: own.agreement for judge, own in self.board.judges.items() if own.agreement}
+            rows = [{"judge": judge, **flat(own)} for judge, own in alone.items()]
+            blocks.append(Table("agreement_by_judge", "Each judge alone", _JUDGES, rows))
         if self.board.rankings:
-            rows = [{**flat(one), "swapped": len(one.swapped)} for one in self.board.rankings.values()]
-            note = "Labels that agree poorly on single documents may still rank agents well."
+            notes = ["Labels that agree poorly on single documents may still rank agents well."]
             title = "Do both labels put the agents in one order?"
-            found.append(Table("rankings", title, RANKINGS, rows, [note]))
-        return found
-
-
-def _figures(named: Mapping[str, Estimate]) -> Figures:
-    return Figures([Figure(name, own.value, FIGURE, TERMS[name], own.low, own.high) for name, own in named.items()])
-
-
-def _confusion(scale: Sequence[int], counts: Sequence[Sequence[int]]) -> Matrix:
-    """How often people's label was the row's where the judge's was the column's."""
-    labels = list(map(str, scale))
-    cells = {}
-    for people, row in zip(labels, counts, strict=True):
-        for said, count in zip(labels, row, strict=True):
-            share = count / (sum(row) or 1)
-            told = f"People {people}, the judge {said}: {COUNT.write(count)}, {PERCENT.write(share)} of the row"
-            cells[people, said] = Cell(COUNT.write(count), share, told=told, bold=people == said)
-    caption = (
-        "Rows are people's labels, columns those of the judge: on the diagonal (bold) both agree, to the right of it "
-        "the judge is more generous than people. The stronger a colour, the larger the share of its row."
-    )
-    words = "Labels of people by those of the judge"
-    return Matrix("confusion", "", words, caption, labels, labels, cells, "People against the judge")
+            blocks.append(rankings(title, {"": self.board.rankings}, notes, several=False))
+        return blocks

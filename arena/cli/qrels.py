@@ -39,7 +39,7 @@ def agreement(
     Kappa (plain, linear, quadratic), Krippendorff's alpha, confusion, and agreement at each threshold; intervals by
     bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
     """
-    from arena.boards.metrics import QrelsAgreement
+    from arena.boards.agreement import QrelsAgreement
     from arena.cli.console import errors
     from arena.cli.show import show
     from arena.present import terminal

@@ -19,7 +19,6 @@ from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import Cache
 from arena.opinions.stored import spending
-from arena.ratings.elo import EloSettings
 from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge
 from arena.store import Store
@@ -38,8 +37,8 @@ class JudgesAlone:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _KeptElo:
-    """Elo as a method of comparison, its scores kept under the settings, games and weights that they are made of."""
+class _KeptRatings:
+    """Ratings as a method of comparison, kept under the settings, games and weights that they are made of."""
 
     method: Played
     cache: Cache
@@ -57,10 +56,10 @@ class _KeptElo:
         return self.method.queries
 
     def points(self) -> Floats:
-        return self._kept("calibration: elo", np.empty(0), self.method.points)
+        return self._kept(f"calibration: {self.name}", np.empty(0), self.method.points)
 
     def drawn(self, weights: Floats) -> Floats:
-        return self._kept("calibration: elo of samples", weights, lambda: self.method.drawn(weights))
+        return self._kept(f"calibration: {self.name} of samples", weights, lambda: self.method.drawn(weights))
 
     def _kept(self, kind: str, weights: Floats, make: Callable[[], Floats]) -> Floats:
         games = self.method.games
@@ -91,6 +90,6 @@ def judges_alone(
 
 def with_kept_scores(method: Method, cache: Cache) -> Method:
     """The same method, its scores kept where they take long."""
-    if isinstance(method, Played) and isinstance(method.settings, EloSettings) and len(method.games) >= WORTH_KEEPING:
-        return _KeptElo(method, cache)
+    if isinstance(method, Played) and len(method.games) >= WORTH_KEEPING:
+        return _KeptRatings(method, cache)
     return method

@@ -1,0 +1,167 @@
+"""How far two sets of labels agree: the columns, figures and counts that boards show of it; sets of labels of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT_1, counted
+from arena.present.plain import flat, plain
+from arena.present.table import Column, Table, crossed
+
+if TYPE_CHECKING:
+    from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
+    from retrieval_eval.trec import FaultyLine, Note, Qrels
+
+WIDE: Final = "95% interval"
+FEW_QUERIES: Final = 10
+"""With fewer queries a bootstrap over them has too little to draw from."""
+MOST_NAMED: Final = 3
+"""Queries, and faulty lines of one file, that are named."""
+COEFFICIENTS: Final = (
+    Column("agreement", "Same label", PERCENT_1, interval=WIDE),
+    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    Column("kappa_linear", "Kappa, linear", FIGURE, interval=WIDE),
+    Column("kappa_quadratic", "Kappa, quadratic", FIGURE, interval=WIDE),
+    Column("alpha", "Alpha", FIGURE, interval=WIDE),
+    Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=WIDE),
+)
+"""Of a ``LabelAgreement``, by its fields."""
+_BINARISED: Final = (
+    Column("qrels", "Labels"),
+    Column("threshold", "Relevant", ALIGNED),
+    Column("both", "Both", COUNT, "Documents that both call relevant."),
+    Column("first_only", "First only", COUNT),
+    Column("second_only", "Second only", COUNT),
+    Column("neither", "Neither", COUNT),
+    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+)
+
+
+def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
+    """All coefficients that it has, side by side."""
+    known = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
+    return Figures([Figure(at.heading, one.value, at.form, at.explained, one.low, one.high) for at, one in known])
+
+
+def confusion(
+    agreement: LabelAgreement,
+    title: str,
+    first: str,
+    second: str,
+    names: Sequence[str] = (),
+    *,
+    name: str = "confusion",
+) -> Table:
+    """How often the first gave the row's label where the second gave the column's.
+
+    Args:
+        agreement: with the counts.
+        title: of the table.
+        first: who gave the labels of the rows.
+        second: who gave those of the columns.
+        names: of the labels; they themselves if absent.
+        name: of the table.
+    """
+    labels = names or list(map(str, agreement.scale))
+    return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
+
+
+def agreement_json(agreement: LabelAgreement) -> dict[str, Any]:
+    """All figures of an agreement."""
+    binarised = [flat(one) for one in agreement.binarised]
+    return flat(agreement) | {"coverage": share_labelled(agreement), "binarised": binarised}
+
+
+def share_labelled(agreement: LabelAgreement) -> float | None:
+    """Share of the reference's pairs that the other set labels as well."""
+    known = agreement.n + agreement.first_only
+    return agreement.n / known if known else None
+
+
+def as_read(qrels: Qrels) -> dict[str, Any]:
+    """What was read of a set of labels, and which lines were left out."""
+    return {"labels": len(qrels), "faulty": qrels.faulty, "notes": [note.text for note in qrels.notes]}
+
+
+def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:
+    """What is odd about a file, and which lines were left out."""
+    for note in notes:
+        yield f"{name}: {note.text}"
+    if faulty:
+        yield f"{name}: {counted(len(faulty), 'faulty line')} left out"
+        yield from (f"  {fault}" for fault in faulty[:MOST_NAMED])
+        if len(faulty) > MOST_NAMED:
+            yield f"  ... and {len(faulty) - MOST_NAMED:,} more (--json: all)"
+
+
+@dataclass(frozen=True, slots=True)
+class QrelsAgreement(Board):
+    """How sets of labels agree with the first of ``qrels``, by name."""
+
+    agreements: Mapping[str, LabelAgreement]
+    qrels: Mapping[str, Qrels]
+    settings: Mapping[str, int]
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        binarised = [
+            {"qrels": name, **flat(one), "threshold": f">= {one.threshold}"}
+            for name, own in self.agreements.items()
+            for one in own.binarised
+        ]
+        blocks: list[Block] = [self._coefficients()]
+        if binarised:
+            blocks.append(Table("binarised", "Relevant or not, from each label on", _BINARISED, binarised))
+        if len(self.agreements) == 1:
+            title = "Documents by their two labels"
+            blocks += [confusion(own, title, "First", "second") for own in self.agreements.values() if own.scale]
+        return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
+
+    def notes(self) -> Remarks:
+        """What a reader of the figures must know."""
+        reference = next(iter(self.qrels))
+        said = [f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"]
+        for name, one in self.qrels.items():
+            own = self.agreements.get(name)
+            if own is not None and own.first_only + own.second_only:
+                said.append(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others")
+            if own is not None and own.queries < FEW_QUERIES:
+                said.append(f"{name}: {counted(own.queries, 'query', 'queries')} in common, so intervals are rough")
+            said += remarks_on(name, one.notes, one.faulty)
+        return Remarks(said)
+
+    def json(self) -> Any:  # noqa: D102
+        reference = next(iter(self.qrels))
+        sets = {name: agreement_json(own) | as_read(self.qrels[name]) for name, own in self.agreements.items()}
+        first = {"name": reference, **as_read(self.qrels[reference])}
+        return plain({"reference": first, "sets": sets, "settings": self.settings})
+
+    def _coefficients(self) -> Table:
+        thresholds = sorted({one.threshold for own in self.agreements.values() for one in own.binarised})
+        columns = [
+            Column("qrels", "Labels"),
+            Column("coverage", "Coverage", PERCENT_1, "Share of the first set's pairs that the other labels as well."),
+            Column("faulty", ""),
+            Column("n", "Pairs", COUNT, "Documents of a query that both label."),
+            *(Column(name, "") for name in ("queries", "first_only", "second_only")),
+        ]
+        for own in COEFFICIENTS:
+            if own.key == "kappa":
+                columns.append(own)
+            else:  # people get one interval, so that the table fits a terminal
+                ends = (Column(f"{own.key}_{end}", "") for end in ("low", "high"))
+                columns += [replace(own, interval=""), *ends]
+        columns += [Column(f"kappa_at_{threshold}", "") for threshold in thresholds]
+        rows = [
+            {
+                "qrels": name,
+                "faulty": len(self.qrels[name].faulty),
+                "coverage": share_labelled(own),
+                **flat(own),
+                **{f"kappa_at_{one.threshold}": one.kappa.value for one in own.binarised},
+            }
+            for name, own in self.agreements.items()
+        ]
+        return Table("agreement", "", columns, rows)
