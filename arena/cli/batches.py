@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
+from arena.cli.options import ForPrograms, Source
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def batches(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    source: Source,
     forget: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="give this batch up: its replies are lost, and asked again; 'all' for all"),
@@ -30,7 +31,7 @@ def batches(
         list[str] | None,
         typer.Option(metavar="ID", help="have the server end this batch; the replies it has are kept; 'all' for all"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """List the batches whose replies are not in the store yet. Asks no server unless one is to be cancelled.
 
@@ -42,7 +43,7 @@ def batches(
     from arena.cli.console import output, print_json
     from arena.cli.sources import location_and_name
     from arena.present import terminal
-    from arena.present.numbers import COUNT, WORDS
+    from arena.present.numbers import COUNT
     from arena.present.table import Column, Table
     from arena.store import Store
     from arena.store.batches import drop, open_batches
@@ -73,8 +74,8 @@ def batches(
         print_json(rows)
     else:
         names = {"id": "ID", "state": "State", "judge": "Judge", "model": "Model", "since": "Since"}
-        numbers = {"requests": "Requests", "open": "Open"}
-        columns = [Column(key, name, COUNT if key in numbers else WORDS) for key, name in (names | numbers).items()]
+        columns = [Column(key, name) for key, name in names.items()]
+        columns += [Column("requests", "Requests", COUNT), Column("open", "Open", COUNT)]
         terminal.show(output, [Table("batches", "", columns, rows, [f"{len(rows)} under way"])])
     if not whole:
         raise typer.Exit(INCOMPLETE)
@@ -85,7 +86,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
     import asyncio
 
     from arena.batches import cancel
-    from arena.cli.console import errors, printable
+    from arena.cli.console import errors, say
     from arena.config.whole import load_config
 
     if not source.endswith((".yaml", ".yml")):
@@ -98,13 +99,13 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
         whole = True
         async for name, problem in cancel(chosen, judges):
             said = f"could not be cancelled: {problem}" if problem else "is being cancelled"
-            errors.print(printable(f"batch {name} {said}"))
+            say(f"batch {name} {said}", errors)
             whole = whole and not problem
         return whole
 
     whole = asyncio.run(ask())
     if chosen:
-        errors.print(printable(f"'ragarena run {source}' keeps the replies that cancelled batches have"))
+        say(f"'ragarena run {source}' keeps the replies that cancelled batches have", errors)
     return whole
 
 

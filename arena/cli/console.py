@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from arena.present.numbers import MONEY
 from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
+from arena.present.plain import json_text
 
 if TYPE_CHECKING:
     from arena.runtime.ledger import Kind
@@ -28,8 +28,8 @@ errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=
 
 
 def print_json(value: Any) -> None:
-    """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
-    print(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False))
+    """Machine output."""
+    print(json_text(value))
 
 
 def tell(told: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -39,17 +39,6 @@ def tell(told: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> Non
         return
     for line in lines:
         output.print(printable(line))
-
-
-def rounded(value: Any, decimals: int = 6) -> Any:
-    """The value with fewer digits than floating point has, so that equal figures are equal bytes on every machine."""
-    if isinstance(value, float):
-        return round(value, decimals) + 0.0  # -0.0 becomes 0.0
-    if isinstance(value, Mapping):
-        return {key: rounded(inner, decimals) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(inner, decimals) for inner in value]
-    return value
 
 
 class _Lines(logging.Handler):

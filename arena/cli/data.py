@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from arena.cli.options import Source, Tournament
 from judges.errors import InputError
 
-
-class What(StrEnum):
-    """What to export."""
-
-    VERDICTS = "verdicts"
-    LABELS = "labels"
-    QUERY_LABELS = "query-labels"
-    CRITERIA = "criteria"
-    DATA = "data"
+What = Literal["verdicts", "labels", "query-labels", "criteria", "data"]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,12 +44,12 @@ def import_verdicts(
 
 
 def export(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    source: Source,
     out: Annotated[
         Path, typer.Argument(metavar="OUT", help="a .csv, .tsv, .jsonl, .parquet (or .gz) file; a folder for data")
     ],
-    what: Annotated[What, typer.Option(help="what to write")] = What.VERDICTS,
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    what: Annotated[What, typer.Option(help="what to write")] = "verdicts",
+    tournament: Tournament = None,
     parts: Annotated[
         int | None,
         typer.Option(
@@ -74,17 +66,16 @@ def export(
     from arena.cli.console import output
     from arena.cli.sources import open_tournament
 
-    if parts is not None and what is not What.VERDICTS:
-        raise InputError(f"--parts: only verdicts are written in parts, not {what.value}")
+    if parts is not None and what != "verdicts":
+        raise InputError(f"--parts: only verdicts are written in parts, not {what}")
     store, name = open_tournament(source, tournament)
     store.verify(name)
-    verdicts = exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts)
     write = {
-        What.VERDICTS: verdicts,
-        What.LABELS: exports.export_labels,
-        What.QUERY_LABELS: exports.export_query_labels,
-        What.CRITERIA: exports.export_criteria,
-        What.DATA: exports.export_data,
+        "verdicts": exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts),
+        "labels": exports.export_labels,
+        "query-labels": exports.export_query_labels,
+        "criteria": exports.export_criteria,
+        "data": exports.export_data,
     }[what]
     count = write(store, name, out)
     store.close()

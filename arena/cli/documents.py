@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from arena.cli.options import ForPrograms
 
 if TYPE_CHECKING:
     from arena.synth.passages import Reading
@@ -21,15 +22,6 @@ _SHOWN = 10
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
-class By(StrEnum):
-    """How documents are cut."""
-
-    PARAGRAPH = "paragraph"
-    TOKENS = "tokens"
-    SENTENCES = "sentences"
-    PAGES = "pages"
-
-
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
     app.command("documents")(documents)
@@ -39,7 +31,9 @@ def documents(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
     ],
-    by: Annotated[By, typer.Option(help="what a passage is")] = By.PARAGRAPH,
+    by: Annotated[
+        Literal["paragraph", "tokens", "sentences", "pages"], typer.Option(help="what a passage is")
+    ] = "paragraph",
     size: Annotated[
         int | None,
         typer.Option(
@@ -58,21 +52,21 @@ def documents(
     max_mb: Annotated[int | None, typer.Option(min=1, help="skip larger files (100)")] = None,
     max_pages: Annotated[int | None, typer.Option(min=1, help="skip longer PDFs (5000)")] = None,
     max_seconds: Annotated[int | None, typer.Option(min=1, help="skip files that take longer to read (120)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Cut documents into passages for retrieval, and write them as a corpus that 'data.corpus' reads.
 
     Without --out it says what can be read. Exit status 3: some file was skipped or read in part, and the output says
     why.
     """
-    from arena.cli.console import INCOMPLETE, print_json
+    from arena.cli.console import INCOMPLETE, tell
     from arena.synth.passages import Reading, read_passages
     from retrieval_eval.data.tables import write_rows
     from retrieval_eval.documents.passages import PassagesSection
     from retrieval_eval.documents.types import Limits
 
     asked = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
-    how = _section(PassagesSection, {"by": by.value} | asked)
+    how = _section(PassagesSection, {"by": by} | asked)
     bounds = {"megabytes": max_mb, "pages": max_pages, "seconds": max_seconds}
     limits = _section(Limits, {name: value for name, value in bounds.items() if value is not None})
     reading = Reading()
@@ -82,10 +76,9 @@ def documents(
     else:
         for _ in rows:
             pass
-    if as_json:
-        print_json(reading_json(reading))
-    else:
-        _print(reading, out)
+    tell(_told(reading), _lines(reading, out), as_json=as_json)
+    if not as_json:
+        print_unread(reading)
     if reading.skipped:
         raise typer.Exit(INCOMPLETE)
 
@@ -107,8 +100,7 @@ def _rows(passages: Iterator[Document]) -> Iterator[dict[str, Cell]]:
         yield {"did": passage.doc_id, "document": passage.text, **passage.metadata}
 
 
-def reading_json(reading: Reading) -> dict[str, Any]:
-    """What documents came to, for machines."""
+def _told(reading: Reading) -> dict[str, Any]:
     return {
         "documents": reading.documents,
         "passages": reading.passages,
@@ -119,37 +111,30 @@ def reading_json(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _print(reading: Reading, out: Path | None) -> None:
-    from arena.cli.console import output, printable
+def _lines(reading: Reading, out: Path | None) -> Iterator[str]:
     from arena.present.numbers import counted
 
     where = f" written to {out}" if out is not None else ""
-    counts = (
-        f"{counted(reading.documents, 'document', 'documents')}, {counted(reading.passages, 'passage', 'passages')}"
-    )
-    output.print(printable(f"{counts}{where}"))
+    yield f"{counted(reading.documents, 'document')}, {counted(reading.passages, 'passage')}{where}"
     if reading.twins:
-        left_out = counted(len(reading.twins), "passage", "passages")
-        output.print(f"{left_out} left out, nearly the same as an earlier one:")
-        for twin in reading.twins[:_SHOWN]:
-            output.print(printable(f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})"))
-        if len(reading.twins) > _SHOWN:
-            output.print("  ... (--json lists all)")
-    print_unread(reading)
+        yield f"{counted(len(reading.twins), 'passage')} left out, nearly the same as an earlier one:"
+        yield from (f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})" for twin in reading.twins[:_SHOWN])
+    if len(reading.twins) > _SHOWN:
+        yield "  ... (--json lists all)"
 
 
 def print_unread(read: Reading | SynthReport) -> None:
     """A line on standard error for each file not read or read in part, and one for all of which the same is to know."""
-    from arena.cli.console import errors, printable
+    from arena.cli.console import errors, say
     from arena.present.numbers import listed
 
     if read.other_files:
         counts = ", ".join(f"{number} {ending}" for ending, number in read.other_files.items())
-        errors.print(printable(f"files of other formats, not read: {counts}"))
+        say(f"files of other formats, not read: {counts}", errors)
     alike: dict[str, list[str]] = {}
     for note in read.notes:
         alike.setdefault(note.reason, []).append(note.source)
     for reason, sources in alike.items():
-        errors.print(printable(f"note: {listed(sources, _SHOWN)}: {reason}"))
+        say(f"note: {listed(sources, _SHOWN)}: {reason}", errors)
     for each in read.skipped:
-        errors.print(printable(f"{each.outcome}: {each.source}: {each.reason}"))
+        say(f"{each.outcome}: {each.source}: {each.reason}", errors)

@@ -25,9 +25,9 @@ def generate(
 
     Nothing is asked twice. Exit status 3: something of it failed or is missing, and the output says what.
     """
-    from arena.cli.console import Bars, errors, output, printable
+    from arena.cli.console import output, say
     from arena.cli.tournament import print_summary
-    from arena.cli.trace import traced_to
+    from arena.cli.trace import asking
     from arena.config.whole import load_config
     from arena.exam import run as exam_run
     from arena.exam.bank import shorter_than_asked
@@ -37,7 +37,7 @@ def generate(
     loaded = load_config(config)
     if out.exists():
         raise InputError(f"{out}: exists and may have been edited; name a new file")
-    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+    with asking(log_json) as (bars, trace):
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(summary)
     if bank.items:
@@ -47,7 +47,7 @@ def generate(
     assert loaded.exam is not None
     assert loaded.exam.generate is not None
     for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
-        output.print(printable(f"- {name}: {number} of the {loaded.exam.generate.per_query} asked for"))
+        say(f"- {name}: {number} of the {loaded.exam.generate.per_query} asked for")
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -68,15 +68,15 @@ def grade(
     Only what is new is asked: after an edit of the bank, the new items. Exit status 3: something failed or is missing.
     """
     from arena.boards.exam import ExamBoard
-    from arena.cli.console import Bars, errors, output, print_json
+    from arena.cli.console import errors, output, print_json
     from arena.cli.show import show
     from arena.cli.tournament import print_summary
-    from arena.cli.trace import traced_to
+    from arena.cli.trace import asking
     from arena.config.whole import load_config
     from arena.exam import run as exam_run
 
     loaded = load_config(config)
-    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
+    with asking(log_json) as (bars, trace):
         graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(graded.summary)
     if graded.scores is not None:

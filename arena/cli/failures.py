@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import Source
+from arena.cli.options import ForPrograms, Source
 from judges.errors import InputError
 
 
@@ -21,7 +21,7 @@ def failures(
     tournament: Annotated[str | None, typer.Option(help="only this one, where a store holds several")] = None,
     cause: Annotated[list[str] | None, typer.Option(help="only this cause; may be repeated")] = None,
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, with whole replies")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """List what failed and why: counts per cause and judge, then each with its last reply; and answers agents owe.
 

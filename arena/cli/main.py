@@ -44,7 +44,7 @@ _MODULES: Final[Mapping[str, Sequence[str]]] = {
     "nuggets": ["nuggets"],
     "exam": ["exam"],
     "bank": ["bank"],
-    "agents": ["agents", "agents_run"],
+    "agents": ["agents"],
     "votes": ["votes"],
     "store": ["stores"],
 }

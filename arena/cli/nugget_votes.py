@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arena.cli.console import tell
-from arena.cli.nugget_runs import require_free
+from arena.cli.nuggets import require_free
 from arena.cli.sources import open_tournament
 from arena.cli.table_votes import the_annotator
 from arena.nuggets.people import Taken, assignments_by, said_by, taken

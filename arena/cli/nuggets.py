@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arena.cli.options import RetryFailed
-from judges.errors import InputError
+from arena.cli.console import INCOMPLETE, tell
+from arena.cli.options import AsJson, ForPrograms, RetryFailed, Samples, Seed
+from judges.errors import DataError, InputError
+from judges.types import NUGGET_TASKS, Task
+
+if TYPE_CHECKING:
+    from arena.config.whole import Config
+    from arena.dataset import Dataset
+    from arena.runtime.ledger import RunSummary
+    from retrieval_eval.nuggets.types import Assignment
 
 group = typer.Typer(help="Nugget evaluation: making, assigning, scoring and comparing.", no_args_is_help=True)
 
@@ -30,16 +40,46 @@ def create(
     ] = False,
     force: Force = False,
     retry_failed: RetryFailed = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable summary")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Make each query's nuggets of its relevant documents, and write them as nuggetizer does.
 
     Labels documents that have no label yet. Run again, it goes on where it stopped. Exit status 3: some query has no
     nuggets because a judgment failed or is missing.
     """
-    from arena.cli.nugget_runs import create_nuggets
+    from contextlib import closing
 
-    create_nuggets(config, out, for_editing=for_editing, force=force, retry_failed=retry_failed, as_json=as_json)
+    from arena.config.whole import load_config
+    from arena.nuggets.judging import nuggets_of
+    from arena.nuggets.results import nugget_results, repetitions, unedited_banks
+    from arena.store import Store
+    from retrieval_eval.nuggets.files import write_banks
+    from retrieval_eval.nuggets.types import Importance
+
+    loaded = load_config(config)
+    if nuggets_of(loaded).create is None:
+        raise InputError(f"{config}: nuggets.bank gives the nuggets; leave it out to have some made")
+    require_free(out, force)
+    tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
+    summary = _run(loaded, tasks, retry_failed=retry_failed)
+    with closing(Store.open(loaded.store)) as store:
+        if for_editing:
+            banks, without = unedited_banks(store, loaded.name)
+        else:
+            results = nugget_results(store, loaded.name)
+            assert results is not None
+            banks, without = list(results.banks.values()), dict(results.without)
+        repeated = repetitions(store, loaded.name)
+    write_banks(out, banks)
+    counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
+    number, vital = counts.total(), counts[Importance.VITAL]
+    told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
+    more = f", {vital} of them vital" if vital else ""
+    lines = [f"wrote {out}: {number} nuggets for {len(banks)} queries{more}", *_left_out(without)]
+    lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
+    tell(told | {"repeated": repeated}, lines, as_json=as_json)
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
 
 
 @group.command()
@@ -58,17 +98,52 @@ def assign(
     ] = Path("passages.jsonl"),
     force: Force = False,
     retry_failed: RetryFailed = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable summary")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Hold answers and documents against nuggets, and write which they state, answers for 'nuggets score'.
 
     Without --nuggets, those of the configuration's bank or those that 'nuggets create' has made. Exit status 3: some
     label failed or is missing; the file has it as failed.
     """
-    from arena.cli.nugget_runs import assign_nuggets
+    from contextlib import closing
 
-    files = (nuggets, answers or [])
-    assign_nuggets(config, files, (out, documents_out), force=force, retry_failed=retry_failed, as_json=as_json)
+    from arena.config.whole import load_config
+    from arena.nuggets.judging import assignment_of_files, nuggets_of
+    from arena.nuggets.results import nugget_results
+    from arena.store import Store
+    from retrieval_eval.nuggets.files import write_assignments, write_passage_assignments
+
+    loaded = load_config(config)
+    if (nuggets is None) is not (not answers):
+        raise InputError("--nuggets and --answers go together: nuggets are held against answers to the same queries")
+    data = None
+    if nuggets is not None:
+        loaded, data = assignment_of_files(loaded, nuggets, answers or [])
+    section = nuggets_of(loaded)
+    for kind, file in (("answers", out), ("documents", documents_out)):
+        if kind in section.assign.texts:
+            require_free(file, force)
+    tasks = [Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT] if section.bank is None else NUGGET_TASKS
+    summary = _run(loaded, tasks, data, retry_failed=retry_failed)
+    with closing(Store.open(loaded.store)) as store:
+        results = nugget_results(store, loaded.name)
+    if results is None or not results.banks:
+        raise InputError(f"{config}: no query has nuggets yet; 'ragarena nuggets create {config}' makes them")
+    told: dict[str, Any] = {}
+    lines: list[str] = []
+    if "answers" in section.assign.texts:
+        write_assignments(out, results.assignments)
+        told = _written("answers", out, results.assignments, lines)
+    if "documents" in section.assign.texts:
+        passages = list(results.passages.values())
+        write_passage_assignments(documents_out, passages)
+        told["passages"] = _written("documents", documents_out, passages, lines)
+    lines += _left_out(results.without)
+    if "answers" in section.assign.texts:
+        lines.append(f"next:  ragarena nuggets score {out}")
+    tell(told | {"without": dict(results.without)}, lines, as_json=as_json)
+    if not summary.complete or not results.finished:
+        raise typer.Exit(INCOMPLETE)
 
 
 @group.command()
@@ -78,18 +153,37 @@ def edit(
     out: Annotated[Path, typer.Option(metavar="FILE", help="where the edited nuggets go, with their history")],
     by: Annotated[str, typer.Option(help="who edited them")] = "",
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable changes")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Show what a person added, removed, merged, split or weighed otherwise, and keep it as history.
 
     A nugget in AFTER may name with "from" the texts of BEFORE that it was made of. Queries that AFTER lacks stay
     as they were.
     """
-    from arena.cli.nugget_runs import edit_nuggets, require_free
+    from datetime import UTC, datetime
+
+    from arena.boards.nugget_lists import NuggetEdits
     from arena.cli.show import show
+    from retrieval_eval.nuggets.editing import Change, changes, edited
+    from retrieval_eval.nuggets.files import read_banks, write_banks
+    from retrieval_eval.nuggets.types import NuggetBank
 
     require_free(out, force)
-    show(edit_nuggets(before, after, out, by), "json" if as_json else "table")
+    old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    done: dict[str, list[Change]] = {}
+    banks = []
+    for query_id in {**old, **new}:
+        was = old.get(query_id, NuggetBank(query_id, "", ()))
+        now = new.get(query_id, was)
+        try:
+            done[query_id] = changes(was, now)
+            banks.append(edited(was, now, by=by, at=at))
+        except ValueError as error:
+            raise DataError(after, f"query {query_id!r}: {error}") from error
+    write_banks(out, banks)
+    board = NuggetEdits(str(out), done, [query_id for query_id in old if query_id not in new])
+    show(board, "json" if as_json else "table")
 
 
 @group.command()
@@ -108,13 +202,13 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="labels of the documents cited; with --answers")
     ] = None,
     relevant: Annotated[int, typer.Option(help="the lowest label that counts as relevant")] = 1,
-    bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    bootstrap: Samples = 1000,
+    seed: Seed = 0,
     form: Annotated[
         Literal["table", "json", "csv", "jsonl", "md", "html", "latex"],
         typer.Option("--format", help="how to write it; jsonl: nuggetizer's metrics by topic"),
     ] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Six scores of each run: vital, weighted and all nuggets, strict or with half credit for partial support.
 
@@ -155,12 +249,12 @@ def correlate(
     second: Annotated[Path, typer.Argument(metavar="B", help="those of another, for the same runs")],
     column: Annotated[str, typer.Option(help="the score to compare")] = "v_strict",
     plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
-    bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    bootstrap: Samples = 1000,
+    seed: Seed = 0,
     form: Annotated[
         Literal["table", "json", "csv", "md", "html", "latex"], typer.Option("--format", help="how to write it")
     ] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """How alike two conditions order the same runs, such as automatic and manual nuggets.
 
@@ -179,3 +273,34 @@ def correlate(
 
         save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
     show(board, "json" if as_json else form)
+
+
+def require_free(out: Path, force: bool) -> None:
+    """A file that a person may have edited is not written over unasked."""
+    if out.exists() and not force:
+        raise InputError(f"{out}: is there already; name another file with --out, or say --force")
+
+
+def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
+    from arena import tournament
+    from arena.cli.tournament import print_summary
+    from arena.cli.trace import asking
+
+    with asking() as (bars, _):
+        summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
+    print_summary(summary)
+    return summary
+
+
+def _written(what: str, file: Path, assignments: Sequence[Assignment], lines: list[str]) -> dict[str, Any]:
+    labels = [label for own in assignments for label in own.labels]
+    assigned = sum(label is not None for label in labels)
+    lines.append(f"wrote {file}: {assigned} of {len(labels)} labels of {len(assignments)} {what}")
+    return {"file": str(file), what: len(assignments), "labels": len(labels), "assigned": assigned}
+
+
+def _left_out(without: Mapping[str, str]) -> Iterator[str]:
+    from arena.present.numbers import counted
+
+    for why, number in Counter(without.values()).items():
+        yield f"- {counted(number, 'query', 'queries')} left out: {why}"

@@ -31,10 +31,9 @@ def queries(
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
     from arena.boards.queries import query_board
-    from arena.cli.console import output
+    from arena.cli.console import output, print_json
     from arena.cli.sources import open_tournament
     from arena.present import terminal
-    from arena.present.plain import json_text
     from arena.present.table import first
 
     if (agent is not None) + (by is not None) + labels > 1:
@@ -44,7 +43,7 @@ def queries(
     store.close()
     _check(board, agent, by, labels=labels)
     if as_json:
-        print(json_text(board.json()))
+        print_json(board.json())
     elif by is not None:
         terminal.show(output, [board.groups_table(by, board.standings.agents)])
     elif agent is not None or labels:

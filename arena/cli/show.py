@@ -6,11 +6,10 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from arena.cli.console import errors, output
+from arena.cli.console import errors, output, print_json
 from arena.present import terminal
 from arena.present.blocks import Board
 from arena.present.numbers import printable
-from arena.present.plain import json_text
 
 if TYPE_CHECKING:
     from arena.leaderboard import Leaderboard
@@ -52,7 +51,7 @@ def show(board: Board, form: str, *, said: str = "", sections: Collection[str] =
     """
     chosen = [section for section in board.sections() if section.ident in sections] if sections else []
     if form == "json":
-        print(json_text(board.json()))
+        print_json(board.json())
     elif form == "table":
         terminal.show(output, chosen or board.sections())
     else:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.options import ForPrograms
+
 group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
 
 
@@ -18,28 +20,23 @@ def register(app: typer.Typer) -> None:
 def copy_store(
     source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
     target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Copy a store to another place, of the same or the other kind of database.
 
     All of it or nothing: what arrived is read again and compared before it is committed. A run on the copy asks for
     nothing that was judged before.
     """
-    from arena.cli.console import output, print_json
+    from arena.cli.console import tell
     from arena.cli.sources import location_and_name
     from arena.store import shown
     from arena.store.moving import copy
 
     location, _ = location_and_name(source)
     copied = copy(location, target)
-    if as_json:
-        print_json({name: {"rows": each.rows, "digest": each.digest} for name, each in copied.items()})
-        return
-    rows = sum(each.rows for each in copied.values())
-    output.print(
-        f"{shown(location)} copied to {shown(target)}: {copied['judgment'].rows} judgments, {rows} rows in all, "
-        "each the same there"
-    )
+    told = {name: {"rows": each.rows, "digest": each.digest} for name, each in copied.items()}
+    counts = f"{copied['judgment'].rows} judgments, {sum(each.rows for each in copied.values())} rows in all"
+    tell(told, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], as_json=as_json)
 
 
 @group.command("check")
@@ -54,7 +51,7 @@ def check_store(
             "--add", help="give checksums to the rows of an earlier version; as they are now, they count as right"
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Check a store for damage: rows that differ from their checksums, and references to rows that are gone.
 
@@ -62,7 +59,7 @@ def check_store(
     """
     from contextlib import closing
 
-    from arena.cli.console import output, print_json, printable
+    from arena.cli.console import tell
     from arena.cli.sources import location_and_name
     from arena.present.numbers import counted
     from arena.store import Store, shown
@@ -78,16 +75,13 @@ def check_store(
         with closing(Store.create(location)) as store:
             checks.add(store)
             found = checks.check(store)
-    if as_json:
-        print_json({"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered})
-    else:
-        for problem in found.problems:
-            output.print(printable(problem))
-        wrong = counted(len(found.problems), "problem", "problems") if found.problems else "nothing is wrong"
-        output.print(f"{shown(location)}: {found.judgments} judgments, {wrong}")
-        if found.uncovered:
-            output.print(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
-        if discard and found.problems:
-            output.print("the damaged parts are taken out; run the configuration again to ask for them")
+    wrong = counted(len(found.problems), "problem") if found.problems else "nothing is wrong"
+    lines = [*found.problems, f"{shown(location)}: {found.judgments} judgments, {wrong}"]
+    if found.uncovered:
+        lines.append(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
+    if discard and found.problems:
+        lines.append("the damaged parts are taken out; run the configuration again to ask for them")
+    told = {"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered}
+    tell(told, lines, as_json=as_json)
     if found.problems:
         raise typer.Exit(1)

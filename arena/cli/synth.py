@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.options import LogJson, RetryFailed
+from arena.cli.options import ForPrograms, LogJson, RetryFailed
 
 if TYPE_CHECKING:
-    from arena.synth.report import SynthReport
+    from arena.cli.trace import Trace
+    from arena.config.whole import Config
+    from arena.history.record import Recorder
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +28,7 @@ def synth(
     ] = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable report")] = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Have models write queries about passages of documents, filter them, and draw a test set by quotas.
 
@@ -34,19 +36,19 @@ def synth(
     queries than its quota; the output says which.
     """
     from arena.boards.synth import SynthBoard
-    from arena.cli.console import INCOMPLETE, Bars, errors, printable
+    from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
     from arena.cli.show import show
     from arena.cli.tournament import print_summary
-    from arena.cli.trace import traced_to
+    from arena.cli.trace import asking
     from arena.synth.config import load_synth_config
     from arena.synth.run import synthesise
 
     loaded = load_synth_config(config)
     if reviewed is not None:
         loaded = loaded.model_copy(update={"synth": loaded.synth.model_copy(update={"reviewed": reviewed})})
-    with traced_to(log_json) as trace, Bars(shown=errors.is_terminal) as bars:
-        report: SynthReport = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
+    with asking(log_json) as (bars, trace):
+        report = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
     if report.summary is not None:
         print_summary(report.summary)
     show(SynthBoard(report, loaded.synth), "json" if as_json else "table")
@@ -55,7 +57,30 @@ def synth(
         if report.undecided:
             errors.print(f"{report.undecided} queries have no decision and were not used")
         for model, (kept, quota) in report.short.items():
-            said = f"{model}: {kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
-            errors.print(printable(said))
+            wanted = f"{kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
+            say(f"{model}: {wanted}", errors)
     if not report.complete:
         raise typer.Exit(INCOMPLETE)
+
+
+def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, part_of: Recorder) -> bool:
+    """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
+    from arena.cli.console import errors, say
+    from arena.cli.tournament import print_summary
+    from arena.cli.trace import asking
+    from arena.present.numbers import counted
+    from arena.synth.config import of_tournament
+    from arena.synth.run import synthesise
+
+    own = of_tournament(config)
+    with asking() as (bars, _):
+        report = synthesise(own, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)
+    if report.summary is not None:
+        print_summary(report.summary)
+    kept = counted(sum(report.kept.values()), "query", "queries")
+    say(f"synth: {kept} written to {own.synth.out}; 'ragarena synth' says more", errors)
+    if report.skipped:
+        say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
+    for model, (found, quota) in report.short.items():
+        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
+    return report.complete

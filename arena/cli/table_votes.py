@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arena.cli.console import tell
-from arena.cli.nugget_runs import require_free
+from arena.cli.nuggets import require_free
 from arena.cli.sources import open_tournament
 from arena.opinions.people import said_of_texts_now
 from arena.store.annotations import Annotation, Annotations

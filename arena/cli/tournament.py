@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import LogJson, RetryFailed
+from arena.cli.options import ForPrograms, LogJson, RetryFailed
 from judges.errors import InputError
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from arena.history.record import Recorder
     from arena.runtime.ledger import RunSummary
 
+_STAGES: Mapping[str, Sequence[Task]] = {
+    "synth": (),
+    "agents": (),
+    "relevance": (Task.RELEVANCE,),
+    "pairwise": (Task.PAIRWISE,),
+    "criteria": (Task.CRITERIA,),
+    "exam": EXAM_TASKS,
+    "nuggets": NUGGET_TASKS,
+}
+"""The stages of a tournament, and what a judge does in each."""
+
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
-Json = Annotated[bool, typer.Option("--json", help="machine-readable output")]
+Stage = StrEnum("Stage", ["synth", "agents", "relevance", "pairwise", "criteria", "exam", "nuggets"])
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +70,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
     output.print(f"wrote {config} and its data\nnext:  ragarena plan {config}   then   ragarena run {config}")
 
 
-def plan(config: ConfigPath, as_json: Json = False) -> None:
+def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
     """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
@@ -73,31 +84,6 @@ def plan(config: ConfigPath, as_json: Json = False) -> None:
     show(PlanBoard(planned), "json" if as_json else "table")
 
 
-class Executor(StrEnum):
-    """Where calls are made."""
-
-    LOCAL = "local"
-    RAY = "ray"
-
-
-class Stage(StrEnum):
-    """The stages of a tournament; a judge has tasks besides."""
-
-    SYNTH = "synth"
-    AGENTS = "agents"
-    RELEVANCE = Task.RELEVANCE.value
-    PAIRWISE = Task.PAIRWISE.value
-    CRITERIA = Task.CRITERIA.value
-    EXAM = "exam"
-    NUGGETS = "nuggets"
-
-    @property
-    def tasks(self) -> tuple[Task, ...]:
-        """What a judge does in it."""
-        several = {Stage.SYNTH: (), Stage.AGENTS: (), Stage.EXAM: EXAM_TASKS, Stage.NUGGETS: NUGGET_TASKS}
-        return several[self] if self in several else (Task(self.value),)
-
-
 def run(
     config: ConfigPath,
     stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
@@ -107,12 +93,13 @@ def run(
     ] = True,
     log_json: LogJson = None,
     executor: Annotated[
-        Executor | None, typer.Option("--executor", help="where calls are made, in place of the configuration's word")
+        Literal["local", "ray"] | None,
+        typer.Option("--executor", help="where calls are made, in place of the configuration's word"),
     ] = None,
     address: Annotated[
         str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
     ] = None,
-    as_json: Json = False,
+    as_json: ForPrograms = False,
 ) -> None:
     """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
 
@@ -129,11 +116,11 @@ def run(
         _run(loaded, stages, retry_failed=retry_failed, wait=wait, trace=trace, as_json=as_json)
 
 
-def _executed_by(config: Config, executor: Executor | None, address: str | None) -> Config:
+def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
     """The configuration with what the command line says of its executor."""
     from arena.config.executor import ExecutorSection
 
-    kind = config.executor.kind if executor is None else executor.value
+    kind = executor or config.executor.kind
     if address is not None and kind != "ray":
         raise InputError("--address: only with --executor ray")
     if kind == "local":
@@ -168,26 +155,27 @@ def _ask(
 ) -> tuple[bool, RunSummary | None]:
     """Do the stages; whether those before the judging are complete, and what became of it, if it came to that."""
     from arena import tournament
-    from arena.cli.agents_run import ask_agents
-    from arena.cli.console import Bars, errors
-    from arena.cli.made_queries import make_queries
+    from arena.cli.agents import ask_agents
+    from arena.cli.synth import make_queries
+    from arena.cli.trace import asking
 
     whole, answering = True, None
-    if config.synth is not None and (not stages or Stage.SYNTH in stages):
+    if config.synth is not None and (not stages or "synth" in stages):
         whole = make_queries(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
-    if config.agents and (not stages or Stage.AGENTS in stages):
+    if config.agents and (not stages or "agents" in stages):
         answering = ask_agents(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
         whole = whole and answering.complete
         if answering.interrupted or not (answering.answers or config.data.answers):
             return False, None
-    if stages and not any(stage.tasks for stage in stages):
+    tasks = [task for stage in stages for task in _STAGES[stage]]
+    if stages and not tasks:
         return whole, None
-    with Bars(shown=errors.is_terminal) as bars:
+    with asking() as (bars, _):
         summary = tournament.run(
             config,
             bars,
             agents=None if answering is None else answering.declared,
-            only=[task for each in stages for task in each.tasks] if stages else None,
+            only=tasks if stages else None,
             retry_failed=retry_failed,
             trace=trace,
             wait=wait,
@@ -198,9 +186,9 @@ def _ask(
 
 def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
     for stage in asked:
-        section = "retrieval" if stage is Stage.RELEVANCE else stage.value
+        section = "retrieval" if stage == "relevance" else stage.value
         if not getattr(config, section):
-            raise InputError(f"--stage {stage.value}: the configuration has no section {section!r}")
+            raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
 
 
 def print_summary(summary: RunSummary) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from arena.cli.console import Bars, errors
 from judges.errors import DataError
 from judges.types import CallTrace
 
@@ -34,6 +35,13 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
 
     with file:
         yield add
+
+
+@contextmanager
+def asking(log: Path | None = None) -> Iterator[tuple[Bars, Trace | None]]:
+    """Bars on a terminal, and the trace, while judges or agents are asked."""
+    with traced_to(log) as trace, Bars(shown=errors.is_terminal) as bars:
+        yield bars, trace
 
 
 @contextmanager
