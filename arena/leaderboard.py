@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from arena.agents.costs import CostBoard, cost_board
 from arena.config.ratings import RatingsSection
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from arena.nuggets.board import NuggetBoard
     from arena.ratings.covariates import ControlledBoard
     from arena.ratings.games import VerdictTable, WinAndTie
+    from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
     from arena.retrieval import CitationBoard, RetrievalBoard
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
     from arena.store import Result, Store, Wanted
 
 Found = TypeVar("Found")
+
+LEFT_OUT: Final = (
+    "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
+    "bootstrap, fragility, controlled ratings, favour for length, each judge's own ratings, costs, other stages; leave "
+    "--quick out for them."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,7 @@ def leaderboard(
     tournament: str | None = None,
     *,
     below_coverage: bool = False,
+    quick: bool = False,
     read: tuple[Dataset, WantedGames] | None = None,
 ) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
@@ -123,6 +131,7 @@ def leaderboard(
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
+        quick: leave out what takes time or texts, see ``LEFT_OUT``: millions of verdicts are rated in seconds.
         read: what ``read_verified`` has read of it.
 
     Raises:
@@ -132,47 +141,76 @@ def leaderboard(
     settings = store.settings(name)
     if name not in rated_tournaments(store):
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
+    how = rating_settings(settings)
+    if quick:
+        how = replace(how, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
+        board, _ = _of_games(name, settings, read_games(store, name), how, {}, below_coverage=below_coverage)
+        if board.ratings is None:
+            return board
+        return replace(board, ratings=replace(board.ratings, notes=(*board.ratings.notes, LEFT_OUT)))
     data, wanted = read or read_verified(store, name)
+    lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
+    board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
     outcomes, agreeing = _of_stages(samples, settings) if samples else ({}, {})
-    section = RatingsSection.model_validate(settings["ratings"])
-    lacking = shortfall(wanted.table.coverage_by_name(), section.min_coverage)
-    rated = lacking is None or below_coverage
-    lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
-    how = rating_settings(settings)
-    verdicts = wanted.table.verdicts() if rated and wanted.table.played.any() else None
-    ratings = controlled = None
+    ratings, controlled = board.ratings, None
+    covariates = RatingsSection.model_validate(settings["ratings"]).bradley_terry.covariates
+    if ratings is not None and verdicts is not None and covariates:
+        controlled, why_not = _controlled(covariates, verdicts, data, ratings.settings)
+        ratings = replace(ratings, notes=(*ratings.notes, *why_not))
+    several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
+    retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
+    return replace(
+        board,
+        ratings=ratings,
+        by_judge=rate_by_judge(several, how, lengths=lengths) if several else {},
+        criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
+        coverage=_in_order({task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)),
+        causes=_causes(outcomes.values(), wanted.causes),
+        adaptive=_adaptive(settings, data, wanted.table),
+        panel=_panel(several) if several else None,
+        consistency=_in_order({task: each for task, each in agreeing.items() if each} | dict(board.consistency)),
+        exam=_exam(store, name, settings, samples),
+        nuggets=_nuggets(store, name, settings),
+        retrieval=retrieval,
+        citations=citations,
+        costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
+        controlled=controlled,
+    )
+
+
+def _of_games(
+    tournament: str,
+    settings: Mapping[str, Any],
+    wanted: WantedGames,
+    how: RatingSettings,
+    lengths: Lengths,
+    *,
+    below_coverage: bool,
+) -> tuple[Leaderboard, VerdictTable | None]:
+    """The leaderboard of the games alone, and the verdicts that it rates."""
+    least = RatingsSection.model_validate(settings["ratings"]).min_coverage
+    lacking = shortfall(wanted.table.coverage_by_name(), least)
+    rated = wanted.table.played.any() and (lacking is None or below_coverage)
+    verdicts = wanted.table.verdicts() if rated else None
+    ratings = None
     if verdicts is not None:
         around, said = anchored(how, verdicts.agents)
         ratings = rate(verdicts, around, lengths=lengths)
         ratings = replace(ratings, notes=(*ratings.notes, *said))
-    if ratings is not None and verdicts is not None and (names := section.bradley_terry.covariates):
-        controlled, why_not = _controlled(names, verdicts, data, ratings.settings)
-        ratings = replace(ratings, notes=(*ratings.notes, *why_not))
-    stages = {task: coverage(found) for task, found in outcomes.items()}
-    if len(wanted.table):
-        stages[Task.PAIRWISE] = wanted.table.coverage()
-    several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
-    labelled = samples.get(Task.RELEVANCE, ())
-    return Leaderboard(
-        name,
+    board = Leaderboard(
+        tournament,
         ratings,
-        rate_by_judge(several, how, lengths=lengths) if several else {},
-        _criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        _in_order(stages),
-        _causes(outcomes.values(), wanted.causes),
+        {},
+        {},
+        {Task.PAIRWISE: wanted.table.coverage()} if len(wanted.table) else {},
+        _causes((), wanted.causes),
         settings,
-        _adaptive(settings, data, wanted.table),
-        _panel(several) if several else None,
-        lacking,
-        {task: own for task, own in _in_order({**agreeing, Task.PAIRWISE: wanted.consistency}).items() if own},
-        _exam(store, name, settings, samples),
-        _nuggets(store, name, settings),
-        *_documents(data, labelled, settings),
-        cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
-        controlled,
+        shortfall=lacking,
+        consistency={Task.PAIRWISE: wanted.consistency} if wanted.consistency else {},
     )
+    return board, verdicts
 
 
 # Whatever a tournament has no stage for is not imported either.

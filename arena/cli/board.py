@@ -38,7 +38,7 @@ def leaderboard(
         bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Bradley-Terry alone, counted in the database: for millions of verdicts")
+        bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
     ] = False,
 ) -> None:
     """Print the leaderboard of what has been judged so far.
@@ -46,15 +46,12 @@ def leaderboard(
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
     from arena.cli.sources import open_tournament
+    from arena.leaderboard import leaderboard as make_leaderboard
 
     if quick and matrix:
         raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
     store, name = open_tournament(source, tournament)
-    if quick:
-        from arena.volume import quick_leaderboard as make_leaderboard
-    else:
-        from arena.leaderboard import leaderboard as make_leaderboard
-    board = make_leaderboard(store, name, below_coverage=below_coverage)
+    board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick)
     pairs = None
     if matrix and board.ratings is not None:
         from arena.boards.wins import Wins, as_declared, tournament_pairs

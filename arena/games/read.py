@@ -1,24 +1,31 @@
-"""The games of a tournament from its store."""
+"""The games of a tournament from its store: columns of numbers all the way, so that millions are no other case.
+
+The store numbers names while it reads. Rows of one query, judge and pair become one game, several samples of a verdict
+one verdict, as ``arena.samples`` says of single results.
+"""
 
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.games.table import FAILED, FIRST, SECOND, TIE, WAITING, GameTable, game_table
-from arena.store import IDENTICAL, Result, Store, Wanted
-from judges.types import JudgeFailure, Judgment, Task, Verdict
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.games.table import FAILED, FIRST, NOT_WANTED, SECOND, TIE, WAITING, GameTable
+from arena.ratings.games import Floats, Ints
+from arena.store import Store
+from judges.types import Judgment, Verdict
 
 if TYPE_CHECKING:
-    from arena.samples import Combine, Consistency
+    from arena.samples import Consistency
+    from arena.store.bulk import Columns
 
-_SAID: Final = {Verdict.A.value: FIRST, Verdict.TIE.value: TIE, Verdict.B.value: SECOND}
-_STORED: Final = {json.dumps(verdict): said for verdict, said in _SAID.items()}
-"""By the outcome as it is stored."""
+_STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
+"""By the outcome as it is stored, seen from the answer shown first."""
 
 
 @dataclass(frozen=True)
@@ -36,68 +43,141 @@ class WantedGames:
     consistency: Mapping[str, Consistency]
 
 
-def read_games(store: Store, tournament: str, how: Mapping[str, Combine] | None = None) -> WantedGames:
-    """All games of a tournament; ``how`` says by judge how several samples of a verdict become one.
+def read_games(store: Store, tournament: str) -> WantedGames:
+    """All games of a tournament, samples combined as its settings say; with preferences where games are scored by them.
 
-    Without it they become one as the tournament's settings say. Where games are scored by preferences these come along,
-    those of a verdict whose samples become one as their mean.
+    Raises:
+        InputError: no such tournament.
     """
     settings = store.settings(tournament)
     soft = settings["ratings"].get("preferences") == "soft"
-    stored = None if soft else store.game_rows(tournament)
-    if stored is None:
-        from arena.samples import combinations, combined, consistency
-
-        samples = store.outcomes(tournament, Task.PAIRWISE)
-        results = combined(samples, combinations(settings) if how is None else how)
-        causes = Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
-        preferences = _preferences(samples, settings) if soft else {}
-        return WantedGames(games_of(results, preferences), causes, consistency(samples))
-    *names, judgment_id, outcome, cause = list(zip(*stored, strict=True)) or [()] * 7
-    failed = [WAITING if each is None else FAILED for each in cause]
-    said = [other if each is None else _STORED[each] for each, other in zip(outcome, failed, strict=True)]
-    identical = [ident == IDENTICAL and each is not None for ident, each in zip(judgment_id, outcome, strict=True)]
-    causes = Counter(each for each in cause if each is not None)
-    named = dict(zip(("judge", "query", "first", "second"), names, strict=True))
-    return WantedGames(game_table(**named, said=said, identical=identical), causes, {})
+    return games_of(store.game_columns(tournament, reasons=soft), settings)
 
 
-def _preferences(samples: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]) -> dict[Wanted, float]:
-    """The mean preference of each verdict for the answer shown first, where its judge gives any."""
-    from arena.games.probabilities import gives_probabilities, preference
-
-    found: defaultdict[Wanted, list[float]] = defaultdict(list)
-    for want, result in samples:
-        if isinstance(result, Judgment) and gives_probabilities(settings, want.judge):
-            preferred = preference(result)
-            if preferred is not None:
-                found[replace(want, sample=0)].append(preferred)
-    return {want: sum(values) / len(values) for want, values in found.items()}
-
-
-def games_of(
-    results: Iterable[tuple[Wanted, Result | None]], preferences: Mapping[Wanted, float] | None = None
-) -> GameTable:
-    """Wanted games with their results, samples combined.
+def games_of(rows: Columns, settings: Mapping[str, Any]) -> WantedGames:
+    """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
 
     Args:
-        results: what was asked, and what came of it.
-        preferences: for the answer shown first, where judges give any.
+        rows: as ``Store.game_columns`` has them; with ``reason`` where games are scored by preferences.
+        settings: of the tournament.
     """
-    names = ("judge", "query", "first", "second", "said", "identical", "preference")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    for want, result in results:
-        first, second = (want.other, want.item) if want.order == "ba" else (want.item, want.other)
-        identical = result is not None and result.judgment_id == IDENTICAL
-        preferred = (preferences or {}).get(want, math.nan)
-        row = want.judge, want.query_id, first, second, said_by(result), identical, preferred
-        for name, value in zip(names, row, strict=True):
-            columns[name].append(value)
-    return game_table(**columns)
+    rows = rows.in_order_of("position")
+    judges, judge = rows.texts["judge"].sorted()
+    queries, query = rows.texts["query"].sorted()
+    agents, (first, second) = rows.texts["first"].sorted_with(rows.texts["second"])
+    a, b, b_first = np.minimum(first, second), np.maximum(first, second), first > second
+    key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
+    _, start, game = np.unique(key, return_index=True, return_inverse=True)
+    as_planned = np.argsort(start)
+    place = np.empty(start.size, np.int64)
+    place[as_planned] = np.arange(start.size)
+    start, slot = start[as_planned], 2 * place[game] + b_first  # a slot is one order of a game
+    given = _said(rows)
+    seen_from_a = np.where(b_first & (given <= FIRST), -given, given)
+    counts = {
+        said: np.bincount(slot[seen_from_a == said], minlength=2 * start.size)
+        for said in (FIRST, TIE, SECOND, FAILED, WAITING)
+    }
+    sampled = bool(rows.numbers["sample"].any())
+    of_judge = np.repeat(judge[start], 2)
+    said = _combined(counts, _ways(judges, settings)[of_judge] if sampled else None)
+    table = GameTable(
+        agents,
+        queries,
+        judges,
+        a[start],
+        b[start],
+        query[start],
+        judge[start],
+        said.reshape(-1, 2),
+        np.bincount(slot // 2, rows.numbers["identical"], start.size) > 0,
+        _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
+    )
+    consistency = _consistency(counts, of_judge, judges) if sampled else {}
+    return WantedGames(table, _causes(rows, given, slot, said), consistency)
 
 
-def said_by(result: Result | None) -> int:
-    """What a result says, seen from the answer shown first."""
-    if isinstance(result, Judgment):
-        return _SAID[str(result.outcome)]
-    return WAITING if result is None else FAILED
+def _said(rows: Columns) -> NDArray[np.int8]:
+    """What each row says, seen from the answer shown first."""
+    outcome, cause = rows.texts["outcome"], rows.texts["cause"]
+    failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
+    verdict = np.array([NOT_WANTED if name is None else _STORED[name] for name in outcome.names], np.int8)
+    judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
+    return np.where(judged, verdict[outcome.codes], failed).astype(np.int8)
+
+
+def _ways(judges: Iterable[str], settings: Mapping[str, Any]) -> Ints:
+    """By judge, the place among ``majority``, ``median`` and ``mean`` of how its samples become one."""
+    from arena.samples import combinations
+
+    how = combinations(settings)
+    return np.array([("majority", "median", "mean").index(how.get(judge, "majority")) for judge in judges], np.int32)
+
+
+def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> NDArray[np.int8]:
+    """One verdict for each slot from how often each was given, see ``arena.samples.combine``; shape (slots,)."""
+    wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
+    verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
+    judged = wins + ties + losses
+    if ways is not None:
+        lower, upper = (
+            (at >= losses + ties).astype(np.int8) - (at < losses) for at in ((judged - 1) // 2, judged // 2)
+        )
+        verdict = np.choose(ways, [verdict, np.sign(lower + upper), np.sign(wins - losses)])
+    failed, waiting = counts[FAILED], counts[WAITING]
+    cases = [waiting > 0, judged < failed, judged > 0]
+    return np.asarray(np.select(cases, [WAITING, FAILED, verdict], NOT_WANTED), np.int8)
+
+
+def _causes(rows: Columns, given: NDArray[np.int8], slot: NDArray[np.int64], said: NDArray[np.int8]) -> dict[str, int]:
+    """How many slots failed for which cause, that of the first sample that did."""
+    failing = np.flatnonzero((given == FAILED) & (said[slot] == FAILED))
+    _, firsts = np.unique(slot[failing], return_index=True)
+    cause = rows.texts["cause"]
+    found = Counter(cause.codes[failing[firsts]].tolist())
+    return {str(cause.names[code]): number for code, number in found.items()}
+
+
+def _consistency(
+    counts: Mapping[int, NDArray[np.integer]], of_judge: Ints, judges: tuple[str, ...]
+) -> dict[str, Consistency]:
+    """By judge, how often two of its samples say the same."""
+    from arena.samples import Consistency
+
+    given = np.array([counts[said] for said in (FIRST, TIE, SECOND)])
+    several = given.sum(axis=0) > 1
+    pairs, equal, repeated = (
+        np.bincount(of_judge, weights, len(judges))
+        for weights in (_pairs(given.sum(axis=0)), _pairs(given).sum(axis=0), several)
+    )
+    return {
+        judges[code]: Consistency(float(equal[code] / pairs[code]), int(repeated[code]))
+        for code in dict.fromkeys(of_judge[several].tolist())
+    }
+
+
+def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
+    return number * (number - 1) // 2
+
+
+def _preferences(
+    rows: Columns, settings: Mapping[str, Any], slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
+) -> Floats:
+    """The mean preference of each slot's samples for ``a``, NaN where there is none; (0, 2) without any."""
+    from arena.games.probabilities import gives_probabilities, preference
+
+    judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
+    sure = [gives_probabilities(settings, str(name)) for name in judge.names]
+    preferred = np.full(slot.size, np.nan)
+    for row, (of, said, why) in enumerate(zip(judge.codes, outcome.codes, reason.codes, strict=True)):
+        stored = outcome.names[said]
+        if sure[of] and stored is not None:
+            found = preference(Judgment("", json.loads(stored), reason.names[why] or "", "", ""))
+            preferred[row] = np.nan if found is None else found
+    known = ~np.isnan(preferred)
+    if not known.any():
+        return np.empty((0, 2))
+    of_a = np.where(b_first, 1 - preferred, preferred)[known]
+    number, total = (np.bincount(slot[known], weights, 2 * games) for weights in (None, of_a))
+    means: Floats = np.where(number > 0, total / np.maximum(number, 1), np.nan)
+    return means.reshape(-1, 2)

@@ -187,66 +187,6 @@ class GameTable:
         return _sums(self.queries, [self.query], judged, wanted)
 
 
-def game_table(
-    *,
-    judge: Sequence[str],
-    query: Sequence[str],
-    first: Sequence[str],
-    second: Sequence[str],
-    said: Sequence[int],
-    identical: Sequence[bool],
-    preference: Sequence[float] = (),
-) -> GameTable:
-    """Both orders of each query, judge and pair as one game, in the order in which they come.
-
-    Args:
-        judge: its name, of each order of each game.
-        query: its id.
-        first: the agent shown first.
-        second: the other one.
-        said: one of the numbers above, seen from the agent shown first.
-        identical: whether both answers are the same text, which is a tie that nobody was asked about.
-        preference: the judge's probability that the answer shown first is the better one, NaN where it gives none.
-    """
-    (judges, judged_by), (queries, asked) = _numbered(judge), _numbered(query)
-    agents, both = _numbered([*first, *second])
-    size = judged_by.size
-    a, b = np.minimum(both[:size], both[size:]), np.maximum(both[:size], both[size:])
-    b_first = both[:size] > both[size:]
-    key = ((asked.astype(np.int64) * len(judges) + judged_by) * len(agents) + a) * len(agents) + b
-    _, start, game = np.unique(key, return_index=True, return_inverse=True)
-    place = np.empty(start.size, np.int64)
-    as_planned = np.argsort(start)
-    place[as_planned] = np.arange(start.size)
-    kept, game = start[as_planned], place[game]
-    place_shown = b_first.astype(np.intp)
-    outcome = np.full((kept.size, 2), NOT_WANTED, np.int8)
-    given = np.fromiter(said, np.int8, size)
-    outcome[game, place_shown] = np.where(b_first & (given <= FIRST), -given, given)
-    preferences, of_first = np.empty((0, 2)), np.asarray(preference, np.float64)
-    if not np.isnan(of_first).all():
-        preferences = np.full((kept.size, 2), np.nan)
-        preferences[game, place_shown] = np.where(b_first, 1 - of_first, of_first)
-    return GameTable(
-        agents,
-        queries,
-        judges,
-        a[kept],
-        b[kept],
-        asked[kept],
-        judged_by[kept],
-        outcome,
-        np.fromiter(identical, np.bool_, size)[kept],
-        preferences,
-    )
-
-
-def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
-    distinct = tuple(sorted(set(names)))
-    number = {name: code for code, name in enumerate(distinct)}
-    return distinct, np.fromiter(map(number.__getitem__, names), np.int32, len(names))
-
-
 def _used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
     """The names that occur, and the codes counted anew."""
     seen = np.zeros(len(names), np.bool_)

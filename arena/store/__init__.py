@@ -22,7 +22,7 @@ from arena.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
 from arena.store import wants as wishes
-from arena.store.bulk import chunks
+from arena.store.bulk import Columns, chunks
 from arena.store.engine import (
     DAMAGED,
     judged_for,
@@ -312,11 +312,10 @@ class Store:
             yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
     @patient
-    def game_rows(self, name: str) -> list[Any] | None:
-        """All games wanted, as ``wants.games`` says; ``None`` where samples of a verdict have to be combined first."""
+    def game_columns(self, name: str, *, reasons: bool = False) -> Columns:
+        """All verdicts wanted, as ``wants.games`` says, however many there are."""
         with self._read() as connection:
-            number = tournament_number(connection, name)
-            return None if wishes.sampled(connection, number) else wishes.games(connection, number)
+            return wishes.games(connection, tournament_number(connection, name), reasons=reasons)
 
     @patient
     def tournaments(self) -> list[str]:

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Float, Select, Table, Text, TextClause, func, literal, select, text
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Select,
+    Table,
+    Text,
+    TextClause,
+    func,
+    literal,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DatabaseError
 from sqlmodel import SQLModel
@@ -16,6 +31,8 @@ from arena.store.rows import table
 
 CHUNK: Final = 500
 """Rows that one statement takes."""
+_READ: Final = 20_000
+"""Rows that are read at once."""
 _WORKING_MEMORY: Final = "64MB"
 """What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
 _CACHE_KB: Final = 1_000_000
@@ -100,6 +117,69 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
         with cursor.copy(f"COPY ({written}) TO STDOUT") as copy:
             copy.set_types(kinds)
             yield from chunks(copy.rows(), size)
+
+
+class Texts(NamedTuple):
+    """A column of texts: each one once, as it first came, and which of them each row has."""
+
+    names: Sequence[str | None]
+    codes: NDArray[np.int32]
+
+    def sorted(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+        """The texts in their order, none of them missing, and which each row has."""
+        names, (codes,) = self._sorted(self)
+        return names, codes
+
+    def sorted_with(self, other: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
+        """The texts of two columns in their order, and which each row has in the one and in the other."""
+        return self._sorted(self, other)
+
+    @staticmethod
+    def _sorted(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
+        names = tuple(sorted({str(name) for column in columns for name in column.names}))
+        place = {name: at for at, name in enumerate(names)}
+        return names, tuple(
+            np.array([place[str(name)] for name in column.names], np.int32)[column.codes] for column in columns
+        )
+
+
+class Columns(NamedTuple):
+    """Rows as columns: texts, and whole numbers, by name."""
+
+    texts: Mapping[str, Texts]
+    numbers: Mapping[str, NDArray[np.int32]]
+
+    def in_order_of(self, name: str) -> Columns:
+        """The same rows, ordered by one of the numbers."""
+        order = np.argsort(self.numbers[name], kind="stable")
+        return Columns(
+            {key: Texts(column.names, column.codes[order]) for key, column in self.texts.items()},
+            {key: column[order] for key, column in self.numbers.items()},
+        )
+
+
+class _Numbering(dict[Any, int]):
+    """Numbers values as they come."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
+def read_columns(connection: Connection, chosen: Select[Any]) -> Columns:
+    """The rows of a statement over millions of rows as columns: no row is ever an object."""
+    names = [column.name for column in chosen.selected_columns]
+    texts = {each.name: _Numbering() for each in chosen.selected_columns if not isinstance(each.type, Integer)}
+    parts: dict[str, list[NDArray[np.int32]]] = {name: [np.empty(0, np.int32)] for name in names}
+    for rows in stream(connection, chosen, _READ):
+        for name, values in zip(names, zip(*rows, strict=True), strict=True):
+            numbers = map(texts[name].__getitem__, values) if name in texts else values
+            parts[name].append(np.fromiter(numbers, np.int32, len(rows)))
+    whole = {name: np.concatenate(part) for name, part in parts.items()}
+    return Columns(
+        {name: Texts(list(numbering), whole[name]) for name, numbering in texts.items()},
+        {name: column for name, column in whole.items() if name not in texts},
+    )
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:

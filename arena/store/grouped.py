@@ -1,41 +1,20 @@
-"""A tournament's verdicts out of the database by the million: grouped there without a text, or one by one."""
+"""A tournament's verdicts out of the database by the million: one by one, and what they took."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, Text, and_, case, cast, func, literal, select
+from sqlalchemy import and_, case, func, select
 
 from arena.store.bulk import stream
-from arena.store.rows import IDENTICAL, JudgmentRow, Result, Wanted, WantedRow, table, tournament_number
-from judges.types import JudgeFailure, Judgment, Task
+from arena.store.rows import JudgmentRow, WantedRow, table, tournament_number
+from judges.types import Task
 
 if TYPE_CHECKING:
     from arena.store import Store
 
 _CHUNK: Final = 20_000
-
-
-def grouped_verdicts(store: Store, tournament: str) -> Iterator[tuple[Wanted, Result | None, list[str]]]:
-    """All verdicts wanted, those that differ in nothing but their query together, in no order.
-
-    There are as many as judges, pairs, orders, samples and outcomes make, however many verdicts that is.
-
-    Yields:
-        What was asked, the query left out; the result without id and texts; the ids of the queries, in no order.
-
-    Raises:
-        InputError: no such tournament.
-    """
-    with store._read() as connection:
-        if connection.dialect.name != "sqlite":  # it expects far more groups than there are, and would sort all rows
-            connection.exec_driver_sql("SET LOCAL enable_sort = off")
-        chosen = _grouped(connection, tournament_number(connection, tournament))
-        for part in stream(connection, chosen, 1):
-            for judge, item, other, order, sample, *known, queries in part:
-                yield Wanted(Task.PAIRWISE, judge, "", item, other, order, sample), _result(*known), json.loads(queries)
 
 
 def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -90,30 +69,3 @@ def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, i
         sums = [func.sum(by_game.c[own.name]) for own in figures]
         rows = connection.execute(select(by_game.c.judge, *sums).group_by(by_game.c.judge).order_by(by_game.c.judge))
         return [(judge, *map(int, counts), float(cost)) for judge, *counts, cost in rows]
-
-
-def _grouped(connection: Connection, number: int) -> Select[Any]:
-    here, judged = table(WantedRow), table(JudgmentRow)
-    identical = case((and_(here.c.judgment_id == IDENTICAL, judged.c.outcome.is_not(None)), 1), else_=0)
-    asked = [here.c[name] for name in ("judge", "item", "other", "order", "sample")]
-    alike = (*asked, judged.c.outcome, judged.c.cause, identical)
-    return (
-        select(*alike, _as_json(connection, here.c.query_id))
-        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
-        .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
-        .group_by(*alike)
-    )
-
-
-def _result(outcome: str | None, cause: str | None, identical: int) -> Result | None:
-    if outcome is not None:
-        return Judgment(IDENTICAL if identical else "", json.loads(outcome), "", "", "")
-    return None if cause is None else JudgeFailure("", cause, "")
-
-
-def _as_json(connection: Connection, column: ColumnElement[str]) -> ColumnElement[str]:
-    """All of a group's texts as a JSON array. A server's own takes one processor and many times the memory."""
-    if connection.dialect.name == "sqlite":
-        return func.json_group_array(column, type_=Text)
-    texts = func.string_agg(cast(func.to_json(column), Text), ",")
-    return literal("[") + texts + literal("]")

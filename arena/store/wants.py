@@ -10,11 +10,12 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, TextClause, case, func, text
+from sqlalchemy import Connection, TextClause, and_, case, func, text
 from sqlmodel import delete, select, update
 
-from arena.store.bulk import CHUNK, among, arrays, by_column, chunks, insert_rows, replacing
+from arena.store.bulk import CHUNK, Columns, among, arrays, by_column, chunks, insert_rows, read_columns, replacing
 from arena.store.rows import (
+    IDENTICAL,
     JudgmentRow,
     Result,
     Wanted,
@@ -73,26 +74,33 @@ def each_outcome(
             yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
 
 
-def sampled(connection: Connection, number: int) -> bool:
-    """Whether a judge is to be asked about the same game more than once."""
-    here = table(WantedRow).c
-    mine = here.tournament_id == number, here.task == Task.PAIRWISE.value
-    return bool(connection.execute(select(func.max(here.sample)).where(*mine)).scalar())
+def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
+    """The verdicts wanted, a row for each sample, as columns in no order.
 
-
-def games(connection: Connection, number: int) -> list[Any]:
-    """Judge, query, the agents as they are shown, judgment's id and outcome as JSON, and the cause of a failure."""
+    ``judge``, ``query``, the agents ``first`` and ``second`` as they are shown, ``outcome`` as JSON, ``cause`` of a
+    failure, ``reason`` where these are asked for; ``position`` in the plan, ``sample``, and whether the verdict is that
+    of two ``identical`` answers.
+    """
     here, judged = table(WantedRow), table(JudgmentRow)
     asked, turned = here.c, here.c.order == "ba"
-    shown = [case((turned, one), else_=two) for one, two in ((asked.other, asked.item), (asked.item, asked.other))]
-    columns: list[Any] = [asked.judge, asked.query_id, *shown, asked.judgment_id, judged.c.outcome, judged.c.cause]
+    columns: list[Any] = [
+        asked.judge,
+        asked.query_id.label("query"),
+        case((turned, asked.other), else_=asked.item).label("first"),
+        case((turned, asked.item), else_=asked.other).label("second"),
+        judged.c.outcome,
+        judged.c.cause,
+        asked.position,
+        asked.sample,
+        case((and_(asked.judgment_id == IDENTICAL, judged.c.outcome.is_not(None)), 1), else_=0).label("identical"),
+        *([judged.c.reason] if reasons else []),
+    ]
     statement = (
         select(*columns)
         .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
         .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
-        .order_by(here.c.position)
     )
-    return list(connection.execute(statement))
+    return read_columns(connection, statement)
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:

@@ -24,7 +24,6 @@ from arena.kept import kept_games, kept_leaderboard
 from arena.leaderboard import Leaderboard, leaderboard
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
-from arena.samples import combinations
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from arena.tournament import run
@@ -51,7 +50,7 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
     assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
     monkeypatch.setattr(kept, "leaderboard", refuse)
     assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
-    games = read_games(store, "sample", combinations(fresh.settings)).table
+    games = read_games(store, "sample").table
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
         np.testing.assert_array_equal(getattr(kept_games(store, "sample"), name), getattr(games, name))
 
@@ -90,7 +89,7 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
     def locked(*_: object, **__: object) -> bool:
         raise StoreError("another program keeps it locked")
 
-    monkeypatch.setattr("arena.store.Figures.keep", locked)
+    monkeypatch.setattr("arena.store.figures.Figures.keep", locked)
     assert repr(kept_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)

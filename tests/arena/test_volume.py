@@ -1,9 +1,10 @@
-"""The quick leaderboard says what the whole one says, and counts in the database."""
+"""The quick leaderboard says what the whole one says; verdicts in bulk."""
 
 from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from itertools import combinations
 from pathlib import Path
 
@@ -13,14 +14,13 @@ from pyarrow import dataset
 
 from arena.config.ratings import RatingsSection
 from arena.dataset import Dataset
-from arena.games.grouped import read_grouped
 from arena.games.read import read_games
-from arena.leaderboard import game_verdicts, leaderboard
-from arena.samples import Combine
+from arena.leaderboard import LEFT_OUT, game_verdicts, leaderboard
+from arena.samples import Combine, combined, consistency
 from arena.store import IDENTICAL, Store, Wanted
-from arena.volume import LEFT_OUT, quick_leaderboard
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task
 from tests.conftest import CLI
+from tests.support.games import game_table
 
 AGENTS = ("b", "a", "d", "c")
 QUERIES = [f"q{number}" for number in range(12)]
@@ -68,7 +68,7 @@ def played(location: str, min_coverage: float = 0.3, samples: int = 1, **judge: 
 
 def test_ratings_and_coverage_are_those_of_the_whole_leaderboard(store_location: str) -> None:
     store = played(store_location)
-    whole, quick = leaderboard(store, "t"), quick_leaderboard(store, "t")
+    whole, quick = leaderboard(store, "t"), leaderboard(store, "t", quick=True)
     assert whole.ratings is not None
     assert quick.ratings is not None
     kept = ("agent", "rank", "games", "wins", "ties", "losses")
@@ -88,31 +88,32 @@ def test_ratings_and_coverage_are_those_of_the_whole_leaderboard(store_location:
 
 
 @pytest.mark.parametrize("how", ["majority", "median", "mean"])
-def test_samples_are_combined_as_in_the_whole_leaderboard(how: Combine, tmp_path: Path) -> None:
+def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp_path: Path) -> None:
     store = played(str(tmp_path / "s.db"), samples=4, combine=how)
-    whole, quick = read_games(store, "t", {"one": how}), read_grouped(store, "t", {"one": how})
-    order = np.lexsort([getattr(quick.table, name) for name in ("b", "a", "judge", "query")])
-    as_planned = np.lexsort([getattr(whole.table, name) for name in ("b", "a", "judge", "query")])
-    assert (quick.table.said[order] == whole.table.said[as_planned]).all()
-    assert (quick.table.identical[order] == whole.table.identical[as_planned]).all()
-    assert quick.causes == whole.causes
-    assert len(quick.causes) == 2
+    read, samples = read_games(store, "t"), store.outcomes("t", Task.PAIRWISE)
+    results = combined(samples, {"one": how})
+    again = game_table(results)
+    for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
+        np.testing.assert_array_equal(getattr(read.table, name), getattr(again, name))
+    assert read.causes == Counter(result.cause for _, result in results if isinstance(result, JudgeFailure))
+    assert len(read.causes) == 2
+    assert read.consistency == consistency(samples)
     store.close()
 
 
 def test_too_little_judged_is_too_little_here_too(store_location: str) -> None:
     store = played(store_location, min_coverage=0.95)
-    whole, quick = leaderboard(store, "t"), quick_leaderboard(store, "t")
+    whole, quick = leaderboard(store, "t"), leaderboard(store, "t", quick=True)
     assert quick.shortfall == whole.shortfall is not None
     assert quick.ratings is None
-    assert quick_leaderboard(store, "t", below_coverage=True).ratings is not None
+    assert leaderboard(store, "t", quick=True, below_coverage=True).ratings is not None
     store.close()
 
 
 def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path_factory: pytest.TempPathFactory) -> None:
     store = Store.create(str(tmp_path_factory.mktemp("s") / "s.db"))
     store.begin("t", settings(0.5), Dataset({"q": Query("q", "?")}), [])
-    quick = quick_leaderboard(store, "t")
+    quick = leaderboard(store, "t", quick=True)
     assert (quick.ratings, quick.coverage) == (None, {})
     assert leaderboard(store, "t").coverage == {}
     store.close()

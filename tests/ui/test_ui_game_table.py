@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from arena.games.pairs import sign_tests
-from arena.games.read import games_of
 from arena.games.table import GameKey
 from arena.leaderboard import game_verdicts
 from arena.ratings.games import Games, tabulate
 from arena.ratings.rate import RatingSettings
 from arena.store import Result, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
+from tests.support.games import game_table
 from ui import text
 from ui.game_list import GameFilter, address_of, game_at, queries_meant
 from ui.records import game_records
@@ -45,7 +45,7 @@ def tournaments(draw: st.DrawFn) -> list[Outcome]:
 
 @given(tournaments(), st.sampled_from(["tie", "win"]))
 def test_columns_say_of_every_game_what_the_games_one_by_one_say(outcomes: list[Outcome], how: str) -> None:
-    table = games_of(outcomes)
+    table = game_table(outcomes)
     scores = table.scores(how)  # type: ignore[arg-type]
     records = game_records(outcomes, how)  # type: ignore[arg-type]
     assert len(table) == len(records)
@@ -100,12 +100,12 @@ PLAYED: Sequence[Outcome] = [
     ],
 )
 def test_filters_find_games(wanted: GameFilter, rows: list[int]) -> None:
-    table = games_of(PLAYED)
+    table = game_table(PLAYED)
     assert wanted.rows(table, table.scores("tie")).tolist() == rows
 
 
 def test_an_empty_plan_is_an_empty_table() -> None:
-    table = games_of([])
+    table = game_table([])
     assert len(table) == 0
     assert table.rated(RatingSettings()) is None
     assert GameFilter(apart="the judges").rows(table, table.scores("tie")).size == 0
@@ -132,7 +132,7 @@ def test_the_sign_test_counts_each_query_once_and_corrects_for_the_pairs() -> No
 
 
 def test_coverage_counts_each_order_of_each_name() -> None:
-    found = games_of(PLAYED)
+    found = game_table(PLAYED)
     assert found.coverage_by_name()["agent"] == {"x": (6, 6), "y": (5, 6), "z": (1, 2)}
     assert found.coverage_by_name()["judge"] == {"j": (5, 6), "k": (1, 1)}
 
