@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import streamlit as st
 
-from arena.exam.edits import BankFile, effect_of
+from arena.exam.bank import of_queries
+from arena.exam.edits import BankFile
 from retrieval_eval.exam.edits import ItemEdit, edited_bank
-from retrieval_eval.exam.influence import EditEffect
+from retrieval_eval.exam.influence import EditEffect, edit_effect
 from retrieval_eval.exam.items import Bank, Item
 from ui import data, exam
 
@@ -106,12 +107,5 @@ def effect(source: data.Source, draft: Draft) -> EditEffect | None:
 def _effect(source: data.Source, digest: str | None, version: str, _draft: Draft) -> EditEffect:  # noqa: ARG001 - keys
     study = exam.study(source)
     assert study is not None
-    return effect_of(
-        _draft.file.bank,
-        _draft.bank,
-        data.dataset(source),
-        study.grades,
-        study.rankings,
-        level=study.usual_level,
-        k=exam.depth(source),
-    )
+    before, after = (of_queries(bank, data.dataset(source)) for bank in (_draft.file.bank, _draft.bank))
+    return edit_effect(before, after, study.grades, study.rankings, level=study.usual_level, k=exam.depth(source))

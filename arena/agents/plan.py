@@ -11,7 +11,7 @@ from arena.agents.declared import Opened, open_agents
 from arena.config.whole import Config
 from arena.dataset.files import load_dataset
 from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
-from arena.store import Store, sqlite_path
+from arena.store import Store, missing
 from arena.store.agents import AgentReplies, Asked
 from judges.pricing import price_of
 from judges.types import Document
@@ -77,8 +77,7 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
 
 
 def _outcomes(config: Config, asked: Sequence[Asked]) -> dict[Asked, str]:
-    path = sqlite_path(config.store)
-    if path is not None and not path.is_file():
+    if missing(config.store):
         return {}
     with closing(Store.open(config.store)) as store:
         return AgentReplies(store).outcomes(asked)

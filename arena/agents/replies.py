@@ -13,7 +13,7 @@ from typing import Any
 from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
 from arena.agents.declared import Declared
 from arena.dataset import SHARED, Dataset
-from arena.store import Store, sqlite_path
+from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
@@ -38,8 +38,7 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
         InputError: see ``require_fit``.
     """
     require_fit(data, agents)
-    path = sqlite_path(location)
-    if path is not None and not path.is_file():
+    if missing(location):
         return data
     documents, answers = dict(data.documents), dict(data.answers)
     retrieved: dict[str, list[Retrieved]] = {

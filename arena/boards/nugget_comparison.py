@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.nuggets import exact, named
-from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, PairPoint, RunPoint
+from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
@@ -63,7 +63,7 @@ class NuggetComparison(Board):
     def _charts(self) -> Iterator[Chart]:
         """Both scores, and the first one against length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
         said = self.comparison
-        points: list[RunPoint | PairPoint] = [*said.runs, *said.pairs]
+        points = [*said.runs, *said.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)
         tau = with_interval(said.correlation.kendall, SCORE)
         caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
@@ -99,7 +99,10 @@ class NuggetComparison(Board):
             "per_topic": _kendall(of.topics, of.topics_kendall)
             | {"topics": dict(zip(said.topics, of.by_topic, strict=True))},
             "nuggets": None if said.nuggets is None else _nuggets_json(said.nuggets),
-            "points": {"runs": [asdict(run) for run in said.runs], "topics": [asdict(pair) for pair in said.pairs]},
+            "points": {
+                "runs": [_without(run, "topic") for run in said.runs],
+                "topics": [_without(pair, "front") for pair in said.pairs],
+            },
             "left_out": said.left_out,
         }
         return exact(shape)
@@ -134,9 +137,13 @@ def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
         yield crossed("confusion", "Assignments", "First, second across", (labels, labels), found.assignment.confusion)
 
 
-def _name(point: RunPoint | PairPoint) -> tuple[str, Look, str]:
+def _without(point: Point, name: str) -> Row:
+    return {key: value for key, value in asdict(point).items() if key != name}
+
+
+def _name(point: Point) -> tuple[str, Look, str]:
     """Name, look and words of a point."""
     figures = f"{SCORE.write(point.a)}, {SCORE.write(point.b)}"
-    if isinstance(point, RunPoint):
-        return point.run, "blue", f"{point.run}: {figures}"
-    return "", "quiet", f"{point.run}, {point.topic}: {figures}"
+    if point.topic:
+        return "", "quiet", f"{point.run}, {point.topic}: {figures}"
+    return point.run, "blue", f"{point.run}: {figures}"

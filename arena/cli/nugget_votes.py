@@ -9,7 +9,7 @@ from arena.cli.console import tell
 from arena.cli.nuggets import require_free
 from arena.cli.sources import open_tournament
 from arena.cli.table_votes import the_annotator
-from arena.nuggets.people import Taken, assignments_by, said_by, taken
+from arena.nuggets.people import assignments_by, said_by, taken
 from arena.nuggets.results import NuggetResults, nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind, annotator_name
@@ -49,26 +49,13 @@ def import_nuggets(source: str, tournament: str | None, file: Path, annotator: s
     with closing(store):
         found = taken(assignments, _nuggets(store, name).banks, store.dataset(name).answers, who)
         if not found.annotations:
-            raise InputError(f"{file}: no label of an answer and a nugget of {name!r}{_why_none(found)}")
+            why = "".join(f"; {words}: {number}" for words, number in found.left_out.items())
+            raise InputError(f"{file}: no label of an answer and a nugget of {name!r}{why}")
         kept = Annotations(store, name).add(found.annotations)
-    left_out = {words: number for words, number in _left_out(found).items() if number}
     told = {"annotator": who, "labels": len(found.annotations), "answers": found.answers, "new": kept}
     lines = [f"{len(found.annotations)} labels by {who}, {kept} of them new, answers: {found.answers}"]
-    lines += [f"- {words}, left out: {number}" for words, number in left_out.items()]
-    tell(told | {"left_out": left_out}, lines, as_json=as_json)
-
-
-def _left_out(found: Taken) -> dict[str, int]:
-    return {
-        "answers that the tournament does not have": found.unknown_answers,
-        "answers with another text than the tournament's": found.changed_answers,
-        "labels of nuggets that the tournament does not have": found.unknown_nuggets,
-        "labels that failed": found.failed,
-    }
-
-
-def _why_none(found: Taken) -> str:
-    return "".join(f"; {words}: {number}" for words, number in _left_out(found).items() if number)
+    lines += [f"- {words}, left out: {number}" for words, number in found.left_out.items()]
+    tell(told | {"left_out": found.left_out}, lines, as_json=as_json)
 
 
 def _nuggets(store: Store, name: str) -> NuggetResults:

@@ -62,6 +62,15 @@ class Dataset:
             if (query_id, agent) not in self.answers
         )
 
+    @cached_property
+    def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """By query and agent the documents retrieved, best first; those given to all alike are ``EVERY_AGENT``'s."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for query_id, entries in self.retrieved.items():
+            for entry in entries:
+                found.setdefault((query_id, entry.agent or EVERY_AGENT), []).append(entry.doc_id)
+        return found
+
     def digest(self) -> str:
         """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""
         whole = hashlib.sha256()

@@ -1,8 +1,7 @@
-"""Edits of a tournament's test bank: what they would change, and the next version in its file."""
+"""A tournament's test bank in its file, and its next version in the place of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from arena.exam.bank import of_queries, require_usable
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.edits import described
-from retrieval_eval.exam.grades import Grade, Rankings
-from retrieval_eval.exam.influence import EditEffect, edit_effect
 from retrieval_eval.exam.items import Bank, diff
 
 
@@ -41,30 +38,6 @@ def read_bank_file(path: Path) -> BankFile:
     """
     digest = safe_files.digest(path)
     return BankFile(path, digest, read_bank(path))
-
-
-def effect_of(
-    before: Bank,
-    after: Bank,
-    data: Dataset,
-    grades: Sequence[Grade],
-    rankings: Rankings,
-    *,
-    level: int,
-    k: int,
-) -> EditEffect:
-    """What an edit changes on the leaderboard of a tournament while only its old grades are known.
-
-    Args:
-        before: of the file.
-        after: edited.
-        data: of the tournament; items of other queries do not count.
-        grades: of the tournament.
-        rankings: the passages of its answers.
-        level: grade that counts as covered.
-        k: passages of an answer that count.
-    """
-    return edit_effect(of_queries(before, data), of_queries(after, data), grades, rankings, level=level, k=k)
 
 
 def save_edited_bank(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena.config.exam import ExamSection
-from arena.dataset import EVERY_AGENT, SHARED, Dataset
+from arena.dataset import Dataset
 from judges.types import Document
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
@@ -60,18 +60,17 @@ def _answers(data: Dataset, section: ExamSection) -> Material:
 
 def _documents(data: Dataset, section: ExamSection) -> Material:
     """A document without text has nothing to grade, and is none of a ranking."""
-    found: dict[str, dict[str, tuple[Document, ...]]] = {}
-    ranked: dict[tuple[str, str], list[str]] = {}
-    for query_id, entries in data.retrieved.items():
-        cut = found.setdefault(query_id, {})
-        for entry in entries:  # in the order of each agent's ranks
-            own = ranked.setdefault((query_id, EVERY_AGENT if entry.agent == SHARED else entry.agent), [])
+    found: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
+    ranked: dict[tuple[str, str], list[str]] = {key: [] for key in data.rankings}
+    for key, ranking in data.rankings.items():
+        cut, own = found[key[0]], ranked[key]
+        for doc_id in ranking:
             if len(own) == section.depth:
-                continue
-            if entry.doc_id not in cut:
-                cut[entry.doc_id] = _pieces(data.documents[entry.doc_id], section.passage_words)
-            if cut[entry.doc_id]:
-                own.append(entry.doc_id)
+                break
+            if doc_id not in cut:
+                cut[doc_id] = _pieces(data.documents[doc_id], section.passage_words)
+            if cut[doc_id]:
+                own.append(doc_id)
     passages = {query_id: tuple(piece for own in cut.values() for piece in own) for query_id, cut in found.items()}
     return Material(passages, {key: tuple(own) for key, own in ranked.items()})
 

@@ -30,25 +30,22 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunPoint:
-    """One run in both conditions; ``front`` where no other run is at least as good and as short (first condition)."""
+class Point:
+    """A run in both conditions, or its answer to one topic.
+
+    Attributes:
+        a, b: the scores.
+        length: words, where a condition says so.
+        topic: of an answer.
+        front: of runs, whether no other one is at least as good and as short (first condition).
+    """
 
     run: str
     a: float
     b: float
     length: float | None
-    front: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PairPoint:
-    """One run's answer to one topic in both conditions."""
-
-    topic: str
-    run: str
-    a: float
-    b: float
-    length: float | None
+    topic: str = ""
+    front: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +84,8 @@ class Comparison:
 
     correlation: RankCorrelation
     topics: tuple[str, ...]
-    runs: tuple[RunPoint, ...]
-    pairs: tuple[PairPoint, ...]
+    runs: tuple[Point, ...]
+    pairs: tuple[Point, ...]
     nuggets: NuggetAgreement | None
     left_out: Mapping[str, Sequence[str]]
 
@@ -139,32 +136,27 @@ def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
     ]
 
 
-def _run_points(a: Condition, b: Condition) -> tuple[RunPoint, ...]:
+def _run_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     lengths = a.lengths if a.lengths is not None else b.lengths
     if lengths is not None and lengths.ndim == 2:
         lengths = lengths.mean(axis=1)
     front = [False] * len(a.runs) if lengths is None else pareto_front(lengths, a.run_scores)
     found = [
-        RunPoint(run, float(x), float(y), None if lengths is None else float(lengths[at]), front[at])
+        Point(run, float(x), float(y), None if lengths is None else float(lengths[at]), front=front[at])
         for at, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
     ]
     return tuple(sorted(found, key=lambda point: (-point.a, point.run)))
 
 
-def _pair_points(a: Condition, b: Condition) -> tuple[PairPoint, ...]:
+def _pair_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     lengths = a.lengths if a.lengths is not None else b.lengths
     used = a.answered & b.answered & ~np.isnan(a.scores) & ~np.isnan(b.scores)
     topics = a.topics or ()
     return tuple(
-        PairPoint(
-            topics[j], a.runs[i], float(a.scores[i, j]), float(b.scores[i, j]), _length_at(lengths, int(i), int(j))
-        )
+        Point(a.runs[i], float(a.scores[i, j]), float(b.scores[i, j]), length, topics[j])
         for i, j in zip(*np.nonzero(used), strict=True)
+        for length in [None if lengths is None else float(lengths[i, j])]
     )
-
-
-def _length_at(lengths: Floats | None, run: int, topic: int) -> float | None:
-    return None if lengths is None else float(lengths[run, topic])
 
 
 def _nugget_agreement(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from arena.config.nuggets import NuggetAssignmentSection
-from arena.dataset import EVERY_AGENT, SHARED, Dataset
+from arena.dataset import Dataset
 from judges.errors import ConfigError
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 
@@ -25,8 +25,9 @@ def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict
         ConfigError: nobody retrieved any.
     """
     found = {query_id: list[str]() for query_id in data.queries}
-    for (query_id, _), ranking in _rankings(data, depth_of(section)):
-        found[query_id] += [doc_id for doc_id in ranking if doc_id not in found[query_id]]
+    for (query_id, _), ranking in data.rankings.items():
+        first = ranking[: depth_of(section)]
+        found[query_id] += [doc_id for doc_id in first if doc_id not in found[query_id]]
     if not any(found.values()):
         raise ConfigError("nuggets.assign.texts: 'documents' are to be held against nuggets, and 'data' has none")
     return found
@@ -47,9 +48,9 @@ def recalled(
         passages: by query and document.
     """
     together = []
-    for (query_id, agent), ranking in _rankings(data, depth_of(section)):
+    for (query_id, agent), ranking in data.rankings.items():
         if query_id in banks:
-            own = [passages[query_id, doc_id] for doc_id in ranking]
+            own = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
             labels = tuple(_highest(said) for said in zip(*(each.labels for each in own), strict=True))
             words, bank = sum(each.words for each in own), banks[query_id]
             together.append(Assignment(query_id, agent, bank.nuggets, labels, words, query=bank.query))
@@ -62,11 +63,3 @@ def _highest(labels: Sequence[Support | None]) -> Support | None:
     if None in labels:  # it may have been any
         return None
     return Support.PARTIAL if Support.PARTIAL in labels else Support.NONE
-
-
-def _rankings(data: Dataset, depth: int) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """By query and agent the documents within the depth, best first; those given to all alike are ``EVERY_AGENT``'s."""
-    for query_id, entries in data.retrieved.items():
-        for agent in dict.fromkeys(entry.agent for entry in entries):
-            own = sorted((entry.rank, entry.doc_id) for entry in entries if entry.agent == agent)
-            yield (query_id, EVERY_AGENT if agent == SHARED else agent), [doc_id for _, doc_id in own[:depth]]

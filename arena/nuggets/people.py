@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, drawn
@@ -20,6 +20,11 @@ from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support
 Banks: TypeAlias = Mapping[str, NuggetBank]
 Said: TypeAlias = Mapping[tuple[str, str, str], Mapping[str, Support | None]]
 """What one annotator says now, by query, nugget and texts, of each agent; ``None`` where they skipped it."""
+
+UNKNOWN_ANSWERS: Final = "answers that the tournament does not have"
+CHANGED_ANSWERS: Final = "answers with another text than the tournament's"
+UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
+FAILED_LABELS: Final = "labels that failed"
 
 
 @dataclass(frozen=True)
@@ -145,18 +150,12 @@ class Taken:
     Attributes:
         annotations: to be kept.
         answers: answers they are about.
-        unknown_answers: assignments of runs or queries that the tournament has no answer of.
-        changed_answers: assignments of another text than the tournament's.
-        unknown_nuggets: labels of nuggets that the query has not.
-        failed: labels that are none.
+        left_out: how many of the others, by what they are.
     """
 
     annotations: Sequence[Annotation]
     answers: int
-    unknown_answers: int
-    changed_answers: int
-    unknown_nuggets: int
-    failed: int
+    left_out: Mapping[str, int]
 
 
 def taken(
@@ -164,19 +163,20 @@ def taken(
 ) -> Taken:
     """Somebody's assignments as annotations of a tournament's answers, by run, query and the text of nuggets."""
     kept: list[Annotation] = []
-    about = unknown = changed = foreign = failed = 0
+    about = 0
+    left_out = dict.fromkeys((UNKNOWN_ANSWERS, CHANGED_ANSWERS, UNKNOWN_NUGGETS, FAILED_LABELS), 0)
     for own in assignments:
         answer, bank = answers.get((own.query_id, own.run)), banks.get(own.query_id)
         if answer is None or bank is None:
-            unknown += 1
+            left_out[UNKNOWN_ANSWERS] += 1
         elif own.answer is not None and own.answer.strip() != answer.text.strip():
-            changed += 1
+            left_out[CHANGED_ANSWERS] += 1
         else:
             labels = {nugget.nugget_id: label for nugget, label in zip(own.nuggets, own.labels, strict=True)}
-            foreign += len(labels.keys() - {nugget.nugget_id for nugget in bank.nuggets})
-            failed += sum(label is None for label in labels.values())
+            left_out[UNKNOWN_NUGGETS] += len(labels.keys() - {nugget.nugget_id for nugget in bank.nuggets})
+            left_out[FAILED_LABELS] += sum(label is None for label in labels.values())
             nuggets = tuple(nugget for nugget in bank.nuggets if labels.get(nugget.nugget_id) is not None)
             sheet = Sheet(own.query_id, bank.query, answer.text, (own.run,), nuggets)
             kept += annotations_of(sheet, [labels[nugget.nugget_id] for nugget in nuggets], annotator)
             about += bool(nuggets)
-    return Taken(kept, about, unknown, changed, foreign, failed)
+    return Taken(kept, about, {what: number for what, number in left_out.items() if number})
