@@ -22,31 +22,6 @@ _TOURNAMENT_SHOWN: Final = "tournament-shown"
 """In the session: the tournament that the viewer saw last, for a page that the menu opens without saying which."""
 _TOURNAMENT_FIELD: Final = "tournament-field"
 
-SCRIPT: Final = f"""
-(() => {{
-  const name = "{TOURNAMENT}";
-  const push = history.pushState;
-  history.pushState = function (state, title, url) {{
-    const from = new URL(location.href), to = new URL(url ?? "", from);
-    const named = !from.searchParams.has(name) && to.searchParams.has(name);
-    for (const address of [from, to]) address.searchParams.delete(name);
-    (named && from.href === to.href ? history.replaceState : push).apply(this, arguments);
-  }};
-  const lead = (event) => {{
-    const link = event.target.closest?.("a[href]");
-    const shown = new URLSearchParams(location.search).get(name);
-    if (!link || shown === null || link.origin !== location.origin) return;
-    const address = new URL(link.href);
-    address.searchParams.set(name, shown);
-    link.href = address;
-  }};
-  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, lead, true);
-}})();
-"""
-"""Where Streamlit leaves the tournament out. The server names it a moment after a page is opened: the browser is not to
-keep an address without it to go back to. And links of the menu lead to the same tournament in another tab too.
-"""
-
 
 def tournament(names: Sequence[str]) -> str | None:
     """The tournament that the page shows; with several the viewer can choose.

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from judges.errors import RagarenaError
-from ui import address, data, text
+from ui import address, data
 from ui.pages import PAGES
 from ui.states import no_tournament, problem
 from ui.views import runs, sign_in
@@ -17,7 +17,6 @@ from ui.views import runs, sign_in
 def main() -> None:
     """Draw the page that is asked for; an unreadable store is said in one line."""
     st.set_page_config(page_title="ragarena", layout="wide", initial_sidebar_state="collapsed")
-    text.use_style()
     pages = {
         heading: [
             st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)

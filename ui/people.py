@@ -15,7 +15,6 @@ from arena.store.annotations import Annotation, Annotations, Kind, annotator_nam
 from arena.voting.things import State, Thing
 from judges.errors import InputError, RagarenaError
 from ui import data, text
-from ui.once import use_press_once
 from ui.roles import allowed, viewer
 from ui.states import problem
 
@@ -57,7 +56,7 @@ def _asked_name() -> str:
 
 
 def buttons(key: str, *, horizontal: bool = True) -> AbstractContextManager[object]:
-    """Where a thing's buttons are: a press counts once, see ``ui.once``."""
+    """Where a thing's buttons are: a press counts once, see ``ui/page.js``."""
     return st.container(horizontal=horizontal, gap="small" if horizontal else "xsmall", key=f"once-{key}")
 
 
@@ -141,7 +140,6 @@ class Desk(Generic[AnyThing]):
             states: of each.
             show: draws one thing with its buttons, in containers whose key begins with ``once-``.
         """
-        use_press_once()
         thing = self._take_up(todo, states)
         if thing is not None:
             show(self, thing)

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from arena.present.markup import STYLE
 from arena.store import Store
 from judges.errors import RagarenaError
-from ui import address, once
 from ui.data import location
 from ui.entrance import Entrance
 from ui.pages import PAGES
@@ -30,6 +30,8 @@ _METRICS: Final = "/_stcore/metrics"
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
 """Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
 vain and wait a tenth of a second before it asks the right one."""
+_SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+_STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
 
 
 def shell(way_in: Entrance) -> App:
@@ -48,7 +50,7 @@ def shell(way_in: Entrance) -> App:
             *(Route(page, document, methods=["GET"]) for page in pages),
         ],
         middleware=[
-            Middleware(Headers, policy=_policy(_BACKEND, address.SCRIPT, once.SCRIPT)),
+            Middleware(Headers, policy=_policy(_BACKEND, _SCRIPT)),
             Middleware(Gate),
             *way_back,
         ],
@@ -62,12 +64,13 @@ def addresses() -> list[str]:
 
 
 def document(_request: Request) -> Response:
-    """Streamlit's document, the same for all pages, told where the server is."""
+    """Streamlit's document, the same for all pages, told where the server is, with our script and style sheet."""
     from starlette.responses import HTMLResponse
 
-    ours = "".join(f"<script>{script}</script>" for script in (_BACKEND, address.SCRIPT))
+    ours = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
     told = _index().replace("<script>", f"{ours}<script>", 1)
-    return HTMLResponse(told, headers={"cache-control": "no-cache"})
+    styled = told.replace("</body>", f"<style>{_STYLE}</style></body>", 1)  # behind all others, which it overrides
+    return HTMLResponse(styled, headers={"cache-control": "no-cache"})
 
 
 def health(_request: Request) -> Response:

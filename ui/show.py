@@ -10,12 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
-from arena.present.files import spreadsheet
-from arena.present.glossary import TERMS
-from arena.present.markup import STYLE, html
-from arena.present.numbers import MISSING
+from arena.present.files import html_table, spreadsheet
+from arena.present.markup import html
+from arena.present.numbers import MISSING, Duration, Money, Number, Seconds
 from arena.present.picture import Chart, Picture
-from arena.present.table import Column, Table
+from arena.present.table import Table, places_of, shown
 from ui import text
 
 _SIGNS: Final[Mapping[Status, tuple[str, Literal["good", "bad", ""]]]] = {
@@ -25,12 +24,16 @@ _SIGNS: Final[Mapping[Status, tuple[str, Literal["good", "bad", ""]]]] = {
 }
 _WIDEST: Final = 760
 """Pixels of a chart."""
-_TALLEST: Final = 740
-"""Pixels of a table at most; a longer one scrolls."""
-_FILTERED: Final = 5
-"""Tables of fewer rows are seen at one look."""
+_TALLEST: Final = 36 * 11 + 2
+"""Pixels of Streamlit's tables at most; a longer one scrolls."""
 _ROW: Final = 36
-"""Pixels of a row, a little more than it takes."""
+"""Pixels of a row of theirs, a little more than it takes."""
+_MOST_CELLS: Final = 4000
+"""Of a table that a browser draws whole in a moment."""
+_FILTERED: Final = 8
+"""Tables of fewer rows are seen at one look."""
+_AROUND: Final[Mapping[type[Number], tuple[str, str]]] = {Money: ("$", ""), Seconds: ("", " s"), Duration: ("", " s")}
+"""What stands before and behind numbers whose form has a text of its own for each."""
 
 
 def show_sections(sections: Sequence[Section]) -> None:
@@ -73,62 +76,55 @@ def show_table(
     choose: Callable[[int], None] | None = None,
     chosen: int | None = None,
     whole: Callable[[], Table] | None = None,
-    height: int = _TALLEST,
 ) -> None:
     """Draw a table with its filter and its download; its title above it, its notes below it.
 
-    Streamlit sorts at a click on a heading. Its own download is switched off (``ui.serve``), since it would write cells
-    that a spreadsheet runs as formulas.
+    A click on a heading sorts. A table of moderate size is the report's, which a browser draws at once; one whose rows
+    can be chosen, and a long one, are Streamlit's. Streamlit's own download is switched off (``ui.serve``), since it
+    would write cells that a spreadsheet runs as formulas.
 
     Args:
         table: whose columns without any value are left out; a table without rows is its notes alone.
         choose: called with the place of the row that the reader chooses.
         chosen: the place of the row that is marked. Such a table has no filter, since its rows must stay.
         whole: what is saved, where the table shows a part of it.
-        height: the most pixels it takes.
     """
-    if table.rows:
-        _draw(table, choose, chosen, whole, height)
-    elif table.title:
-        text.strong(table.title)
+    places = list(range(len(table.rows)))
+    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+        if table.title:
+            text.strong(table.title)
+        if len(places) >= _FILTERED and chosen is None:
+            places = _filtered(table)
+        part = replace(table, title="", rows=[table.rows[place] for place in places])
+        if table.rows:
+            _download(table.name, (lambda: part) if whole is None else whole)
+    if choose is None and len(part.rows) * len(part.columns) <= _MOST_CELLS:
+        if part.rows:
+            st.html(html_table(part, sortable=True))
+            return
+    elif part.rows:
+        _draw_grid(part, {} if choose is None else _choosable(part, places, choose, chosen))
     if table.notes:
         text.quiet("\n".join(table.notes))
 
 
-def _draw(
-    table: Table,
-    choose: Callable[[int], None] | None,
-    chosen: int | None,
-    whole: Callable[[], Table] | None,
-    height: int,
-) -> None:
-    shown, settings = frame(table)
-    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
-        if table.title:
-            text.strong(table.title)
-        if len(shown) >= _FILTERED and chosen is None:
-            shown = _filtered(shown, table.name)
-        _download(table.name, (lambda: shown) if whole is None else (lambda: frame(whole())[0]))
-    options: dict[str, Any] = {}
-    if choose is not None:
-        options = _choosable(table.name, shown, choose, chosen)
+def _draw_grid(table: Table, options: Mapping[str, Any]) -> None:
+    cells, settings = frame(table)
     st.dataframe(
-        shown,
+        cells,
         hide_index=True,
         placeholder=MISSING,
-        alt=table.title or table.name,
+        alt=table.name,
         column_config=settings,
-        height="content" if _ROW * (len(shown) + 1) < height else height,
+        height="content" if _ROW * (len(cells) + 1) < _TALLEST else _TALLEST,
         **options,
     )
 
 
-def _choosable(name: str, shown: pd.DataFrame, choose: Callable[[int], None], chosen: int | None) -> dict[str, Any]:
-    """Options of a table whose rows can be chosen, one at a time."""
-    places = list(shown.index)
-    key = (
-        f"{name}-{hash((tuple(shown.iloc[:, 0]), tuple(places)))}"  # rows chosen before others were shown are not these
-    )
+def _choosable(table: Table, places: list[int], choose: Callable[[int], None], chosen: int | None) -> dict[str, Any]:
+    """Options of a table whose rows can be chosen, one at a time; ``places`` are those of its rows in the whole."""
+    names = tuple(table.columns[0].value(row) for row in table.rows)
+    key = f"{table.name}-{hash((names, tuple(places)))}"  # rows chosen before others were shown are not these
     if chosen is not None:
         marked = [chosen] if chosen in places else []
         if st.session_state.get(key, {}).get("selection", {}).get("rows") != marked:
@@ -141,11 +137,11 @@ def _choosable(name: str, shown: pd.DataFrame, choose: Callable[[int], None], ch
     return {"key": key, "on_select": pick, "selection_mode": "single-row"}
 
 
-def _download(name: str, shown: Callable[[], pd.DataFrame]) -> None:
+def _download(name: str, shown: Callable[[], Table]) -> None:
     """A button that saves a table as CSV, made when it is asked for."""
 
     def content() -> bytes:
-        found = shown()
+        found, _ = frame(shown())
         rows = found.astype(object).where(found.notna(), "").itertuples(index=False, name=None)
         return spreadsheet([str(heading) for heading in found], rows).encode()
 
@@ -162,28 +158,26 @@ def _download(name: str, shown: Callable[[], pd.DataFrame]) -> None:
     )
 
 
-def _filtered(shown: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows in which any cell holds what the reader typed, in capitals or not."""
+def _filtered(table: Table) -> list[int]:
+    """Places of the rows in which any cell holds what the reader typed."""
     wanted = st.text_input(
         "Filter",
-        key=f"{name}-filter",
+        key=f"{table.name}-filter",
         bind="query-params",
         placeholder="Filter: rows that contain …",
         label_visibility="collapsed",
         width=260,
     )
-    if not wanted:
-        return shown
-    holds = [any(wanted.casefold() in str(cell).casefold() for cell in row) for row in shown.itertuples(index=False)]
-    if not any(holds):
+    found = places_of(table, wanted or "")
+    if not found:
         st.caption("No row contains this.", width="content")
-    return shown[holds]
+    return found
 
 
 def show_picture(picture: Picture) -> None:
     """Draw a picture, how to read it below it."""
     if not isinstance(picture, Chart):
-        st.html(f"<style>{STYLE}</style>{html(picture)}")
+        st.html(html(picture))
         return
     from arena.present.charts import spec
 
@@ -195,48 +189,36 @@ def show_picture(picture: Picture) -> None:
 
 
 def frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The columns that have a value, by heading, and how the page is to write them."""
+    """The columns that have a value, by heading, and how Streamlit is to write them."""
     frame: dict[str, list[Any]] = {}
     settings: dict[str, Any] = {}
-    for place, column in enumerate(table.columns):
-        if not column.heading:
-            continue
-        cells = [_cell(column, row) for row in table.rows]
-        heading = _free(column.heading, frame)
-        if place == 0 or any(cell is not None for cell in cells):
-            frame[heading] = cells
-            settings[heading] = _settings(column, pinned=place == 0)
-        if column.interval:
-            ends = [column.form.between(*column.ends(row)) for row in table.rows]
-            if any(cell != MISSING for cell in ends):
-                heading = _free(column.interval, frame)
-                frame[heading] = ends
-                settings[heading] = st.column_config.TextColumn(column.interval, help=TERMS.get(column.interval))
+    for place, column in enumerate(shown(table)):
+        heading = column.heading
+        while heading in frame:
+            heading += " "  # told from an equal one by spaces that nobody sees
+        label, meaning = text.encodable(column.heading), column.meaning or None
+        pinned = True if place == 0 else None
+        if (form := column.form) is not None:
+            decimals = max((form.places(value) for value in column.values if value is not None), default=0)
+            frame[heading] = [
+                None if value is None else round(form.factor * value, decimals) for value in column.values
+            ]
+            written = _pattern(form, decimals, frame[heading])
+            settings[heading] = st.column_config.NumberColumn(label, help=meaning, format=written, pinned=pinned)
+        else:
+            frame[heading] = [None if cell == MISSING else text.encodable(cell) for cell in column.cells]
+            settings[heading] = st.column_config.TextColumn(label, help=meaning, pinned=pinned)
     return pd.DataFrame(frame), settings
 
 
-def _free(heading: str, taken: Mapping[str, Any]) -> str:
-    """The heading, told from an equal one by spaces that nobody sees."""
-    while heading in taken:
-        heading += " "
-    return heading
-
-
-def _cell(column: Column, row: Mapping[str, Any]) -> Any:
-    value = column.value(row)
-    if not column.form.printf:
-        written = column.form.write(value)
-        return None if written == MISSING else text.encodable(written)
-    return None if value is None else round(column.form.factor * float(value), column.form.decimals)
-
-
-def _settings(column: Column, *, pinned: bool) -> Any:
-    label = text.encodable(column.heading)
-    if column.form.printf:
-        return st.column_config.NumberColumn(
-            label, help=column.explained or None, format=column.form.printf, pinned=pinned or None
-        )
-    return st.column_config.TextColumn(label, help=column.explained or None, pinned=pinned or None)
+def _pattern(form: Number, decimals: int, values: Sequence[float | None]) -> str:
+    """How Streamlit writes numbers as the form does: one pattern for all, so that sorting goes by their size."""
+    for kind, (before, after) in _AROUND.items():
+        if isinstance(form, kind):
+            return f"{before}%.{decimals}f{after}"
+    if form.signed or form.unit:
+        return f"%{'+' * form.signed}.{decimals}f{form.unit.replace('%', '%%')}"
+    return "localized" if any(abs(value or 0) >= 1000 for value in values) else f"%.{decimals}f"
 
 
 def _figure(figure: Figure) -> text.Fact:

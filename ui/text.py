@@ -22,43 +22,6 @@ CLIPPED_AT: Final = 4000
 HEIGHT: Final = 320
 """Pixels of a passage's box; longer ones scroll inside it."""
 
-_STYLE: Final = """
-<style>
-[data-testid="stMainBlockContainer"] { padding-top: 4.5rem; padding-bottom: 3rem; }
-[data-testid="stText"] { overflow-wrap: anywhere; unicode-bidi: isolate; }
-p.said.said { margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
-p.said + p.said { margin-top: 0.4rem; }
-p.strong { font-weight: 600; }
-p.quiet { opacity: 0.75; font-size: 0.875rem; }
-p.lead { font-size: 1.2rem; line-height: 1.5; }
-p.said .sign { font-weight: 400; font-size: 0.875rem; margin-right: 0.5rem; white-space: nowrap; }
-.sign { border: 1px solid currentColor; border-radius: 0.5rem; padding: 0 0.5rem; }
-.sign.good { background: rgb(0 158 115 / 0.18); }
-.sign.bad { background: rgb(213 94 0 / 0.22); }
-dl.facts.facts { display: grid; gap: 0.6rem 1rem; margin: 0; padding: 0; }
-.facts { grid-template-columns: max-content minmax(8rem, 3fr) 8fr; }
-.facts > div { display: contents; }
-.facts > div > * { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
-.facts .key { font-weight: 600; }
-.facts .sign { align-self: start; }
-.facts small { display: block; opacity: 0.75; font-size: 0.875rem; }
-@media (max-width: 640px) { .facts { grid-template-columns: max-content 1fr; } .facts .said { grid-column: 1 / -1; } }
-.marked { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
-.marked mark { background: rgb(230 159 0 / 0.28); color: inherit; border-bottom: 2px solid #b87700; }
-[data-testid="stMetricValue"] { font-size: 1.6rem; }
-[data-testid="stCaptionContainer"], [data-testid="stCaptionContainer"] * { color: inherit; }
-[data-testid="stCaptionContainer"] { opacity: 0.8; }
-button kbd { color: inherit !important; opacity: 1 !important; }
-button kbd { border: 1px solid; border-radius: 4px; padding: 0 0.4em; }
-button[role="radio"][aria-checked="true"] { color: inherit !important; }
-</style>
-"""
-
-
-def use_style() -> None:
-    """Set the type of inert texts; once per page."""
-    st.html(_STYLE)
-
 
 def plain(text: str, *, empty: str = "") -> None:
     """A text in body type, wrapped, without any markup; ``empty`` (our own words) where there is none."""

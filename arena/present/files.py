@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from arena.present.blocks import Remarks, Section
 from arena.present.numbers import printable
-from arena.present.table import Table, keys, records, shown
+from arena.present.table import Shown, Table, keys, records, shown
 
 _MARKDOWN: Final = "\\`*_[]()!|~$#"
 _LATEX: Final[Mapping[str, str]] = {
@@ -54,17 +54,26 @@ def markdown(table: Table) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + said
 
 
-def html_table(table: Table) -> str:
-    """The table for people, its notes below it; it can be scrolled by keyboard."""
+def html_table(table: Table, *, sortable: bool = False) -> str:
+    """The table for people, its notes and what its columns mean below it; it can be scrolled by keyboard.
+
+    Args:
+        table: at least one row.
+        sortable: the headings are buttons and the numbers have their values, for a page whose script sorts.
+    """
     columns = shown(table)
     kinds = ["" if place == 0 or not one.numeric else ' class="number"' for place, one in enumerate(columns)]
+    button = "<button type=button>{}</button>" if sortable else "{}"
     head = "".join(
-        f'<th scope="col"{kind}{_titled(one.meaning)}>{_escaped(one.heading)}</th>'
+        f'<th scope="col"{kind}{_titled(one.meaning)}>{button.format(_escaped(one.heading))}</th>'
         for kind, one in zip(kinds, columns, strict=True)
     )
     rows = "".join(
         f'<tr><th scope="row">{_escaped(columns[0].cells[at])}</th>'
-        + "".join(f"<td{kind}>{_escaped(one.cells[at])}</td>" for kind, one in zip(kinds[1:], columns[1:], strict=True))
+        + "".join(
+            f"<td{kind}{_value(one, at) if sortable else ''}>{_escaped(one.cells[at])}</td>"
+            for kind, one in zip(kinds[1:], columns[1:], strict=True)
+        )
         + "</tr>\n"
         for at in range(len(table.rows))
     )
@@ -74,7 +83,17 @@ def html_table(table: Table) -> str:
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{title or _escaped(table.name)}">\n<table>\n'
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
+        f"{_meanings(columns)}"
     )
+
+
+def _meanings(columns: Iterable[Shown]) -> str:
+    """What the columns mean, for those who have no pointer to rest on a heading; nothing where none has a meaning."""
+    terms = {one.heading: one.meaning for one in columns if one.meaning}
+    if not terms:
+        return ""
+    told = "".join(f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items())
+    return f'<details class="meanings"><summary>What the columns mean</summary><dl>{told}</dl></details>\n'
 
 
 def latex(table: Table) -> str:
@@ -133,6 +152,11 @@ def _typeset(cell: str) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(printable(text))
+
+
+def _value(column: Shown, row: int) -> str:
+    value = column.values[row] if column.values else None
+    return "" if value is None else f' data-value="{value:g}"'
 
 
 def _titled(meaning: str) -> str:

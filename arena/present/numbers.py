@@ -5,38 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from retrieval_eval.stats.estimate import Estimate
 
 MISSING: Final = "-"
 """In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""
-
-
-class Form(Protocol):
-    """How the values of a column are written.
-
-    Attributes:
-        numeric: whether they are numbers, which stand to the right and are sorted by size.
-        printf: how a page writes a number that it sorts; empty for texts.
-        factor: what the page multiplies it by.
-        decimals: of the number on the page.
-    """
-
-    @property
-    def numeric(self) -> bool: ...  # noqa: D102
-    @property
-    def printf(self) -> str: ...  # noqa: D102
-    @property
-    def factor(self) -> float: ...  # noqa: D102
-    @property
-    def decimals(self) -> int: ...  # noqa: D102
-
-    def write(self, value: Any) -> str:
-        """The value as text; ``MISSING`` where there is none."""
-
-    def between(self, low: Any, high: Any) -> str:
-        """An interval as text; ``MISSING`` where an end is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +19,9 @@ class Words:
 
     separator: str = ", "
     numeric: bool = False
-    printf: str = ""
-    factor: float = 1
-    decimals: int = 0
 
-    def write(self, value: Any) -> str:  # noqa: D102
+    def write(self, value: Any) -> str:
+        """The value as text; ``MISSING`` where there is none."""
         if value is None:
             return MISSING
         if isinstance(value, bool):
@@ -60,7 +32,8 @@ class Words:
             return self.separator.join(map(str, value)) or MISSING
         return str(value)
 
-    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+    def between(self, low: Any, high: Any) -> str:
+        """An interval as text; ``MISSING`` where an end is not known."""
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
@@ -81,14 +54,16 @@ class Number:
     factor: float = 1
     numeric: bool = True
 
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return f"%{'+' if self.signed else ''}.{self.decimals}f{self.unit.replace('%', '%%')}"
-
-    def write(self, value: Any) -> str:  # noqa: D102
+    def write(self, value: Any) -> str:
+        """The value as text; ``MISSING`` where there is none."""
         return MISSING if _unknown(value) else self._digits(value) + self.unit
 
-    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+    def places(self, value: float) -> int:
+        """Decimals that say of the value, times ``factor``, what ``write`` says."""
+        return len(self._digits(value).partition(".")[2])
+
+    def between(self, low: Any, high: Any) -> str:
+        """An interval as text; ``MISSING`` where an end is not known."""
         if _unknown(low) or _unknown(high):
             return MISSING
         return self.write(low) if self.write(low) == self.write(high) else f"{self._digits(low)} to {self.write(high)}"
@@ -115,20 +90,12 @@ class Percent(Number):
 class Count(Number):
     """A whole number; one with fractions, as of games judged by probabilities, with one decimal."""
 
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return "localized"
-
     def _digits(self, value: float) -> str:
         return f"{value + 0:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
 class Money(Number):
     """Dollars, with two digits that count at least."""
-
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return "$%.4f"
 
     def _digits(self, value: float) -> str:
         return f"{'-' if value < 0 else ''}${abs(value):,.{_decimals(abs(value), 2)}f}"
@@ -137,9 +104,8 @@ class Money(Number):
 class Seconds(Number):
     """A time; short ones in milliseconds, with two digits that count."""
 
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return "%.2f s"
+    def places(self, value: float) -> int:  # noqa: D102
+        return 2 if value >= 1 else 3 + _decimals(1000 * value, 0)
 
     def between(self, low: Any, high: Any) -> str:  # noqa: D102
         return MISSING if _unknown(low) or _unknown(high) else f"{self.write(low)} to {self.write(high)}"
@@ -151,10 +117,6 @@ class Seconds(Number):
 class Duration(Number):
     """A time that is waited for, in hours and minutes, or minutes and seconds."""
 
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return "%.0f s"
-
     def _digits(self, value: float) -> str:
         minutes, rest = divmod(round(value), 60)
         hours, minutes = divmod(minutes, 60)
@@ -164,13 +126,12 @@ class Duration(Number):
 class PValue(Number):
     """The probability of a test; a tiny one is below 0.001."""
 
-    @property
-    def printf(self) -> str:  # noqa: D102
-        return "%.3f"
-
     def _digits(self, value: float) -> str:
         return f"{value:.3f}" if value >= 0.001 else "below 0.001"
 
+
+Form: TypeAlias = Words | Number
+"""How the values of a column are written. What is ``numeric`` stands to the right."""
 
 WORDS: Final = Words()
 ALIGNED: Final = Words(numeric=True)

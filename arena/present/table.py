@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena.present.glossary import TERMS
-from arena.present.numbers import COUNT, MISSING, WORDS, Form
+from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number
 from arena.present.plain import plain
 from retrieval_eval.stats.estimate import Estimate
 
@@ -99,12 +100,23 @@ def crossed(
 
 
 class Shown(NamedTuple):
-    """A column as people see it: its heading, whether it holds numbers, its meaning, its cells from top to bottom."""
+    """A column as people see it.
+
+    Attributes:
+        heading: above it.
+        numeric: whether it holds numbers, which stand to the right.
+        meaning: a sentence, or nothing.
+        cells: from top to bottom.
+        values: by which it is sorted: numbers, or the lower ends of intervals; none of texts.
+        form: of a column of numbers, how they are written; ``None`` of intervals and texts.
+    """
 
     heading: str
     numeric: bool
     meaning: str
     cells: Sequence[str]
+    values: Sequence[float | None]
+    form: Number | None
 
 
 def shown(table: Table) -> list[Shown]:
@@ -113,14 +125,30 @@ def shown(table: Table) -> list[Shown]:
     for place, column in enumerate(table.columns):
         if not column.heading:
             continue
-        cells = [column.form.write(column.value(row)) for row in table.rows]
+        values = [column.value(row) for row in table.rows]
+        cells = list(map(column.form.write, values))
         if place == 0 or any(cell != MISSING for cell in cells):
-            found.append(Shown(column.heading, column.form.numeric, column.explained, cells))
+            form = column.form if isinstance(column.form, Number) else None
+            numbers = [] if form is None else list(map(_number, values))
+            found.append(Shown(column.heading, column.form.numeric, column.explained, cells, numbers, form))
         if column.interval:
-            ends = [column.form.between(*column.ends(row)) for row in table.rows]
-            if any(cell != MISSING for cell in ends):
-                found.append(Shown(column.interval, True, TERMS.get(column.interval, ""), ends))
+            ends = [column.ends(row) for row in table.rows]
+            cells = [column.form.between(low, high) for low, high in ends]
+            if any(cell != MISSING for cell in cells):
+                lows = [_number(low) for low, _ in ends]
+                found.append(Shown(column.interval, True, TERMS.get(column.interval, ""), cells, lows, None))
     return found
+
+
+def places_of(table: Table, words: str) -> list[int]:
+    """Places of the rows in which any cell that people see holds the words, in capitals or not."""
+    wanted = words.casefold()
+    rows = zip(*(column.cells for column in shown(table)), strict=True)
+    return [place for place, cells in enumerate(rows) if any(wanted in cell.casefold() for cell in cells)]
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)
 
 
 def records(table: Table) -> list[dict[str, Any]]:

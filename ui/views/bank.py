@@ -16,7 +16,7 @@ from ui import data, exam
 from ui.editing import Session, session, why_not
 from ui.show import show_table
 from ui.states import nothing, problem
-from ui.views.bank_editor import HEIGHT, show_editor
+from ui.views.bank_editor import show_editor
 
 
 def show(source: data.Source) -> None:
@@ -44,7 +44,7 @@ def show(source: data.Source) -> None:
         st.info("To read only: the configuration that these pages were started with has no exam for this tournament.")
     elif section.bank:
         st.info("To read only: the bank is not in the folder of the configuration. Edit the file itself.")
-    show_table(BankBoard(study.version, study.bank.items).tables()[0], height=HEIGHT)
+    show_table(BankBoard(study.version, study.bank.items).tables()[0])
     if found is not None and section is not None and not section.bank:
         _offer_file(found, study.bank)
 

@@ -26,8 +26,6 @@ _DRAFT: Final = "bank-draft"
 _SAVED: Final = "bank-saved"
 _CHOSEN: Final = "bank-item"
 _WHO: Final = "bank-editor"
-HEIGHT: Final = 36 * 11 + 2
-"""Pixels of a bank's items at most."""
 
 
 def show_editor(source: data.Source, found: Session, path: Path) -> None:
@@ -100,7 +98,7 @@ def _choose(draft: Draft) -> list[int]:
         if row < len(shown):
             st.session_state[_CHOSEN] = shown[row]
 
-    show_table(board.tables()[0], choose=take, height=HEIGHT)
+    show_table(board.tables()[0], choose=take)
     return shown
 
 

@@ -25,7 +25,6 @@ from ui.address import pick, say_what_is_unknown
 from ui.show import show_picture, show_table
 from ui.states import incomplete, nothing
 
-_HEIGHT: Final = 36 * 11 + 2
 _NO_LABELS: Final[dict[Unit, str]] = {
     "answers": "Not known: nobody labelled a passage of an answer. Name people's labels of passages, by ids such as "
     "`query/agent#1`, under `data: {qrels: FILE}`, or give the passages as documents to a `retrieval` judge.",
@@ -76,8 +75,8 @@ def _show_labels(source: data.Source, study: Study, level: int) -> None:
         relevant = pick("Relevant from label", values, f"relevant-{whose}", index=start, width=260)
     say_what_is_unknown()
     labelled = replace(study, labels=labels[whose])
-    show_table(uncovered_table(labelled, level, relevant), height=_HEIGHT)
-    show_table(spurious_table(labelled, level, relevant), height=_HEIGHT)
+    show_table(uncovered_table(labelled, level, relevant))
+    show_table(spurious_table(labelled, level, relevant))
 
 
 def _show_query(source: data.Source, study: Study, level: int) -> None:
@@ -91,14 +90,14 @@ def _show_query(source: data.Source, study: Study, level: int) -> None:
     query_id = pick("Query", list(named), "query", named.__getitem__)
     say_what_is_unknown()
     text.lead(queries[query_id].text)
-    show_table(items_table(study, query_id, level, exam.left_out(source, level)), height=_HEIGHT)
+    show_table(items_table(study, query_id, level, exam.left_out(source, level)))
     if not study.grids.grids[query_id].passages:
         nothing("Nothing was there to be graded for this query.")
         return
     if (picture := grid_picture(study, query_id)) is not None:
         show_picture(picture)
     else:
-        show_table(grid_table(study, query_id), height=_HEIGHT)
+        show_table(grid_table(study, query_id))
     _show_item(study, query_id, list(named).index(query_id))
 
 
@@ -113,6 +112,6 @@ def _show_item(study: Study, query_id: str, place_of_query: int) -> None:
     if not answers.rows:
         st.caption("No passage is graded against this item yet.")
         return
-    show_table(answers, height=_HEIGHT)
+    show_table(answers)
     if ids[place] in study.secret:
         st.caption("What was answered to a secret item is not shown: it may repeat the item.")

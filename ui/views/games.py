@@ -100,7 +100,6 @@ def _list(source: data.Source, listed: NDArray[np.intp], chosen: int) -> None:
     show_table(
         games_table(games, scores, shown, queries),
         whole=lambda: games_table(games, scores, listed.tolist(), queries, whole=True),
-        height=290,
         choose=lambda place: _choose(games, shown[place]),
         chosen=shown.index(chosen) if chosen in shown else -1,
     )

@@ -96,4 +96,4 @@ def _show_choosable(table: Table) -> None:
     def choose(row: int) -> None:
         st.session_state[_OPENED] = table.rows[row]["query_id"]
 
-    show_table(table, choose=choose, height=420)
+    show_table(table, choose=choose)

@@ -54,4 +54,4 @@ def _show_queries(source: data.Source, shown: Retrieval) -> None:
         sources: list[Source] = list(shown.board.scores)
         whose = pick("Labels of", sources, "labels", WHOSE.__getitem__)
     say_what_is_unknown()
-    show_table(shown.by_query(whose, measure, data.queries(source)), height=380)
+    show_table(shown.by_query(whose, measure, data.queries(source)))

@@ -136,7 +136,7 @@ def _show_log(session: Session) -> None:
 
 def _show_earlier(found: list[Run], called: Mapping[str, str]) -> None:
     st.subheader("Runs so far", anchor=False)
-    show_table(runs_table(found), height=300)
+    show_table(runs_table(found))
     by_name = {called[run.run_id]: run for run in found}
     run = by_name[pick("Run by stage", list(by_name), "run", width=420)]
     say_what_is_unknown()

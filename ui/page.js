@@ -1,0 +1,70 @@
+// Where Streamlit leaves the tournament out. The server names it a moment after a page is opened: the browser is not to
+// keep an address without it to go back to. And links of the menu lead to the same tournament in another tab too.
+(() => {
+  const name = "tournament";
+  const push = history.pushState;
+  history.pushState = function (state, title, url) {
+    const from = new URL(location.href), to = new URL(url ?? "", from);
+    const named = !from.searchParams.has(name) && to.searchParams.has(name);
+    for (const address of [from, to]) address.searchParams.delete(name);
+    (named && from.href === to.href ? history.replaceState : push).apply(this, arguments);
+  };
+  const lead = (event) => {
+    const link = event.target.closest?.("a[href]");
+    const shown = new URLSearchParams(location.search).get(name);
+    if (!link || shown === null || link.origin !== location.origin) return;
+    const address = new URL(link.href);
+    address.searchParams.set(name, shown);
+    link.href = address;
+  };
+  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, lead, true);
+})();
+
+// A press counts once: what tells the second press of a double click, or a key held down, from a new one. Only the
+// browser knows. The server may see the second press when the page has been drawn anew, where it falls on the next thing,
+// which nobody has read yet; and how much later it sees it says only how busy the server is.
+(() => {
+  const apart = 500;  // milliseconds, the longest double click of common desktops
+  const ours = '[class*="st-key-once-"]';
+  let last = -Infinity;
+  const isPress = (event) => {
+    if (event.type === "click") return event.target.closest(`${ours} button`);
+    if (event.target.closest("input, textarea") || !document.querySelector(ours)) return false;
+    return event.repeat || /^[0-9s]$/i.test(event.key);
+  };
+  const guard = (event) => {
+    if (!isPress(event)) return;
+    if (!event.repeat && event.timeStamp - last >= apart) {
+      last = event.timeStamp;
+      return;
+    }
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  window.addEventListener("click", guard, true);
+  window.addEventListener("keydown", guard, true);
+})();
+
+// A click on a heading of a table sorts its rows: up, down, and as they were. What has no value stays at the end.
+(() => {
+  const next = { ascending: "descending", descending: "none" };
+  const compared = (one, other, way) => {
+    const unknown = (one.textContent === "-") - (other.textContent === "-");
+    const [left, right] = [one, other].map((cell) => cell.dataset.value);
+    const apart = left && right ? left - right : one.textContent.localeCompare(other.textContent, undefined, { numeric: true });
+    return unknown || way * apart;
+  };
+  addEventListener("click", (event) => {
+    const head = event.target.closest?.(".scroll thead button")?.parentElement;
+    if (!head) return;
+    const body = head.closest("table").tBodies[0], rows = [...body.rows];
+    rows.forEach((row, place) => (row.dataset.place ??= place));
+    const sort = next[head.getAttribute("aria-sort")] ?? "ascending";
+    for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+    if (sort !== "none") head.setAttribute("aria-sort", sort);
+    const way = sort === "descending" ? -1 : 1;
+    const order = (one, other) => sort === "none" ? 0 : compared(one.cells[head.cellIndex], other.cells[head.cellIndex], way);
+    rows.sort((one, other) => order(one, other) || one.dataset.place - other.dataset.place);
+    body.append(...rows);
+  });
+})();
