@@ -87,11 +87,11 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
     )
 
 
-def _meanings(columns: Iterable[Shown]) -> str:
-    """What the columns mean, for those who have no pointer to rest on a heading; nothing where none has a meaning."""
-    terms = {one.heading: one.meaning for one in columns if one.meaning}
-    if not terms:
+def _meanings(columns: Sequence[Shown]) -> str:
+    """What the columns mean, for those who have no pointer to rest on a heading; not where only the first has one."""
+    if not any(one.meaning for one in columns[1:]):
         return ""
+    terms = {one.heading: one.meaning for one in columns if one.meaning}
     told = "".join(f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items())
     return f'<details class="meanings"><summary>What the columns mean</summary><dl>{told}</dl></details>\n'
 

@@ -21,7 +21,7 @@ from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI
-from tests.support.pages import page, shown
+from tests.support.pages import page, shown, tables
 from tests.support.sample_store import SETTINGS, write_store
 from tests.support.tournaments import write_data
 from ui.data import LOCATION_VARIABLE
@@ -118,7 +118,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
     opened: AppTest = page("overview")
     assert "Ratings controlled for log_length and citations" in shown(opened)
-    assert any("Standard error" in table.value for table in opened.dataframe)
+    assert any("Standard error" in table for table in tables(opened))
 
 
 def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_path: Path) -> None:

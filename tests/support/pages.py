@@ -9,10 +9,12 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Dataframe
 
 from arena.config.whole import Config
 from ui.data import LOCATION_VARIABLE
@@ -62,9 +64,35 @@ def shown(run: AppTest) -> str:
     return "\n".join([*words, *(unescape(re.sub(r"(<[^>]+>)+", "\n", own.proto.body)) for own in run.get("html"))])
 
 
+def tables(run: AppTest) -> list[pd.DataFrame]:
+    """All tables, in the order of the page; numbers without what is around them."""
+    found = []
+    for node in _nodes(run.main):
+        if isinstance(node, Dataframe):
+            found.append(node.value)
+        elif node.type == "html":
+            found += [_frame(table) for table in re.findall(r"<table>\n(.*?)</table>", node.proto.body, re.DOTALL)]
+    return found
+
+
+def _frame(table: str) -> pd.DataFrame:
+    heading, *lines = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+    names = [unescape(name) for name in re.findall(r"<button type=button>(.*?)</button>", heading)]
+    rows = [re.findall(r"<(t[hd][^>]*)>(.*?)</t[hd]>", line, re.DOTALL) for line in lines]
+    return pd.DataFrame([dict(zip(names, (_cell(*cell) for cell in row), strict=True)) for row in rows])
+
+
+def _cell(tag: str, written: str) -> Any:
+    said = unescape(written)
+    number = re.fullmatch(r"([+-]?)\$?([\d.,]+)[%a-z ]*", said)
+    if "data-value" in tag and number is not None:
+        return float(number[1] + number[2].replace(",", ""))
+    return None if said == "-" else said
+
+
 def table(run: AppTest, *columns: str) -> Any:
     """The only table that has these columns."""
-    (found,) = (frame.value for frame in run.dataframe if set(columns) <= set(frame.value))
+    (found,) = (own for own in tables(run) if set(columns) <= set(own))
     return found
 
 

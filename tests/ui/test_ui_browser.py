@@ -70,10 +70,8 @@ def address(store: Path) -> Iterator[str]:
 
 def cells(page: Page, number: int) -> list[list[str]]:
     """A table's cells, as screen readers are given them."""
-    page.wait_for_function(
-        "n => document.querySelectorAll('[data-testid=stDataFrame]')[n]?.querySelector('td')", arg=number
-    )
-    table = page.locator("[data-testid=stDataFrame]").nth(number)
+    table = page.locator("[data-testid=stDataFrame], .stHtml > .scroll").nth(number)
+    table.locator("td").first.wait_for(state="attached")
     return table.evaluate(
         "table => [...table.querySelectorAll('tr')].map(r => [...r.children].map(c => c.textContent))"
     )
@@ -106,8 +104,8 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
         assert row.elo is not None
         assert shown["Agent"] == row.agent
         assert shown["Rank"] == str(row.rank)
-        assert shown["Bradley-Terry"] == f"{row.bt:.0f}"
-        assert shown["Elo"] == f"{row.elo:.0f}"
+        assert shown["Bradley-Terry"] == f"{row.bt:,.0f}"
+        assert shown["Elo"] == f"{row.elo:,.0f}"
         assert shown["Order noise"] == f"{row.elo_order_sd:.1f}"
         assert shown["95% interval"] == POINTS.between(row.bt_low, row.bt_high)
         counts = [row.wins, row.ties, row.losses]

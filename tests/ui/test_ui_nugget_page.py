@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,7 +18,7 @@ from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
 from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
-from tests.support.pages import shown, unfolded
+from tests.support.pages import shown, table, unfolded
 from tests.support.tournaments import calls, run, write_data
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
@@ -50,12 +49,6 @@ def words(page: AppTest) -> str:
     return shown(page)
 
 
-def table(page: AppTest, *columns: str) -> Any:
-    assert not page.exception
-    (found,) = (frame.value for frame in page.dataframe if set(columns) <= set(frame.value.columns))
-    return found
-
-
 def press(page: AppTest, label: str) -> AppTest:
     (button,) = (button for button in page.button if button.label == label)
     return button.click().run(timeout=20)
@@ -77,7 +70,7 @@ def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     assert scores.loc["z", ["V strict", "All strict", "Assigned"]].tolist() == [1, 0.667, 100]
     assert scores.loc["x", "V strict"] == 0
     assert set(scores) >= {"V strict", "V", "W strict", "W", "All strict", "All"}
-    assert scores.loc["z", "95% interval"] == "1.000"
+    assert scores.loc["z", "95% interval"] == 1
     support = table(page, "Nugget", "Stated by")
     assert support["Nugget"].tolist() == list(FACTS)
     assert support["Importance"].tolist() == ["vital", "vital", "okay"]

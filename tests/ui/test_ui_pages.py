@@ -18,7 +18,7 @@ from arena.leaderboard import leaderboard
 from arena.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import Answer, Document, Query, Retrieved, Task, label_of
-from tests.support.pages import page, shown, unfolded
+from tests.support.pages import page, shown, tables, unfolded
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
@@ -69,10 +69,10 @@ def test_what_is_missing_and_what_failed_is_counted_until_it_is_there(here: Path
     write_store(here, queries=3, unasked=28, failed=5, criteria=False, priced=True)
     run = opened()
     assert "33 of 51 judgments are missing: 5 failed, 28 not made yet" in run.warning[0].value
-    causes = run.dataframe[-1].value
+    causes = tables(run)[-1]
     assert causes["Failures"].tolist() == [5]
     assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
-    assert "no verdict yet" in opened("games").dataframe[0].value["Result"].tolist()
+    assert "no verdict yet" in tables(opened("games"))[0]["Result"].tolist()
     assert "too little is judged to rate the agents" in opened("matrix").warning[0].value
     write_store(here, queries=20)
     run = opened()
@@ -97,12 +97,12 @@ def test_the_newest_tournament_is_shown_until_another_is_chosen_and_stays_when_a
     write_store(here, name="second", agents=("three", "four"), queries=2)
     run.run(timeout=20)
     assert run.query_params.get("tournament") == "first"
-    assert set(run.dataframe[0].value["Agent"]) == {"one", "two"}
+    assert set(tables(run)[0]["Agent"]) == {"one", "two"}
     run = opened()
     assert (run.selectbox[0].value, run.query_params.get("tournament")) == ("second", "second")
-    assert set(run.dataframe[0].value["Agent"]) == {"three", "four"}
+    assert set(tables(run)[0]["Agent"]) == {"three", "four"}
     run.selectbox[0].select("first").run(timeout=20)
-    assert set(run.dataframe[0].value["Agent"]) == {"one", "two"}
+    assert set(tables(run)[0]["Agent"]) == {"one", "two"}
     assert run.query_params.get("tournament") == "first"
 
 
@@ -112,20 +112,20 @@ def test_no_other_tournament_is_shown_in_place_of_the_one_that_an_address_names(
     run.query_params["tournament"] = "another"
     run.run(timeout=20)
     assert [error.value for error in run.error] == ["The address asks for a tournament that this store does not hold."]
-    assert not run.dataframe
+    assert not tables(run)
     run.selectbox[0].select("sample").run(timeout=20)
     assert not run.error
-    assert run.dataframe
+    assert tables(run)
 
 
 def test_games_are_listed_a_page_at_a_time_and_filtered(here: Path) -> None:
     write_store(here, queries=20, criteria=False)
     run = opened("games")
     assert "120 games" in shown(run)
-    assert len(run.dataframe[0].value) == 50
+    assert len(tables(run)[0]) == 50
     run.selectbox(key="agent").select("bm25")
     run.selectbox(key="opponent").select("dense").run(timeout=20)
-    listed = run.dataframe[0].value
+    listed = tables(run)[0]
     assert len(listed) == 20
     assert {frozenset(pair) for pair in zip(listed["Agent"], listed["Opponent"], strict=True)} == {
         frozenset({"bm25", "dense"})
@@ -169,14 +169,14 @@ def test_documents_that_wait_for_their_labels_are_said_to(here: Path) -> None:
 def test_retrieval_shows_measures_queries_labels_and_documents(here: Path) -> None:
     write_store(here, queries=4, criteria=False, details={"quote": "<b>as $x$ it says</b>"})
     run = opened("retrieval")
-    measures, labels, _, queries = (frame.value for frame in run.dataframe)
+    measures, labels, _, queries = tables(run)
     assert list(measures["Agent"]) == ["hybrid", "dense", "bm25", "random-passage"]  # in the order of their ratings
     assert {"nDCG@10", "95% interval", "RR(rel=2)@5", "Judged@10"} <= set(measures)
     assert len(queries) == 4
     assert labels[[name for name in labels if name.startswith("Label ")]].sum(axis=1).tolist() == [8, 8, 8, 8, 20]
     assert "quote <b>as $x$ it says</b>" in shown(run).splitlines()
     run.selectbox(key="measure").select("Judged@10").run(timeout=20)
-    assert run.dataframe[3].value["hybrid"].tolist() == [1.0] * 4
+    assert tables(run)[3]["hybrid"].tolist() == [1.0] * 4
 
 
 def test_people_s_labels_stand_beside_the_judge_s_and_filter_documents(here: Path) -> None:
@@ -186,7 +186,7 @@ def test_people_s_labels_stand_beside_the_judge_s_and_filter_documents(here: Pat
     people["q00"]["q00-common"] += 1
     write_store(here, queries=2, criteria=False, qrels=people)
     run = opened("retrieval")
-    assert set(run.dataframe[0].value["Labels of"]) == {"the judge", "people"}
+    assert set(tables(run)[0]["Labels of"]) == {"the judge", "people"}
     assert "Same label" in shown(run)
     assert "5 of the 5 that people labelled (100%)" in shown(run)
     for choice, there in (("where people disagree", "1 of the 5 documents"), ("without a label", "No document passes")):

@@ -204,12 +204,12 @@ def test_a_runs_spending_is_seen_while_it_goes_on_and_is_what_its_summary_says(
     asked.selectbox(key="run").select_index(1).run(timeout=20)
     stages = table(asked, "Cost known")
     assert stages["Stage"].tolist() == ["Agents asked", "Games judged, each order counted"]
-    assert stages["Cost"].sum() == pytest.approx(every["Cost"][1])
+    assert stages["Cost"].sum() == pytest.approx(every["Cost"][1], abs=0.01)
     assert stages["Cost"][0] == pytest.approx(0.032)
     assert stages["Cost known"].tolist() == ["16 of 16", "16 of 32"]
     with closing(Store.open(store_location)) as store:
         results = [own for _, own in store.outcomes("asked", Task.PAIRWISE) if own is not None]
-    assert stages["Cost"][1] == pytest.approx(sum(own.cost_usd or 0 for own in results))
+    assert stages["Cost"][1] == pytest.approx(sum(own.cost_usd or 0 for own in results), rel=0.05)
     assert stages["Tokens in"][1] == sum(own.usage.input_tokens or 0 for own in results)
     assert f"16 answers and 32 judgments by 48 calls; {stages['Tokens in'][1]:,.0f} tokens in" in shown(asked)
     assert "without 16 results of unknown tokens" in shown(asked)

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from arena.present.numbers import MONEY, POINTS, SECONDS
+from arena.present.table import Column, Table
+from tests.support.pages import sent, tables
+from ui.show import frame
+
 
 def _page() -> None:
     from arena.present.blocks import Check, Checks, Commands, Figure, Figures, Remarks, Section
@@ -21,7 +26,7 @@ def _page() -> None:
     )
     rows = [
         {"agent": f"<b>{number}</b>", "bt": Estimate(1000.0 + number, 990, 1010), "share": 0.432, "games": 3}
-        for number in range(6)
+        for number in range(8)
     ]
     section = Section(
         "ident",
@@ -45,20 +50,29 @@ def drawn() -> AppTest:
     return page
 
 
-def test_a_table_keeps_numbers_as_numbers_and_leaves_out_what_nobody_knows() -> None:
-    (frame,) = [element.value for element in drawn().dataframe]
-    assert list(frame) == ["Agent", "Bradley-Terry", "95% interval", "Share", "Games"]
-    assert frame["Bradley-Terry"].tolist() == [1000.0 + number for number in range(6)]
-    assert frame["95% interval"][0] == "990 to 1,010"
-    assert frame["Share"][0] == 43.2  # its column writes it as a percentage
+def test_a_table_leaves_out_what_nobody_knows_and_sorts_numbers_by_their_value() -> None:
+    (found,) = tables(drawn())
+    assert list(found) == ["Agent", "Bradley-Terry", "95% interval", "Share", "Games"]
+    assert found["Bradley-Terry"].tolist() == [1000.0 + number for number in range(8)]
+    assert found["95% interval"][0] == "990 to 1,010"
+    assert 'data-value="0.432">43.2%</td>' in sent(drawn())
 
 
 def test_a_table_is_filtered_by_what_its_cells_hold() -> None:
     page = drawn()
     page.text_input(key="ratings-filter").set_value("B>3").run()
-    assert page.dataframe[0].value["Agent"].tolist() == ["<b>3</b>"]
+    assert tables(page)[0]["Agent"].tolist() == ["<b>3</b>"]
     page.text_input(key="ratings-filter").set_value("nowhere").run()
     assert any("No row contains this." in caption.value for caption in page.caption)
+
+
+def test_streamlits_own_table_shows_no_number_as_nothing_and_sets_thousands_apart() -> None:
+    columns = (Column("cost", "Cost", MONEY), Column("took", "Took", SECONDS), Column("points", "Points", POINTS))
+    rows = [{"cost": 0.000012, "took": 0.0042, "points": 1234.4}, {"cost": 1.5, "took": 2.0, "points": None}]
+    cells, settings = frame(Table("t", "", columns, rows))
+    assert cells.to_dict("list")["Cost"] == [0.000012, 1.5]
+    written = {heading: own["type_config"]["format"] for heading, own in settings.items()}
+    assert written == {"Cost": "$%.6f", "Took": "%.4f s", "Points": "localized"}
 
 
 def test_words_are_shown_as_they_are() -> None:
