@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT_1, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT_1, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, crossed
 
@@ -38,6 +38,13 @@ _BINARISED: Final = (
     Column("neither", "Neither", COUNT),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
 )
+
+
+def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
+    """Correlations by key and heading, each with its interval and its test."""
+    for key, heading in headings.items():
+        yield Column(key, heading, FIGURE, interval=WIDE)
+        yield Column(f"{key}_p", "p", P_VALUE, "Of no correlation, two-sided.")
 
 
 def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:

@@ -37,7 +37,7 @@ _FIRST_PLACE = 0.05
 _LONGER = 0.65
 _TIES = 0.5
 _CIRCLES = 0.1
-_ALPHA = 0.4
+ALPHA = 0.4
 """Moderate agreement by the usual reading of kappa (Landis and Koch 1977)."""
 _SAME_AGAIN = 0.8
 
@@ -71,7 +71,7 @@ def _people(comparisons: Sequence[Comparison], apart: Sequence[Level]) -> Sequen
     """Whether judges agree with people, on each kind of things that both judged."""
     if not comparisons:
         return [no_people(apart)]
-    from arena.boards.calibration import people_checks
+    from arena.boards.calibration.people import people_checks
 
     return people_checks(comparisons, apart)
 
@@ -266,9 +266,9 @@ def _between_judges(ratings: Ratings) -> Iterator[Check]:
     own = ratings.judges
     yield Check(
         "Judges agree with each other",
-        settled(own.alpha.low, own.alpha.high, _ALPHA),
+        settled(own.alpha.low, own.alpha.high, ALPHA),
         f"Krippendorff's alpha is {with_interval(own.alpha, FIGURE)} on "
-        f"{counted(own.games, 'game')} judged by several; the bar is {_ALPHA}."
+        f"{counted(own.games, 'game')} judged by several; the bar is {ALPHA}."
         if own.alpha.value is not None
         else "No game was judged by several.",
         "See which judge stands alone, and calibrate each against people's verdicts.",

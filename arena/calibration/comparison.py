@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arena.calibration.consensus import majority
-from arena.calibration.estimates import Estimates, estimates
+from arena.calibration.estimates import estimates
 from arena.calibration.judge_people import (
-    Disagreement,
     JudgeAgainstPeople,
     People,
     Settings,
@@ -17,32 +16,12 @@ from arena.calibration.judge_people import (
     people,
 )
 from arena.calibration.leaderboards import leaderboard_agreement
-from arena.calibration.methods import MethodPair
 from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import OrderHealth, as_shown, order_health, settled, values_of
 from arena.calibration.panel_gain import PanelGain, panel_gain
 
 PANEL = "panel (majority)"
 """The name of all judges together, each with one vote."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeReport:
-    """One judge.
-
-    Attributes:
-        against: it and people.
-        orders: what its verdicts say about places; ``None`` where none says who was shown first, and for a panel.
-        disagreements: things that it sees differently, the furthest apart first.
-        estimates: its figures corrected by people, where they are asked for.
-        boards: its leaderboard against that of people on the same things; ``None`` for fewer than three agents.
-    """
-
-    against: JudgeAgainstPeople
-    orders: OrderHealth | None
-    disagreements: tuple[Disagreement, ...]
-    estimates: Estimates | None
-    boards: MethodPair | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +39,13 @@ class Comparison:
     group: str
     people: People
     orders: OrderHealth | None
-    judges: Mapping[str, JudgeReport]
+    judges: Mapping[str, JudgeAgainstPeople]
     gain: PanelGain | None
+
+    @property
+    def what(self) -> str:
+        """What was compared: a level, and the group of a table that holds several."""
+        return ", ".join(filter(None, (self.group, self.people.level)))
 
 
 def compare(
@@ -108,12 +92,15 @@ def compare(
         ]
         gain = panel_gain(members, values[PANEL], against.consensus.values, verdicts=verdicts)
     reports = {
-        name: JudgeReport(
+        name: replace(
             judge_against_people(name, own, said[name], against, settings),
-            orders.get(name),
-            tuple(disagreements(own, against, most)),
-            None if label_next is None else estimates(level, own, against.consensus.values, label_next, how.seed),
-            leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
+            group=group,
+            orders=orders.get(name),
+            disagreements=tuple(disagreements(own, against, most)),
+            estimates=None
+            if label_next is None
+            else estimates(level, own, against.consensus.values, label_next, how.seed),
+            boards=leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
         )
         for name, own in values.items()
     }

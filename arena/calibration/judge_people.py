@@ -11,7 +11,10 @@ from arena.calibration.annotators import Annotator, annotators
 from arena.calibration.bland_altman import BlandAltman, bland_altman
 from arena.calibration.consensus import Consensus, Method, consensus
 from arena.calibration.correlation import Correlations, correlations
+from arena.calibration.estimates import Estimates
+from arena.calibration.methods import MethodPair
 from arena.calibration.opinions import Item, Level, Opinion, Values, by_rater, paired, size, whole_numbers
+from arena.calibration.orders import OrderHealth
 from arena.calibration.votes import VoteAgreement, agreement_between, agreement_within, decided, each_vote
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 
@@ -70,10 +73,22 @@ class People:
 
 
 @dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A thing that judge and people see differently; ``votes`` are the people's, by name."""
+
+    query_id: str
+    item: Item
+    judge: float
+    people: float
+    votes: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeAgainstPeople:
     """A judge and people on the things that both judged.
 
     Attributes:
+        level: what was judged.
         judge: its name.
         n, queries: things that both judged, and their queries.
         judge_only, people_only: things that only one of them judged.
@@ -85,8 +100,14 @@ class JudgeAgainstPeople:
         differences: of judge and consensus; verdicts have none, since their sides are arbitrary.
         outside: values of the judge beyond those that people gave, each with how many things have it; none of verdicts.
         people_range: the lowest and the highest value that people gave on any thing; ``None`` where they gave none.
+        group: as of the comparison.
+        orders: what its verdicts say about places; ``None`` where none says who was shown first, and for a panel.
+        disagreements: things that it sees differently, the furthest apart first.
+        estimates: its figures corrected by people, where they are asked for.
+        boards: its leaderboard against that of people on the same things; ``None`` for fewer than three agents.
     """
 
+    level: Level
     judge: str
     n: int
     queries: int
@@ -99,17 +120,21 @@ class JudgeAgainstPeople:
     differences: BlandAltman | None
     outside: tuple[tuple[float, int], ...] = ()
     people_range: tuple[float, float] | None = None
+    group: str = ""
+    orders: OrderHealth | None = None
+    disagreements: tuple[Disagreement, ...] = ()
+    estimates: Estimates | None = None
+    boards: MethodPair | None = None
 
+    @property
+    def named(self) -> str:
+        """The judge, and what it judged."""
+        return ", ".join(filter(None, (self.judge, self.group, self.level)))
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A thing that judge and people see differently; ``votes`` are the people's, by name."""
-
-    query_id: str
-    item: Item
-    judge: float
-    people: float
-    votes: Mapping[str, float]
+    @property
+    def coverage(self) -> float:
+        """Of what people judged, how much it judged too."""
+        return self.n / (self.n + self.people_only or 1)
 
 
 def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None = None) -> People:
@@ -172,6 +197,7 @@ def judge_against_people(
     if reference is not None and other is not None:
         labels = label_agreement(reference, other, mirrored=mirrored, samples=how.samples, seed=how.seed)
     return JudgeAgainstPeople(
+        level=against.level,
         judge=judge,
         n=things,
         queries=len(queries),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from arena.calibration.comparison import Comparison, JudgeReport
+from arena.calibration.comparison import Comparison
+from arena.calibration.judge_people import JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.opinions import Level
 from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
@@ -51,7 +52,7 @@ class Finding:
 
 def findings(comparison: Comparison) -> tuple[Finding, ...]:
     """One for each judge."""
-    return tuple(_finding(comparison, name, report) for name, report in comparison.judges.items())
+    return tuple(_finding(comparison, judge) for judge in comparison.judges.values())
 
 
 def gain_from_ties(comparison: Comparison) -> str:
@@ -66,13 +67,12 @@ def gain_from_ties(comparison: Comparison) -> str:
     )
 
 
-def outside_scale(report: JudgeReport) -> str:
+def outside_scale(judge: JudgeAgainstPeople) -> str:
     """Which values of a judge lie beyond those of people, with how many things have it; empty where none does."""
-    own = report.against
-    if not own.outside or own.people_range is None:
+    if not judge.outside or judge.people_range is None:
         return ""
-    values = ", ".join(f"{value:g} ({count:,})" for value, count in own.outside)
-    low, high = own.people_range
+    values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
+    low, high = judge.people_range
     return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
 
 
@@ -88,24 +88,23 @@ def _tau(pair: MethodPair) -> float:
     return pair.kendall.value or 0.0
 
 
-def _finding(comparison: Comparison, name: str, report: JudgeReport) -> Finding:
-    trust, labels = _trust(comparison, report), report.against.labels
-    kappa = Estimate(None) if labels is None else labels.kappa
-    return Finding(comparison.people.level, name, trust, _sentence(comparison, name, report, trust), kappa)
+def _finding(comparison: Comparison, judge: JudgeAgainstPeople) -> Finding:
+    trust = _trust(comparison, judge)
+    kappa = Estimate(None) if judge.labels is None else judge.labels.kappa
+    return Finding(judge.level, judge.judge, trust, _sentence(comparison, judge, trust), kappa)
 
 
-def _sentence(comparison: Comparison, name: str, report: JudgeReport, trust: Trust) -> str:
-    own, what, within = report.against, THINGS[comparison.people.level], comparison.people.within.share
-    share = own.votes.share
-    if trust == "unknown" or share.value is None:
-        return f"{name} and people judged none of the same {what}."
-    said = f"{name} says what a person says in {with_interval(share, PERCENT_1)} of cases"
-    said += f", on {own.n:,} {what} of {counted(own.queries, 'query', 'queries')}"
+def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:
+    what, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
+    if trust == "unknown":
+        return f"{judge.judge} and people judged none of the same {what}."
+    said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT_1)} of cases"
+    said += f", on {judge.n:,} {what} of {counted(judge.queries, 'query', 'queries')}"
     if trust == "few":
         return f"{said}. That is too little to trust or distrust it."
     if trust == "chance":
         return f"{said}. It is not shown to agree with people more than chance would."
-    if within.value is None:
+    if trust == "above chance":
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
         return f"{said}. {more}"
     among = f"two people agree in {with_interval(within, PERCENT_1)}"
@@ -113,16 +112,16 @@ def _sentence(comparison: Comparison, name: str, report: JudgeReport, trust: Tru
     return f"{said}; {among}. {verdict} among themselves."
 
 
-def _trust(comparison: Comparison, report: JudgeReport) -> Trust:
-    own, within = report.against, comparison.people.within.share
-    if not own.n or own.votes.share.value is None:
+def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
+    within, share = comparison.people.within.share, judge.votes.share
+    if not judge.n or share.value is None:
         return "unknown"
-    if own.queries < FEW_QUERIES:
+    if judge.queries < FEW_QUERIES:
         return "few"
-    beyond = own.labels.kappa if own.labels is not None else own.correlations.spearman
+    beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
     if beyond.low is None or beyond.low <= 0:
         return "chance"
     if within.value is None:
         return "above chance"
-    high = own.votes.share.high
-    return "below people" if high is not None and within.low is not None and high < within.low else "as people"
+    below = share.high is not None and within.low is not None and share.high < within.low
+    return "below people" if below else "as people"

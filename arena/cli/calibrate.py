@@ -114,7 +114,7 @@ def calibrate(
     the judges' opinions are in its store; people's come from --people, from the
     pages, and from the data's qrels.
     """
-    from arena.boards.calibration import Calibration
+    from arena.boards.calibration.board import Calibration
     from arena.calibration.judge_people import Settings
     from arena.cli.console import errors, printable
     from arena.cli.show import show
@@ -178,7 +178,8 @@ def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object])
 
 
 def _plot(path: Path, found: Calibrated) -> None:
-    from arena.boards.calibration import difference_charts, method_charts
+    from arena.boards.calibration.differences import difference_charts
+    from arena.boards.calibration.methods import method_charts
     from arena.present.charts import save_plot
 
     if found.methods is None:

@@ -75,7 +75,7 @@ def compare_opinions(
         if (level, group) in judges
     )
     for one in found:
-        if not any(report.against.n for report in one.judges.values()):
+        if not any(judge.n for judge in one.judges.values()):
             what = f"{one.group}: " if one.group else ""
             raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
     return found

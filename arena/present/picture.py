@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from arena.present.numbers import FIGURE, Number
-from retrieval_eval.stats.estimate import Estimate
+from arena.present.table import Table
 
 Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
 """Of a mark: a blue disc, an orange square, a grey triangle, a grey disc. In a chart grey is a ring."""
@@ -189,10 +189,40 @@ class Chart(_Drawn):
 Picture: TypeAlias = Whiskers | Matrix | Chart
 
 
-def lines(estimates: Mapping[str, Mapping[Look, Estimate]]) -> list[Line]:
-    """A line for each name of which a figure is known."""
-    found = {
-        name: [Mark(one.value, one.low, one.high, look) for look, one in figures.items() if one.value is not None]
-        for name, figures in estimates.items()
-    }
-    return [Line(name, marks) for name, marks in found.items() if marks]
+def of_table(
+    table: Table,
+    looks: Mapping[Look, str],
+    axis: str,
+    words: str,
+    *,
+    caption: str = "",
+    names: int = 1,
+    zero: bool = False,
+) -> list[Whiskers]:
+    """Figures of a table with their intervals, a line for each row; nothing where none is known.
+
+    Args:
+        table: with numbers of one form.
+        looks: keys of the columns that are drawn.
+        axis: what the figures are.
+        words: what is drawn, for those who do not see it.
+        caption: how to read it.
+        names: how many columns name a row.
+        zero: as of ``Whiskers``.
+    """
+    columns = {look: next(column for column in table.columns if column.key == key) for look, key in looks.items()}
+    lines = []
+    for row in table.rows:
+        marks = [
+            Mark(column.value(row), *column.ends(row), look)
+            for look, column in columns.items()
+            if column.value(row) is not None
+        ]
+        if marks:
+            lines.append(Line(", ".join(str(column.value(row)) for column in table.columns[:names]), marks))
+    legend = {look: column.heading for look, column in columns.items()} if len(columns) > 1 else {}
+    form = next(iter(columns.values())).form
+    assert isinstance(form, Number)
+    name, title = f"{table.name}-drawn", axis[:1].upper() + axis[1:]
+    drawn = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
+    return [drawn] if lines else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from arena.boards.calibration import Calibration
+from arena.boards.calibration.board import Calibration
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.trust import in_short
 from arena.boards.wins import Wins

@@ -44,7 +44,7 @@ def judged(rows: Any, names: dict[str, str]) -> Any:
         turned = item[0] > item[1]
         for own, rater, value in zip(said, ("judge", "ann"), values, strict=True):
             own.append(Opinion(f"q{query}", tuple(sorted(item)), rater, -value if turned else value))
-    return compare("verdicts", {"judge": said[0]}, said[1], QUICK).judges["judge"].against
+    return compare("verdicts", {"judge": said[0]}, said[1], QUICK).judges["judge"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -120,7 +120,7 @@ def test_bias_and_limits_of_agreement_are_those_of_bland_and_altman() -> None:
 def test_a_judge_that_is_always_one_too_kind_correlates_fully_and_has_a_bias_of_one() -> None:
     said = [Opinion(f"q{at % 5}", (f"d{at}",), "ann", float(at % 3)) for at in range(30)]
     kind = [Opinion(one.query_id, one.item, "judge", one.value + 1) for one in said]
-    found = compare("labels", {"judge": kind}, said, QUICK).judges["judge"].against
+    found = compare("labels", {"judge": kind}, said, QUICK).judges["judge"]
     assert found.correlations.spearman.value == pytest.approx(1)
     assert found.differences is not None
     assert found.differences.bias.value == pytest.approx(1)
@@ -174,10 +174,10 @@ def test_a_panel_of_judges_has_one_vote_each() -> None:
         for name in off
     }
     found = compare("labels", judges, said, QUICK).judges
-    assert found["x"].against.labels is not None
-    assert found["x"].against.labels.agreement.value == pytest.approx(0.9)
-    assert found[PANEL].against.labels is not None
-    assert found[PANEL].against.labels.agreement.value == pytest.approx(1)
+    assert found["x"].labels is not None
+    assert found["x"].labels.agreement.value == pytest.approx(0.9)
+    assert found[PANEL].labels is not None
+    assert found[PANEL].labels.agreement.value == pytest.approx(1)
 
 
 LABELS = "qid,did,label\nq1,d1,1\nq1,d2,0\nq2,d1,2\n"
@@ -232,7 +232,7 @@ def test_labels_beyond_those_of_people_are_named_and_counted() -> None:
     judge = [Opinion(f"q{n}", ("d",), "judge", value) for n, value in enumerate((0, 1, 5, 10, 10, 3))]
     said = [Opinion(f"q{n}", ("d",), "ann", value) for n, value in enumerate((0, 1, 2, 3, 3, 3))]
     report = compare("labels", {"judge": judge}, said, QUICK).judges["judge"]
-    assert report.against.outside == ((5, 1), (10, 2))
+    assert report.outside == ((5, 1), (10, 2))
     text = "values 5 (1), 10 (2) lie outside the 0 to 3 of people: kappa counts each as a label of its own"
     assert outside_scale(report) == text
     assert not outside_scale(compare("labels", {"judge": judge[:2]}, said, QUICK).judges["judge"])

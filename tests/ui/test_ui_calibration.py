@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.calibration import Calibration
+from arena.boards.calibration.board import Calibration
 from arena.opinions.tournament import calibrate_tournament, resampling_of
 from arena.present.files import html_table
 from arena.store import Store

@@ -12,18 +12,14 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.calibration import (
-    Calibration,
-    corrected_figures,
-    difference_chart,
-    method_chart,
-    reports,
-    said_of,
-    what_of,
-)
+from arena.boards.calibration.board import Calibration
+from arena.boards.calibration.corrected import corrected_figures
+from arena.boards.calibration.differences import difference_chart, said_of
+from arena.boards.calibration.methods import method_chart
+from arena.boards.calibration.people import judges_of
 from arena.calibration.calibrated import Calibrated
-from arena.calibration.comparison import Comparison, JudgeReport
-from arena.calibration.judge_people import Disagreement
+from arena.calibration.comparison import Comparison
+from arena.calibration.judge_people import Disagreement, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison
 from arena.calibration.opinions import Level
 from arena.calibration.words import least_and_most_alike
@@ -112,9 +108,9 @@ def _say_how_to_get_people(tournament: str) -> None:
     )
 
 
-def _choose(key: str, options: Sequence[tuple[Comparison, JudgeReport]]) -> tuple[Comparison, JudgeReport]:
+def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:
     """One of the judges and levels, asked for where there are several."""
-    named = [f"{report.against.judge}, {what_of(one)}" for one, report in options]
+    named = [judge.named for judge in options]
     label = "Judge and what it judged"
     if len(options) == 1:
         note_unless(label, key, named.__contains__)
@@ -143,8 +139,7 @@ def _show_two_methods(found: MethodComparison) -> None:
 
 
 def _show_corrected(comparisons: Sequence[Comparison]) -> None:
-    one, report = _choose("corrected", [entry for entry in reports(comparisons) if entry[1].estimates is not None])
-    assert report.estimates is not None
+    judge = _choose("corrected", [judge for judge in judges_of(comparisons) if judge.estimates is not None])
     label = "Say how many labels an interval of this width needs"
     note_unless(label, "width", _is_width)
     say_what_is_unknown()
@@ -158,7 +153,7 @@ def _show_corrected(comparisons: Sequence[Comparison]) -> None:
         bind="query-params",
         width=420,
     )
-    for block in corrected_figures(one, report.estimates, report.against.judge, width):
+    for block in corrected_figures(judge, width):
         show_block(block)
 
 
@@ -170,8 +165,8 @@ def _is_width(asked: str) -> bool:
 
 
 def _show_differences(comparisons: Sequence[Comparison]) -> None:
-    known = [entry for entry in reports(comparisons) if difference_chart(*entry) is not None]
-    chart = difference_chart(*_choose("differences", known))
+    known = [judge for judge in judges_of(comparisons) if difference_chart(judge) is not None]
+    chart = difference_chart(_choose("differences", known))
     assert chart is not None
     with st.container(width=760):
         show_picture(chart)
@@ -179,15 +174,15 @@ def _show_differences(comparisons: Sequence[Comparison]) -> None:
 
 def _show_reading_list(source: data.Source, found: Calibrated) -> None:
     """What judge and people see most differently, with the texts."""
-    one, report = _choose("list", [entry for entry in reports(found.comparisons) if entry[1].disagreements])
-    listed, level = report.disagreements, one.people.level
+    judge = _choose("list", [judge for judge in judges_of(found.comparisons) if judge.disagreements])
+    listed, level = judge.disagreements, judge.level
     pages = ceil(len(listed) / _PER_PAGE)
     page = _page(pages, f"list-page-{level}-{len(listed)}") if pages > 1 else 1
     start = (page - 1) * _PER_PAGE
     for place, item in enumerate(listed[start : start + _PER_PAGE], start):
         with st.container(border=True, key=f"disagreement-{level}-{place}"):
-            _show_one(found, item, (report.against.judge, level), f"{level}-{place}")
-            if address := _address(source, item, report.against.judge, level):
+            _show_one(found, item, (judge.judge, level), f"{level}-{place}")
+            if address := _address(source, item, judge.judge, level):
                 st.markdown(f"[{'The game' if level == 'verdicts' else 'Games on this query'}]({address})")
 
 

@@ -1,0 +1,216 @@
+"""A tournament by itself: whether its ways of scoring tell one story, what its judges cost, what style does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from arena.boards.agreement import WIDE, correlation_columns
+from arena.boards.calibration.people import slug
+from arena.calibration.calibrated import Calibrated
+from arena.calibration.methods import MethodComparison, MethodPair
+from arena.calibration.style import StyleEffect
+from arena.calibration.words import least_and_most_alike
+from arena.present.blocks import Block, Remarks
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    MONEY,
+    PERCENT_1,
+    POINTS_1,
+    SCORE,
+    SCORE_4,
+    SIGNED,
+    Number,
+    listed,
+    with_interval,
+)
+from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
+from arena.present.plain import flat
+from arena.present.table import Column, Table
+
+_METHODS: Final[Mapping[str, tuple[str, Number]]] = {
+    "elo": ("Elo", POINTS_1),
+    "bradley_terry": ("Bradley-Terry", POINTS_1),
+    "cover": ("EXAM-Cover", SCORE_4),
+    "v_strict": ("Vital strict", SCORE_4),
+    "people": ("People's votes", POINTS_1),
+    "criteria": ("Criteria", SCORE),
+    "criteria, people": ("People's grades", SCORE),
+}
+"""Headings, and how scores are written; those of retrieval are named by their measure."""
+_PAIRS: Final = (
+    Column("first_name", "Way of scoring", programs=False),
+    Column("second_name", "Other way", programs=False),
+    Column("first", ""),
+    Column("second", ""),
+    Column("agents", "Agents", COUNT, "That both score."),
+    *correlation_columns({"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}),
+)
+_JUDGES: Final = (
+    Column("judge", "Judge"),
+    Column("games", "Games", COUNT),
+    Column("agreement", "Same as people", PERCENT_1, interval=WIDE),
+    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    Column("order_agreement", "Same in both orders", PERCENT_1, "One outcome, whichever answer is first.", WIDE),
+    Column("failures", "Failed", ALIGNED),
+    Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "None where a price is not known."),
+)
+_STYLES: Final = (
+    Column("judge", "Judge"),
+    Column("quality", "Quality"),
+    Column("games", "Verdicts", COUNT),
+    Column("points", "Points", SIGNED, interval=WIDE),
+    Column("why_not", "Why not known"),
+)
+
+
+def method_blocks(found: MethodComparison | None) -> list[Block]:
+    """Places by all ways of scoring, and how alike every two are."""
+    if found is None or not found.methods:
+        return []
+    if not found.pairs:
+        alone = "No two ways of scoring score three agents or more: no order to compare."
+        return [_scores(found), Remarks([alone])]
+    alike = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(found) or ())
+    charts = [method_chart(found, *names) for names in alike]
+    return [_scores(found), Remarks([_alike(found)]), _matrix(found), method_pairs(found), *charts]
+
+
+def method_pairs(found: MethodComparison) -> Table:
+    """A line for every two ways of scoring."""
+    rows = [flat(pair) | dict(zip(("first_name", "second_name"), _of(pair), strict=True)) for pair in found.pairs]
+    agents = max((pair.agents for pair in found.pairs), default=0)
+    note = (
+        "1 is the same order of agents, 0 none in common, -1 the reverse; intervals by scoring every way anew on the "
+        f"same draws of the queries. {agents} agents make {agents * (agents - 1) // 2} pairs: with few, even 1 may be "
+        "chance."
+    )
+    title = "Rank correlation of every two ways of scoring"
+    return Table("correlations", title, _PAIRS, rows, [note] if rows else ())
+
+
+def method_charts(found: MethodComparison) -> list[Chart]:
+    """Agents by every two ways of scoring."""
+    return [method_chart(found, pair.first, pair.second) for pair in found.pairs]
+
+
+def method_chart(found: MethodComparison, across: str, up: str) -> Chart:
+    """Agents by two ways of scoring; those whose places differ most are named first."""
+    ways = {way.method: way for way in found.methods}
+    x, y = ways[across], ways[up]
+    both = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
+    tau = next((pair.kendall.value for pair in found.pairs if {pair.first, pair.second} == {across, up}), None)
+    first, second = _names((across, up))
+    return Chart(
+        slug(across, up),
+        f"{first} and {second}: Kendall's tau {FIGURE.write(tau)}",
+        f"Agents by {first} and {second}.",
+        "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right.",
+        first,
+        second,
+        [Dot(x.scores[agent], y.scores[agent], agent) for agent in both],
+    )
+
+
+def _matrix(found: MethodComparison) -> Matrix:
+    names = _names([way.method for way in found.methods])
+    cells: dict[tuple[str, str], Cell] = {}
+    for pair in found.pairs:
+        tau, (first, second) = pair.kendall, _of(pair)
+        if tau.value is not None:
+            below = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
+            told = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
+            cell = Cell(FIGURE.write(tau.value), tau.value, below, told)
+            cells |= {(first, second): cell, (second, first): cell}
+    words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
+    caption = f"{words} A gap is two ways that do not score three agents in common."
+    title = "Kendall's tau between ways of scoring"
+    return Matrix("places-by-two-methods", title, words, caption, names, names, cells, "Way of scoring")
+
+
+def _scores(found: MethodComparison) -> Table:
+    """Places and scores of all agents, by the first way of scoring first."""
+    agents = {agent for way in found.methods for agent in way.scores}
+    apart = {gap.agent: gap.worst - gap.best for gap in found.places}
+
+    def places(agent: str) -> tuple[list[int], str]:
+        return [way.ranks.get(agent, len(agents)) for way in found.methods], agent
+
+    rows: list[dict[str, Any]] = [
+        {
+            way.method: f"{way.ranks[agent]} ({_form(way.method).write(way.scores[agent])})"
+            for way in found.methods
+            if agent in way.scores
+        }
+        | {"agent": agent, "apart": apart.get(agent)}
+        for agent in sorted(agents, key=places)
+    ]
+    columns = [Column("agent", "Agent"), *(Column(way.method, method_name(way.method)) for way in found.methods)]
+    if len(found.methods) > 1:
+        columns.append(Column("apart", "Places apart", COUNT, "The agent's worst place less its best."))
+    return Table("scores", "Places by each way of scoring, scores in brackets", columns, rows)
+
+
+def method_name(method: str) -> str:
+    """A way of scoring as people call it."""
+    if method in _METHODS:
+        return _METHODS[method][0]
+    return f"{method.removesuffix(', people')} by people" if method.endswith(", people") else method
+
+
+def _form(method: str) -> Number:
+    return _METHODS[method][1] if method in _METHODS else SCORE_4
+
+
+def _names(methods: Sequence[str]) -> list[str]:
+    return [method_name(method) for method in methods]
+
+
+def _of(pair: MethodPair) -> list[str]:
+    return _names((pair.first, pair.second))
+
+
+def _alike(found: MethodComparison) -> str:
+    """Which two ways of scoring agree most, and which least, by Kendall's tau."""
+    ends = least_and_most_alike(found)
+    if ends is None:
+        return "No two ways of scoring tell agents apart."
+    least, most = (f"{listed(_of(pair))} (tau {FIGURE.write(pair.kendall.value)})" for pair in ends)
+    return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
+
+
+def judges_json(calibrated: Calibrated) -> dict[str, dict[str, Any]]:
+    """What each judge's games took, and what its verdicts say about places."""
+    return {
+        judge: {
+            **flat(spent),
+            "cost_per_1000_games": spent.per_thousand,
+            **flat(calibrated.orders.get(judge, {})),
+        }
+        for judge, spent in calibrated.spent.items()
+    }
+
+
+def cost_table(calibrated: Calibrated) -> list[Table]:
+    """Agreement with people beside price; nothing without judges."""
+    verdicts = next((one for one in calibrated.comparisons if one.people.level == "verdicts"), None)
+    against = {} if verdicts is None else verdicts.judges
+    rows = [
+        (flat(against[judge].labels or {}) if judge in against else {})
+        | {"judge": judge, **figures, "failures": f"{figures['failed']:,} of {figures['wanted']:,}"}
+        for judge, figures in judges_json(calibrated).items()
+    ]
+    return [Table("judges-of-answers", "Judges of answers", _JUDGES, rows)] if rows else []
+
+
+def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
+    """What answer judges like besides strength; nothing without games."""
+    if not styles:
+        return []
+    rows = [flat(effect) | {"quality": effect.name.replace("_", " ")} for effect in styles]
+    table = Table("style", "What judges like besides strength", _STYLES, rows)
+    words, caption = "What each quality is worth to each judge.", "An interval on one side of 0 is an effect."
+    picture = of_table(table, {"blue": "points"}, "rating points", words, caption=caption, names=2, zero=True)
+    return [*picture, table]

@@ -1,0 +1,239 @@
+"""Judges held against people: whether they may be trusted, and every coefficient."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any, Final
+
+from arena.boards.agreement import COEFFICIENTS, FEW_QUERIES, WIDE, confusion, correlation_columns
+from arena.boards.trust import ALPHA, PEOPLE, no_people
+from arena.calibration.comparison import Comparison
+from arena.calibration.judge_people import JudgeAgainstPeople
+from arena.calibration.opinions import Level
+from arena.calibration.words import OUTCOMES, THINGS, Finding, findings, gain_from_ties, outside_scale
+from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
+from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SIGNED_2, counted, listed, with_interval
+from arena.present.picture import Look, of_table
+from arena.present.plain import flat
+from arena.present.table import Column, Table
+
+_MOST_NAMED: Final = 8
+_WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
+_AMONG: Final = (
+    Column("what", "Judged", meaning="What people and judges said something of."),
+    Column("people", "People", COUNT),
+    Column("votes", "Votes", COUNT),
+    Column("things", "Things", COUNT),
+    Column("repeated", "By several", COUNT, "Things that two people or more judged."),
+    Column("same", "Two people agree", PERCENT_1, "How often two people say the same of one thing.", WIDE),
+    Column("same_decided", "Without ties", PERCENT_1, "The same of votes that are no tie."),
+    Column("alpha", "Alpha", FIGURE, interval=WIDE),
+    Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
+    Column("suspects", "Not above chance", COUNT, "People who agree with the others no more than chance would."),
+)
+_BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)
+_AGAINST: Final = (
+    *_WHO,
+    Column("n", "Things", COUNT, "Judged by this judge and by people."),
+    Column("coverage", "Coverage", PERCENT_1, "Of what people judged, how much the judge judged too."),
+    Column("vote_agreement", "Agrees with a vote", PERCENT_1, interval=WIDE),
+    Column("decided_vote_agreement", "Without ties", PERCENT_1, "The same where neither side calls a tie."),
+    Column("same", "Two people agree", PERCENT_1, "How often two people say the same of one thing."),
+    Column("kappa", "Kappa", FIGURE, interval=WIDE),
+    _BIAS,
+)
+_CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
+_LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
+_TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
+    "agreement": ("Agreement with {whom}", COEFFICIENTS),
+    "correlation": ("Correlation with {whom}", [*correlation_columns(_CORRELATIONS)]),
+    "limits": (
+        "Judge minus people",
+        (_BIAS, Column("lower", "Lower limit", SIGNED_2, _LIMITS), Column("upper", "Upper limit", SIGNED_2, _LIMITS)),
+    ),
+    "leaderboards": (
+        "Leaderboards of judge and people",
+        (
+            Column("leaderboard_agents", "Agents", COUNT),
+            *correlation_columns({"leaderboard_kendall": "Kendall's tau-b", "leaderboard_spearman": "Spearman"}),
+        ),
+    ),
+    "places": (
+        "Places",
+        (
+            Column("verdicts", "Verdicts", COUNT),
+            Column("tie_rate", "Ties", PERCENT_1),
+            Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
+            Column("order_agreement", "Same in both", PERCENT_1, "One outcome, whichever answer is first.", WIDE),
+            Column("first_share", "First shown wins", PERCENT_1, "Of verdicts with a winner.", WIDE),
+        ),
+    ),
+}
+"""Titles of tables of coefficients, and the figures in them."""
+
+
+_LOOKS: Final[Mapping[Look, str]] = {"blue": "vote_agreement", "orange": "same"}
+_ALIKE: Final = "How often a judge says what a person says, beside how often two people agree."
+_MEASURED: Final = "That is what to measure a judge by. Whiskers: 95% intervals, had other queries been asked."
+
+
+def judges_of(comparisons: Sequence[Comparison]) -> list[JudgeAgainstPeople]:
+    """Every judge on every level."""
+    return [judge for one in comparisons for judge in one.judges.values()]
+
+
+def slug(*words: str) -> str:
+    """Words as the name of a table or picture."""
+    return re.sub(r"\W+", "-", "-".join(words).lower())
+
+
+def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
+    """Whether the judges may be trusted, and what people say among themselves; nothing without people."""
+    if not comparisons:
+        return []
+    grouped = any(one.group for one in comparisons)  # checks of many groups would fill pages
+    against = against_people(comparisons)
+    among = [flat(among_people(one)) | {"what": one.what} for one in comparisons]
+    remarks = list(chain.from_iterable(map(_remarks, comparisons)))
+    return [
+        *([] if grouped else [Checks(people_checks(comparisons))]),
+        *of_table(against, _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)),
+        against,
+        Table("people", "People among themselves", _AMONG, among),
+        *([Remarks(remarks)] if remarks else []),
+    ]
+
+
+def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
+    """Whether each judge agrees with people as they do among themselves, on each kind of things that both judged."""
+    known = [(one, finding) for one in comparisons for finding in findings(one) if finding.trust != "unknown"]
+    checks = [Check(f"{PEOPLE} {found.judge} on {found.level}", *_agreement(one, found)) for one, found in known]
+    return checks or [no_people(apart)]
+
+
+def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
+    """Status, finding and remedy.
+
+    Where people repeat each other, the judge must agree with them at least as often as two of them may; with nobody to
+    hold it against, well beyond chance. One that agrees no more than by chance fails where kappa lies below that too.
+    """
+    kappa, said = finding.kappa, finding.sentence
+    if kappa.value is not None:
+        said += f" Kappa is {with_interval(kappa)}"
+        said += f"; the bar is {ALPHA}." if finding.trust in ("above chance", "chance") else "."
+    if finding.trust == "few":
+        return "unknown", said, "Let people judge a random sample on more queries, on the pages."
+    if finding.trust == "above chance" and kappa.value is None:
+        return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
+    status = settled(kappa.low, kappa.high, ALPHA)
+    within = one.people.within.share.low
+    if finding.trust in ("as people", "below people") and within is not None:
+        share = one.judges[finding.judge].votes.share
+        status = settled(share.low, share.high, within)
+    remedy = "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge."
+    return status, said, remedy
+
+
+def against_people(comparisons: Sequence[Comparison]) -> Table:
+    """A line for each judge and level; programs get every coefficient."""
+    keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
+    columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
+    return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
+
+
+def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
+    """Every coefficient of those judges that have it, and what is taken for what; ``whom`` they are held against."""
+    people = [{"judge": "people", "what": one.what, **flat(one.orders or {})} for one in comparisons]
+    rows = sorted([*people, *_rows(comparisons)], key=lambda row: [one.what for one in comparisons].index(row["what"]))
+    tables = []
+    for name, (title, columns) in _TABLES.items():
+        known = [row for row in rows if any(column.value(row) is not None for column in columns)]
+        if known:
+            tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known))
+    return tables + confusions(comparisons)
+
+
+def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
+    """What people say against what the judge says, for each judge; of many groups they would fill pages."""
+    tables = []
+    for judge in judges_of(comparisons):
+        if judge.labels is not None and judge.labels.scale and not judge.group:
+            names = [OUTCOMES[label] for label in judge.labels.scale] if judge.level == "verdicts" else []
+            title, name = f"What is taken for what: {judge.named}", slug("confusion", judge.named)
+            tables.append(confusion(judge.labels, title, "People", "judge", names, name=name))
+    return tables
+
+
+def among_people(one: Comparison) -> dict[str, Any]:
+    """What people say among themselves, for programs."""
+    people, consensus = one.people, one.people.consensus
+    row: dict[str, Any] = {
+        "people": len(people.annotators),
+        "votes": len(people.opinions),
+        **_of(people, "things", "repeated"),
+        "suspects": sum(person.above_chance is False for person in people.annotators),
+        "pairs": people.within.pairs,
+        "same": people.within.share,
+    }
+    if people.within_decided is not None:
+        row |= {"decided_pairs": people.within_decided.pairs, "same_decided": people.within_decided.share}
+    row |= _of(people.alpha, "alpha", "alpha_ordinal") | {"consensus": consensus.method}
+    return flat(row | _of(consensus, "contested", "iterations", "converged")) | flat(one.orders or {})
+
+
+def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
+    """A judge against people, for programs."""
+    row: dict[str, Any] = {
+        "group": judge.group or None,
+        **_of(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
+        "vote_pairs": judge.votes.pairs,
+        "vote_agreement": judge.votes.share,
+    }
+    if (decided := judge.votes_decided) is not None:
+        row |= {"decided_vote_pairs": decided.pairs, "decided_vote_agreement": decided.share}
+    row |= _of(judge.labels, *(column.key for column in COEFFICIENTS))
+    row |= _of(judge.correlations, *_CORRELATIONS) | _of(judge.differences, "bias", "lower", "upper")
+    boards = _of(judge.boards, "agents", "kendall", "spearman")
+    row |= {f"leaderboard_{name}": value for name, value in boards.items()}
+    return flat(row) | flat(judge.orders or {})
+
+
+def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
+    """Every judge, with what tables for people show besides."""
+    for one in comparisons:
+        for judge in one.judges.values():
+            besides = {"what": one.what, "same": one.people.within.share, "coverage": judge.coverage}
+            yield judge_figures(judge) | besides
+
+
+def _of(record: Any, *names: str) -> dict[str, Any]:
+    """Some fields of a record; nothing of ``None``."""
+    return {} if record is None else {name: getattr(record, name) for name in names}
+
+
+def _remarks(one: Comparison) -> Iterator[str]:
+    label, people, consensus = (f"{one.group}: " if one.group else ""), one.people, one.people.consensus
+    if consensus.converged is False:
+        yield f"{label}Dawid and Skene's model has not converged after {consensus.iterations} steps"
+    if consensus.contested and consensus.method == "majority":
+        of_all = f"{consensus.contested:,} of {people.things:,} {THINGS[people.level]}"
+        yield f"{label}consensus: majority of people; no value leads on {of_all}"
+    suspects = [
+        f"{who.rater} {FIGURE.write(who.kappa.value)}" for who in people.annotators if who.above_chance is False
+    ]
+    if suspects and not one.group:
+        yield f"{label}agree with the others no better than chance (kappa): {listed(suspects, _MOST_NAMED)}"
+    if (gain := one.gain) is not None:
+        of_best = f"its best member {gain.best} {PERCENT_1.write(gain.best_agreement)}"
+        bounds = "" if gain.gain.low is None else f" (difference {with_interval(gain.gain, SIGNED_2)})"
+        yield f"{label}panel: {PERCENT_1.write(gain.agreement)} like people, {of_best}{bounds}"
+    if ties := gain_from_ties(one):
+        yield f"{label}panel: {ties}"
+    for name, judge in one.judges.items():
+        if beyond := outside_scale(judge):
+            yield f"{label}{name}: {beyond}"
+        if judge.queries < FEW_QUERIES:
+            yield f"{label}{name}: {counted(judge.queries, 'query', 'queries')} in common: intervals are rough"
