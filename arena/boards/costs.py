@@ -95,7 +95,12 @@ def front_chart(front: Front) -> Chart:
     """Rating against what an answer takes; agents that nobody beats in both are filled and joined by steps."""
     fast = front.price == LATENCY
     title, form = ("Rating against latency", SECONDS) if fast else ("Rating against cost", MONEY)
-    named = [*front.agents, *(agent for agent in front.points if agent not in front.agents)]
+    dots = [
+        Dot(price, rating, agent, "blue" if agent in front.agents else "grey", f"{agent}: {rating:.0f}, {written}")
+        for agent in sorted(front.points, key=lambda agent: agent not in front.agents)
+        for rating, price in [front.points[agent]]
+        for written in [form.write(price)]
+    ]
     return Chart(
         front.price,
         title,
@@ -103,13 +108,8 @@ def front_chart(front: Front) -> Chart:
         "The best are in the upper left corner; filled dots are agents that nobody beats in both.",
         "Median latency in seconds" if fast else "Mean cost of a query in US dollars",
         "Bradley-Terry rating in points",
-        [
-            Dot(price, rating, agent, "blue" if agent in front.agents else "grey", f"{agent}: {rating:.0f}, {written}")
-            for agent in named
-            for rating, price in [front.points[agent]]
-            for written in [form.write(price)]
-        ],
-        [(price, rating) for rating, price in (front.points[agent] for agent in front.agents)],
+        dots,
+        [(dot.x, dot.y) for dot in dots[: len(front.agents)]],
         stepped=True,
         zero=True,
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from arena.cli.exam import K, Llm, MinGrade, PromptName, Runs
 from arena.cli.options import ForPrograms
 
 bank = typer.Typer(no_args_is_help=True, help="Test banks: questions and nuggets, their versions and edits.")
@@ -14,7 +15,7 @@ bank = typer.Typer(no_args_is_help=True, help="Test banks: questions and nuggets
 BankPath = Annotated[
     Path, typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question")
 ]
-Secret = Annotated[bool, typer.Option("--secret", help="also the texts of secret items")]
+Secret = Annotated[bool, typer.Option("--secret", help="also secret items, with their texts")]
 
 
 def register(app: typer.Typer) -> None:
@@ -49,11 +50,11 @@ def diff(
     grades: Annotated[
         Path | None, typer.Option(help="grades of the old version: also shows the labels and places that change")
     ] = None,
-    run: Annotated[list[Path] | None, typer.Option("--run", help="the responses, as runs of trec_eval")] = None,
-    min_grade: Annotated[int | None, typer.Option(min=1, help="grade that counts as covered")] = None,
-    k: Annotated[int, typer.Option("--k", min=1, help="passages of a response that count")] = 20,
-    llm: Annotated[str | None, typer.Option(help="the grader's model, where there are several")] = None,
-    prompt: Annotated[str | None, typer.Option(help="the grader's prompt, likewise")] = None,
+    run: Runs = None,
+    min_grade: MinGrade = None,
+    k: K = 20,
+    llm: Llm = None,
+    prompt: PromptName = None,
     secret: Secret = False,
     as_json: ForPrograms = False,
 ) -> None:
@@ -77,7 +78,7 @@ def diff(
 def convert(
     file: BankPath,
     out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz for the workbench, .yaml, .csv, .parquet ...")],
-    secret: Annotated[bool, typer.Option("--secret", help="also write the secret items")] = False,
+    secret: Secret = False,
 ) -> None:
     """Write a bank in another form. Secret items stay out unless asked for."""
     from arena.cli.console import output

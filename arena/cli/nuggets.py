@@ -220,7 +220,7 @@ def score(
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
     from arena.nuggets.board import scored
-    from arena.nuggets.citations import read_cited
+    from arena.nuggets.judging import read_cited
     from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table

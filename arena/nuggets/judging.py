@@ -1,9 +1,9 @@
-"""Nuggets by themselves: made for a configuration's queries, or assigned to answers from files of one's own."""
+"""Nuggets by themselves: made for a configuration's queries, or held against answers from files of one's own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arena.config.nuggets import NuggetsSection
@@ -12,8 +12,11 @@ from arena.dataset import Dataset
 from arena.dataset.files import read_answers
 from judges.errors import ConfigError, InputError
 from judges.types import Answer, Query
+from retrieval_eval.citations import Cited, cited_documents
 from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.scores import ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.trec_files import read_qrels
 
 _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
 
@@ -50,6 +53,28 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
     others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
     return config.model_copy(update={**others, "agents": {}, "name": name, "nuggets": chosen}), data
+
+
+def read_cited(
+    paths: Sequence[Path], qrels: Path, table: ScoreTable
+) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
+    """What is cited by topic and run, and the labels by topic and document.
+
+    Args:
+        paths: answers as tables or as participants of the TREC RAG track hand them in.
+        qrels: labels of documents.
+        table: the runs and topics that are scored; others are left alone.
+
+    Raises:
+        InputError: a file cannot be read, or has no answer of these runs to these topics.
+    """
+    runs, topics = set(table.runs), set(table.topics)
+    given = (answer for path in paths for _, answer in read_answers(path))
+    answers = [own for own in given if own.agent in runs and own.query_id in topics]
+    if not answers:
+        raise InputError(f"{', '.join(map(str, paths))}: no answer of the runs that are scored to their topics")
+    labels = read_qrels(qrels).labels
+    return cited_documents(answers, {}, labels), labels
 
 
 def _dataset(banks: dict[str, NuggetBank], paths: Sequence[Path]) -> Dataset:

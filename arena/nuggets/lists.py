@@ -93,23 +93,17 @@ def settled_bank(
     return NuggetBank(query_id, query, nuggets)
 
 
-def first_of(span: str) -> int:
-    """The first place in a span such as ``11-20``."""
-    return int(span.partition("-")[0])
-
-
 def spans(number: int, size: int) -> list[str]:
     """Places from 1 to ``number``, so many at a time, such as ``1-10`` and ``11-14``."""
     return [f"{part[0]}-{part[-1]}" for part in batches(range(1, number + 1), size)]
 
 
-def span_length(span: str) -> int:
-    """How many places a span has."""
+def places(span: str) -> range:
+    """The places in a span such as ``11-20``."""
     first, _, last = span.partition("-")
-    return int(last) - int(first) + 1
+    return range(int(first), int(last or first) + 1)
 
 
 def part(texts: Sequence[str], span: str) -> Sequence[str]:
     """The texts at a span's places."""
-    start = first_of(span) - 1
-    return texts[start : start + span_length(span)]
+    return [texts[place - 1] for place in places(span)]

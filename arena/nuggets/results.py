@@ -9,7 +9,7 @@ from typing import Any
 
 from arena.config.nuggets import NuggetsSection
 from arena.nuggets.documents import depth_of, recalled, retrieved_documents
-from arena.nuggets.lists import first_of, importances_of, listed, listed_nuggets, settled_bank
+from arena.nuggets.lists import importances_of, listed, listed_nuggets, places, settled_bank
 from arena.runtime.feed import to_be_asked
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
@@ -155,7 +155,7 @@ def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]
     found: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
     for want, result in outcomes:
         found[want.query_id].append((want, result))
-    return {query_id: sorted(own, key=lambda entry: first_of(entry[0].item)) for query_id, own in found.items()}
+    return {query_id: sorted(own, key=lambda entry: places(entry[0].item)[0]) for query_id, own in found.items()}
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
@@ -214,6 +214,6 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
     found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
     for want, result in outcomes:
         if isinstance(result, Judgment):
-            labels = enumerate(listed(result), start=first_of(want.other))
-            found[want.query_id, want.item].update((place, Support(label)) for place, label in labels)
+            labels = zip(places(want.other), map(Support, listed(result)), strict=False)
+            found[want.query_id, want.item].update(labels)
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from arena.config.nuggets import NuggetsSection
 from arena.dataset import Dataset
 from arena.nuggets.documents import retrieved_documents
-from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, settled_nuggets, span_length, spans
+from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, places, settled_nuggets, spans
 from arena.runtime.releases import Release
 from arena.schedule import answering
 from arena.store import Result, Wanted
@@ -181,7 +181,7 @@ class NuggetStages:
             return None
         if want.task is Task.ASSIGNMENT:
             empty = not self._data.answers[want.query_id, want.item].text.strip()
-            return _empty_answer_id(span_length(want.other)) if empty else None
+            return _empty_answer_id(len(places(want.other))) if empty else None
         return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ import streamlit as st
 
 from arena import safe_files
 from arena.boards.nugget_lists import edits_table, history_table, preview_table
-from arena.nuggets.preview import preview
+from arena.nuggets.board import preview
 from arena.nuggets.results import NuggetResults
 from arena.store.annotations import texts_digest
 from judges.errors import InputError, RagarenaError
