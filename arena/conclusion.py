@@ -126,8 +126,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
     if more := more_needed(pair):
-        units = "queries" if ratings.unit == "query" else "games"
-        yield f"To tell the two apart, about {more} more {units} like these are needed."
+        yield f"To tell the two apart, about {more} more {ratings.noun[1]} like these are needed."
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -183,8 +182,8 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
     if not (one_order or any("position" in row.flags for row in ratings.agents)):
         return None
     said = "No two agents were shown in both orders" if one_order else "Wins follow the order shown"
-    if health is not None and health.first_share is not None:
-        first = round(health.first_share * health.decided)
+    if health is not None and health.first_share.value is not None:
+        first = round(health.first_share.value * health.decided)
         said += f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
     return _unclear(
         BY_PLACE,
@@ -195,7 +194,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
 def _one_order(ratings: Ratings) -> bool:
     """Whether places are known, and cannot be told from strength."""
     health = ratings.judge_health
-    return health is not None and health.first_share is not None and health.first_effect is None
+    return health is not None and health.first_share.value is not None and health.first_effect.value is None
 
 
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
@@ -221,9 +220,9 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
     """Where the order may be chance."""
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
-        only = counted(number, *(("query", "queries") if ratings.unit == "query" else ("game", "games")))
+        only = counted(number, *ratings.noun)
         return _unclear(
-            "Too few queries" if ratings.unit == "query" else "Too few games",
+            f"Too few {ratings.noun[1]}",
             f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +21,18 @@ from arena.verdicts import ImportedVerdicts, read_verdicts
 from arena.win_matrix import read_win_matrix
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Row
+from retrieval_eval.stats.estimate import Estimate
 
 BY_QUERY = "qid"
 NO_CLUSTER = "none"
 LOG = "log:"
 _LOG_NAME = "log_"
 
-_OF_ORDER = (
-    *("both_orders", "contradictions", "order_agreement", "order_agreement_low", "order_agreement_high"),
-    *("first_share", "first_share_low", "first_share_high"),
-    *("first_effect", "first_effect_low", "first_effect_high"),
-)
-"""What judge health says about places, which needs to know who was shown first."""
+_OF_ORDER = {
+    **dict.fromkeys(("both_orders", "contradictions"), 0),
+    **dict.fromkeys(("order_agreement", "first_share", "first_effect"), Estimate(None)),
+}
+"""What judge health says about places where nobody knows who was shown first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +182,8 @@ def _with_known_order(
         for verdict, known in zip(read.verdicts, read.order_known, strict=True)
         if known and judge in {None, verdict.judge}
     ]
-    unknown = {name: 0 if name in {"both_orders", "contradictions"} else None for name in _OF_ORDER}
     of_told = judge_health(told, ties=settings.ties, scale=settings.scale) if told else None
-    values = unknown if of_told is None else {name: getattr(of_told, name) for name in _OF_ORDER}
+    values: dict[str, Any] = {name: getattr(of_told, name, unknown) for name, unknown in _OF_ORDER.items()}
     return replace(ratings, judge_health=replace(ratings.judge_health, **values), beyond_place=None)
 
 

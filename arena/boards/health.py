@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from arena.present.blocks import Block, Figure, Figures, Section
+from arena.present.blocks import Block, Figure, Figures, Section, estimated
 from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, WORDS, Number, counted
+from arena.present.plain import flat
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
@@ -22,6 +23,26 @@ _MOST_PAIRS: Final = 15
 _FEWEST_GAMES: Final = 10
 """Below so many games in common a kappa is noise."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
+_HABITS: Final = (
+    Column("judge", "Judge"),
+    Column("n", "Verdicts", COUNT),
+    Column("order_agreement", "Orders agree", PERCENT),
+    Column("first_share", "First shown wins", PERCENT),
+    Column("longer_share", "Longer wins", PERCENT),
+    Column("tie_rate", "Ties", PERCENT),
+)
+_AGREEMENT: Final = (
+    Column("judges", "Judges"),
+    Column("games", "Games judged by both", COUNT),
+    Column("agreement", "Same outcome", PERCENT),
+    Column("kappa", "Kappa or alpha", FIGURE, "1 is full agreement, 0 what chance gives.", "95% interval"),
+)
+_CONSISTENCY: Final = (
+    Column("judge", "Judge"),
+    Column("stage", "Stage"),
+    Column("repeated", "Judged several times", COUNT),
+    Column("agreement", "Two samples agree", PERCENT),
+)
 
 
 def judge_section(
@@ -40,66 +61,61 @@ def judge_section(
     """
     if ratings.judge_health is None:
         return
-    blocks: list[Block] = [health_figures(ratings.judge_health)]
+    blocks: list[Block] = [_figures(ratings.judge_health)]
     if by_judge:
-        blocks += [_habits(by_judge), _alone(ratings, by_judge, panel)]
+        rows = [{"judge": judge, **flat(own.judge_health)} for judge, own in by_judge.items() if own.judge_health]
+        blocks += [Table("habits", "Each judge by itself", _HABITS, rows), _alone(ratings, by_judge, panel)]
     if ratings.judges is not None:
         blocks.append(_agreement(ratings.judges))
     if consistency:
-        blocks.append(_consistency(consistency))
+        samples = [
+            {"judge": judge, "stage": task.value, **flat(own)}
+            for task, judges in consistency.items()
+            for judge, own in judges.items()
+        ]
+        blocks.append(Table("self-consistency", "Does a judge agree with itself?", _CONSISTENCY, samples))
     lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
     yield Section("judges", "The judge's health", lead, blocks)
 
 
-def health_figures(own: JudgeHealth) -> Figures:
+def _figures(own: JudgeHealth) -> Figures:
     """Over all verdicts of a judge."""
+    both, decided = counted(own.both_orders, "game"), counted(own.decided, "verdict")
+    compared, verdicts = counted(own.lengths_compared, "verdict"), counted(own.n, "verdict")
     return Figures(
         [
-            Figure(
+            estimated(
                 "Orders agree",
                 own.order_agreement,
                 PERCENT_1,
-                f"Share of the {counted(own.both_orders, 'game')} judged in both orders in which both orders gave the "
-                "same result. A judge that reads carefully is near 100%; low values mean it is swayed by position or "
-                "guesses.",
-                own.order_agreement_low,
-                own.order_agreement_high,
+                f"Share of the {both} judged in both orders in which both orders gave the same result. A judge that "
+                "reads carefully is near 100%; low values mean it is swayed by position or guesses.",
             ),
-            Figure(
+            estimated(
                 "First shown wins",
                 own.first_share,
                 PERCENT_1,
-                f"Share of the {counted(own.decided, 'verdict')} with a winner that went to the answer shown first. "
-                "Without favour for a position it is 50% where every pair is shown in both orders.",
-                own.first_share_low,
-                own.first_share_high,
+                f"Share of the {decided} with a winner that went to the answer shown first. Without favour for a "
+                "position it is 50% where every pair is shown in both orders.",
             ),
-            Figure(
+            estimated(
                 "First is worth",
                 own.first_effect,
                 _WORTH,
                 "Rating points that an answer gains by being shown first; 0 for a fair judge.",
-                own.first_effect_low,
-                own.first_effect_high,
             ),
-            Figure(
+            estimated(
                 "Longer wins",
                 own.longer_share,
                 PERCENT_1,
-                f"Share of the {counted(own.lengths_compared, 'verdict')} with a winner, between answers of different "
-                "length, that went to the longer one. Far above 50%, the judge may reward length, or the longer may be "
-                "better: read some games.",
-                own.longer_share_low,
-                own.longer_share_high,
+                f"Share of the {compared} with a winner, between answers of different length, that went to the longer "
+                "one. Far above 50%, the judge may reward length, or the longer may be better: read some games.",
             ),
-            Figure(
+            estimated(
                 "Ties",
                 own.tie_rate,
                 PERCENT_1,
-                f"Share of the {counted(own.n, 'verdict')} that are ties. Many ties leave little to tell agents apart "
-                "by.",
-                own.tie_rate_low,
-                own.tie_rate_high,
+                f"Share of the {verdicts} that are ties. Many ties leave little to tell agents apart by.",
             ),
             Figure(
                 "Circles",
@@ -110,23 +126,6 @@ def health_figures(own: JudgeHealth) -> Figures:
             ),
         ]
     )
-
-
-def _habits(by_judge: Mapping[str, Ratings]) -> Table:
-    columns = [
-        Column("judge", "Judge"),
-        Column("n", "Verdicts", COUNT),
-        Column("order_agreement", "Orders agree", PERCENT),
-        Column("first_share", "First shown wins", PERCENT),
-        Column("longer_share", "Longer wins", PERCENT),
-        Column("tie_rate", "Ties", PERCENT),
-    ]
-    rows = [
-        {"judge": judge} | {column.key: getattr(own.judge_health, column.key) for column in columns[1:]}
-        for judge, own in by_judge.items()
-        if own.judge_health is not None
-    ]
-    return Table("habits", "Each judge by itself", columns, rows)
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
@@ -148,42 +147,12 @@ def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRating
 
 
 def _agreement(own: JudgeAgreement) -> Table:
-    columns = [
-        Column("judges", "Judges"),
-        Column("games", "Games judged by both", COUNT),
-        Column("agreement", "Same outcome", PERCENT),
-        Column("coefficient", "Kappa or alpha", FIGURE, "1 is full agreement, 0 what chance gives.", "95% interval"),
-    ]
-    common = [two for two in own.pairs if two.games >= _FEWEST_GAMES]
-    common = sorted(common, key=lambda two: -two.games)[:_MOST_PAIRS]
+    common = sorted((two for two in own.pairs if two.games >= _FEWEST_GAMES), key=lambda two: -two.games)[:_MOST_PAIRS]
     rows: list[Mapping[str, object]] = [
-        {"judges": "all (Krippendorff's alpha)", "games": own.games, "coefficient": own.alpha},
-        *(
-            {
-                "judges": f"{two.first} and {two.second}",
-                "games": two.games,
-                "agreement": two.agreement,
-                "coefficient": two.kappa,
-            }
-            for two in common
-        ),
+        {"judges": "all (Krippendorff's alpha)", "games": own.games, "kappa": own.alpha},
+        *(flat(two) | {"judges": f"{two.first} and {two.second}"} for two in common),
     ]
     notes = ["Both orders of a game are reconciled first."]
     if left := sum(two.games > 0 for two in own.pairs) - len(common):
         notes.append(f"{counted(left, 'more pair')} of judges, with few games in common: in --format json.")
-    return Table("judges-agree", "Do the judges agree with each other?", columns, rows, notes)
-
-
-def _consistency(found: Mapping[Task, Mapping[str, Consistency]]) -> Table:
-    columns = [
-        Column("judge", "Judge"),
-        Column("stage", "Stage"),
-        Column("repeated", "Judged several times", COUNT),
-        Column("agreement", "Two samples agree", PERCENT),
-    ]
-    rows = [
-        {"judge": judge, "stage": task.value, "repeated": own.repeated, "agreement": own.agreement}
-        for task, judges in found.items()
-        for judge, own in judges.items()
-    ]
-    return Table("self-consistency", "Does a judge agree with itself?", columns, rows)
+    return Table("judges-agree", "Do the judges agree with each other?", _AGREEMENT, rows, notes)

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.costs import CostsBoard
-from arena.boards.coverage import coverage_section, missing
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
-from arena.boards.trust import in_short, trust_checks, trust_section
+from arena.boards.trust import in_short, trust_checks
 from arena.conclusion import Conclusion, adaptive_line, conclude_board
-from arena.present.blocks import Block, Board, Check, Section
-from arena.present.numbers import COUNT, FIGURE, SCORE
-from arena.present.plain import plain
+from arena.coverage import STAGES
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section
+from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SCORE, counted
+from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
+from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
     from arena.boards.citations import Citations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from arena.boards.retrieval import Retrieval
     from arena.calibration.comparison import Comparison
     from arena.calibration.opinions import Level
+    from arena.coverage import Coverage
     from arena.leaderboard import Leaderboard
     from arena.ratings.panel import PanelRatings
     from judges.types import Task
@@ -33,6 +35,22 @@ TERMINAL: Final = frozenset(
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections that fit a terminal."""
+_STAGES: Final = (
+    Column("stage", "Stage"),
+    Column("share", "Done", PERCENT_1),
+    Column("wanted", "Wanted", COUNT),
+    Column("judged", "Judged", COUNT),
+    Column("failed", "Failed", COUNT),
+    Column("left", "Left", COUNT, "Not asked yet, or waiting for what it builds on."),
+    Column("identical", "Without a call", COUNT, "Among the judged: ties as both answers are the same text."),
+)
+_FAILURES: Final = (
+    Column("cause", "Cause"),
+    Column("stage", "Stage"),
+    Column("judge", "Judge"),
+    Column("failures", "Failures", COUNT, "Samples are counted one by one."),
+    Column("remedy", "What to do"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +106,16 @@ class TournamentBoard(Board):
                     remarks=[*self._remarks(conclusion)],
                 )
             )
-        found += [trust_section(checks), *([self.matrix] if self.matrix is not None else [])]
+        lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
+        found.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
+        found += [self.matrix] if self.matrix is not None else []
         if board.ratings is not None:
             found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
         found += self.calibration
         if board.criteria:
             found.append(self._criteria())
         found += self._beside_ratings()
-        lacking, said = board.shortfall, missing(board.coverage, board.costs)
-        if lacking is not None and not board.withheld:
-            said.append(f"Below ratings.min_coverage: {lacking.message}.")
-        found += coverage_section(board.coverage, self.failures or board.causes, self.effort, said)
-        return found
+        return [*found, *self._coverage()]
 
     def tables(self) -> list[Table]:
         """All tables; the first has every score of every agent for programs."""
@@ -118,13 +134,13 @@ class TournamentBoard(Board):
             "agents": self._agents(),
             "criteria": board.criteria,
             "conclusion": self.conclusion,
-            "judge_health": ratings and ratings.judge_health,
+            "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
             "by_judge": {judge: ratings_json(own, self.comparisons, judge) for judge, own in board.by_judge.items()},
             "pairs": ratings.pairs if ratings else [],
             "fragility": ratings.fragility if ratings else [],
             "nuggets": self._nuggets and self._nuggets.json(),
-            "coverage": {task: {**plain(stage), "share": stage.share} for task, stage in board.coverage.items()},
+            "coverage": {task: _stage(own) for task, own in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": lacking
             and {
@@ -266,6 +282,23 @@ class TournamentBoard(Board):
         table = Table("criteria", "Mean grades by criterion", columns, rows)
         return Section("criteria", "Grades by criterion", lead, [table])
 
+    def _coverage(self) -> Iterator[Section]:
+        board = self.board
+        if not board.coverage:
+            return
+        rows = [{"stage": STAGES.get(task, task.value), **_stage(own)} for task, own in board.coverage.items()]
+        blocks: list[Block] = [Table("coverage", "By stage", _STAGES, rows)]
+        if causes := self.failures or board.causes:
+            blocks.append(_failures(causes))
+        blocks += self.effort
+        said = missing(board)
+        if board.shortfall is not None and not board.withheld:
+            said.append(f"Below ratings.min_coverage: {board.shortfall.message}.")
+        if said:
+            blocks.append(Remarks(said))
+        lead = "How much of what was planned is behind the figures. A failure is never counted as a verdict."
+        yield Section("coverage", "Coverage and failures", lead, blocks)
+
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
         board = self.board
         if board.adaptive is not None:
@@ -280,3 +313,44 @@ def _panel_json(panel: PanelRatings) -> dict[str, Any]:
         "problems": [problem.message for problem in panel.problems],
         "converged": panel.converged,
     }
+
+
+def missing(board: Leaderboard) -> list[str]:
+    """What is not there, a sentence for answers and one for judgments, each with what to do."""
+    said, stages = [], board.coverage.values()
+    if gaps := [own for own in board.costs.gaps if own.missing]:
+        owed = sum(own.queries - own.answered for own in gaps)
+        said.append(
+            f"Answers are missing, {owed:,} in all, of {counted(len(gaps), 'agent')}. Games are played where both "
+            "agents answered. 'ragarena run' asks again."
+        )
+    wanted, judged, failed = (sum(getattr(own, name) for own in stages) for name in ("wanted", "judged", "failed"))
+    if judged < wanted:
+        said.append(
+            f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {wanted - judged - failed:,} "
+            "not made yet. Figures use what is there. 'ragarena run' makes the missing ones; with --retry-failed it "
+            "also asks again where a judge gave an unusable reply."
+        )
+    return said
+
+
+def _stage(own: Coverage) -> dict[str, Any]:
+    return {**plain(own), "share": own.share}
+
+
+def _failures(causes: Mapping[Any, int]) -> Table:
+    """How often which cause, or which stage, judge and cause, the most frequent first."""
+    rows = []
+    for key, count in sorted(causes.items(), key=lambda entry: -entry[1]):
+        task, judge, cause = key if isinstance(key, tuple) else (None, None, key)
+        rows.append(
+            {
+                "cause": CAUSES.get(cause, cause),
+                "stage": task and task.value,
+                "judge": judge,
+                "failures": count,
+                "remedy": "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed",
+            }
+        )
+    notes = ["'ragarena failures' lists them with their replies."]
+    return Table("failures", "Why judgments failed", _FAILURES, rows, notes)

@@ -11,7 +11,7 @@ from arena.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_n
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.plain import plain
+from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
 from retrieval_eval.stats.estimate import Estimate
 
@@ -34,8 +34,6 @@ FLAGS: Final[Mapping[str, str]] = {
 }
 """Why a rating is to be read with care, in words."""
 
-_UNITS: Final = {"game": ("game", "games"), "query": ("query", "queries")}
-"""What is left out or needed: one, and many."""
 _MOST_QUERIES: Final = 12
 """Queries that carry the lead which are shown with their texts."""
 _NAMED: Final = 8
@@ -150,7 +148,7 @@ def ratings_section(
     said = few_alike(ratings.notes)
     if conclusion.ordered:
         blocks += [*_neighbours(ratings, name), *_carriers(ratings, queries or {}, name)]
-        said = [*map(_change_of_leader, _leader_flips(ratings)), *said]
+        said = [*(flip.sentence for flip in _leader_flips(ratings)), *said]
     if said := [*said, *remarks]:
         blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -188,7 +186,7 @@ def ratings_json(ratings: Ratings, comparisons: Sequence[Comparison] = (), judge
     return {
         "agents": records(rating_table(ratings)),
         "conclusion": conclude(ratings, comparisons=of_judge),
-        "judge_health": ratings.judge_health,
+        "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "judges": ratings.judges,
         "fragility": ratings.fragility,
         "coverage": ratings.tally,
@@ -280,15 +278,13 @@ def _controlled(board: ControlledBoard, name: str) -> Table:
 
 def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
     """What separates each agent from the next, and how little would change their places."""
-    pairs, level, units = ratings.neighbours, f"{ratings.settings.level:.0%}", _UNITS[ratings.unit][1]
+    pairs, level, units = ratings.neighbours, f"{ratings.settings.level:.0%}", ratings.noun[1]
     if not pairs:
         return
     changes: dict[frozenset[str], list[str]] = {}
     for found in ratings.flips:
         if found.change == "neighbours" and found.count:  # 0: the two are rated equal and have no places to change
-            changes.setdefault(frozenset((found.ahead, found.behind)), []).append(
-                counted(found.count, *_UNITS[found.unit])
-            )
+            changes.setdefault(frozenset((found.ahead, found.behind)), []).append(counted(found.count, *found.noun))
     columns = [
         Column("better", "Rated higher"),
         Column("worse", "Neighbour"),
@@ -320,11 +316,6 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 def _leader_flips(ratings: Ratings) -> list[Fragility]:
     return [found for found in ratings.flips if found.change == "leader" and found.count]
-
-
-def _change_of_leader(found: Fragility) -> str:
-    number = counted(found.units, *_UNITS[found.unit])
-    return f"Without {found.count} of {number} {found.behind} would be rated highest."
 
 
 def _carriers(ratings: Ratings, texts: Mapping[str, str], name: str) -> Iterator[Table]:

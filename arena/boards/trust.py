@@ -5,11 +5,12 @@ The bars are rules of thumb, named beside each finding; none of them enters a ra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from arena.config.ratings import RatingsSection
-from arena.present.blocks import Check, Checks, Section, Status, passed, settled
+from arena.present.blocks import Check, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
 from arena.ratings.comparison import circles
 from arena.ratings.ranks import fewest_queries
@@ -25,21 +26,20 @@ if TYPE_CHECKING:
     from arena.ratings.health import JudgeHealth
     from arena.ratings.rate import Ratings
 
+PEOPLE: Final = "People agree with the judge"
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
 _NAMED: Final = 5
 """Agents named in a finding; the others are counted."""
-PEOPLE: Final = "People agree with the judge"
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
-_SAME_IN_BOTH_ORDERS = 0.75
-_FIRST_PLACE = 0.05
-"""How far from a half the share of verdicts for the first place may lie."""
-_LONGER = 0.65
-_TIES = 0.5
-_CIRCLES = 0.1
-ALPHA = 0.4
+_SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
+_FIRST_PLACE: Final = (0.45, 0.55)
+_LONGER: Final = (0.35, 0.65)
+_TIES: Final = (0.0, 0.5)
+_CIRCLES: Final = (0.0, 0.1)
+_SAME_AGAIN: Final = (0.8, math.inf)
+ALPHA: Final = 0.4
 """Moderate agreement by the usual reading of kappa (Landis and Koch 1977)."""
-_SAME_AGAIN = 0.8
 
 
 def trust_checks(
@@ -56,24 +56,21 @@ def trust_checks(
         comparisons: its judges with people.
         apart: on what people judged nothing that a judge judged.
     """
-    found = [_judged(board), *_answered(board)]
+    found = [*_enough(board)]
     if board.ratings is not None:
-        found += [_rated(board.ratings), _queries(board.ratings), *_of_lead(board.ratings, conclusion)]
+        found += _of_ratings(board.ratings, conclusion)
         if board.ratings.judge_health is not None:
             found += _habits(board.ratings.judge_health, board.ratings)
-        found += [*_one_line(board.ratings), *_between_judges(board.ratings)]
+        found += _between_agents_and_judges(board.ratings)
     found += _samples(board)
-    found += [*_people(comparisons, apart), *_language_models(board)]
+    if comparisons:
+        from arena.boards.calibration.people import people_checks
+
+        found += people_checks(comparisons, apart)
+    else:
+        found.append(no_people(apart))
+    found += _language_models(board)
     return tuple(sorted(found, key=lambda check: _ORDER.index(check.status)))
-
-
-def _people(comparisons: Sequence[Comparison], apart: Sequence[Level]) -> Sequence[Check]:
-    """Whether judges agree with people, on each kind of things that both judged."""
-    if not comparisons:
-        return [no_people(apart)]
-    from arena.boards.calibration.people import people_checks
-
-    return people_checks(comparisons, apart)
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
@@ -84,213 +81,172 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
     return Check(PEOPLE, "unknown", finding, "Let people judge a random sample of the same things on the pages.")
 
 
-def trust_section(checks: Sequence[Check]) -> Section:
-    """All checks, as ``trust_checks`` found them."""
-    lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
-    return Section("trust", "Can this be trusted?", lead, [Checks(checks)])
-
-
 def in_short(checks: Sequence[Check]) -> str:
     """How many checks passed, and the names of those that did not."""
-    passed = sum(check.status == "passed" for check in checks)
-    failed = [check.name for check in checks if check.status == "failed"]
-    open_ones = [check.name for check in checks if check.status == "unknown"]
-    said = f"{'Read with care: ' if failed else ''}{passed} of {len(checks)} trust checks passed."
-    for what, names in (("Failed", failed), ("Not known", open_ones)):
-        if names:
-            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in names)}."
-    return said
+    names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
+    said = f"{len(names['passed'])} of {len(checks)} trust checks passed."
+    for what, those in (("Failed", names["failed"]), ("Not known", names["unknown"])):
+        if those:
+            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in those)}."
+    return f"Read with care: {said}" if names["failed"] else said
 
 
-def _judged(board: Leaderboard) -> Check:
-    wanted = sum(stage.wanted for stage in board.coverage.values())
-    judged = sum(stage.judged for stage in board.coverage.values())
+def _enough(board: Leaderboard) -> Iterator[Check]:
+    stages, lacking = board.coverage.values(), board.shortfall
+    wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = RatingsSection.model_validate(board.settings["ratings"]).min_coverage
-    short = board.shortfall is not None or any(stage.share < bar for stage in board.coverage.values())
-    finding = (
-        f"{judged:,} of {wanted:,} wanted judgments are there ({PERCENT_1.write(judged / wanted if wanted else 1)})"
-    )
-    if board.shortfall is not None:
-        finding = board.shortfall.message[0].upper() + board.shortfall.message[1:]
-    return Check(
+    share = PERCENT_1.write(judged / wanted if wanted else 1)
+    finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
+    if lacking is not None:
+        finding = lacking.message[0].upper() + lacking.message[1:]
+    yield Check(
         "Enough is judged",
-        passed(not short and wanted > 0),
+        passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT_1.write(bar)} of each stage.",
         "Run 'ragarena run' again, with --retry-failed where replies were unusable; 'ragarena failures' says why.",
     )
+    if board.costs.agents:
+        gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
+        yield Check(
+            "Every agent answered every query",
+            passed(not gaps),
+            f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
+            "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
+        )
 
 
-def _answered(board: Leaderboard) -> Iterator[Check]:
-    if not board.costs.agents:
-        return
-    gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
-    finding = f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did."
-    yield Check(
-        "Every agent answered every query",
-        passed(not gaps),
-        finding,
-        "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
-    )
-
-
-def _rated(ratings: Ratings) -> Check:
-    flagged = [row.agent for row in ratings.agents if row.flags]
+def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
+    flagged, agents = [row.agent for row in ratings.agents if row.flags], len(ratings.agents)
     finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
-    if not ratings.convergence.converged:
-        finding = "The fit has not converged."
-    return Check(
+    yield Check(
         "The games determine the ratings",
         passed(ratings.convergence.converged and not flagged),
-        finding,
+        finding if ratings.convergence.converged else "The fit has not converged.",
         "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
     )
-
-
-def _queries(ratings: Ratings) -> Check:
-    noun = ("query", "queries") if ratings.unit == "query" else ("game", "games")
-    bar = fewest_queries(len(ratings.agents))
-    finding = f"Intervals rest on {counted(ratings.units, *noun)}; the bar for {len(ratings.agents)} agents is {bar}."
-    if not ratings.pairs:
-        finding = "There are no intervals: nothing shows how much a rating varies."
-    enough = bool(ratings.pairs) and ratings.units >= bar
-    return Check("Enough queries", passed(enough), finding, "Add queries like those that users will ask.")
-
-
-def _of_lead(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
-    changes = [found for found in ratings.flips if found.change == "leader"]
-    own = next((found for found in changes if found.unit == "query"), next(iter(changes), None))
-    if own is None:
+    bar = fewest_queries(agents)
+    finding = f"Intervals rest on {counted(ratings.units, *ratings.noun)}; the bar for {agents} agents is {bar}."
+    yield Check(
+        "Enough queries",
+        passed(bool(ratings.pairs) and ratings.units >= bar),
+        finding if ratings.pairs else "There are no intervals: nothing shows how much a rating varies.",
+        "Add queries like those that users will ask.",
+    )
+    flips = [flip for flip in ratings.flips if flip.change == "leader"]
+    if not flips:
         return
-    noun = ("query", "queries") if own.unit == "query" else ("game", "games")
-    least = max(2, round(_CARRIED_BY * own.units))
+    flip = next((flip for flip in flips if flip.unit == "query"), flips[0])
+    units, least = counted(flip.units, *flip.noun), max(2, round(_CARRIED_BY * flip.units))
     status: Status = "unknown"
-    if not conclusion.ordered or own.count == 0:
+    if not conclusion.ordered:
+        finding = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
+    elif flip.count == 0:
         finding = "No agent is surely rated above all others."
-        if not conclusion.ordered:
-            finding = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
-    elif own.count is None and not own.tried:
-        finding = f"There are too few {noun[1]} to leave any out."
-    elif own.count is not None:
-        finding = f"Without {own.count} of {counted(own.units, *noun)} {own.behind} would be rated highest."
-        status = passed(own.count > least)
+    elif flip.count is not None:
+        finding, status = flip.sentence, passed(flip.count > least)
+    elif flip.tried:
+        weigh = counted(flip.tried, f"{flip.noun[0]} that weighs", f"{flip.noun[1]} that weigh")
+        finding = f"{flip.ahead} is rated highest also without the {weigh} most for it."
+        status = "passed" if flip.tried > least else "unknown"
     else:
-        weigh = counted(own.tried, f"{noun[0]} that weighs", f"{noun[1]} that weigh")
-        finding = f"{own.ahead} is rated highest also without the {weigh} most for it."
-        status = "passed" if own.tried > least else "unknown"
+        finding = f"There are too few {flip.noun[1]} to leave any out."
     yield Check(
         "Robust to a few queries",
         status,
-        f"{finding} The bar is more than {least} of {counted(own.units, *noun)}.",
-        f"Read the {noun[1]} that carry the first place, and add more queries before choosing.",
+        f"{finding} The bar is more than {least} of {units}.",
+        f"Read the {flip.noun[1]} that carry the first place, and add more queries before choosing.",
     )
 
 
 def _habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
-    low, high = health.order_agreement_low, health.order_agreement_high
-    yield Check(
+    yield _share_check(
         "Both orders agree",
-        settled(low, high, _SAME_IN_BOTH_ORDERS),
-        f"{_share(health.order_agreement, low, high)} of {counted(health.both_orders, 'game')} judged in "
-        f"both orders; the bar is {_SAME_IN_BOTH_ORDERS:.0%}."
-        if health.order_agreement is not None
-        else "No game is known to be judged in both orders.",
+        health.order_agreement,
+        _SAME_IN_BOTH_ORDERS,
+        f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
         "Set pairwise.both_orders, or take a stronger judge: games that contradict themselves tell little.",
+        unknown="No game is known to be judged in both orders.",
     )
-    yield _place(health, ratings)
-    yield _length(health)
-    yield Check(
-        "Few ties",
-        settled(health.tie_rate_low, health.tie_rate_high, 0.0, _TIES),
-        f"{_share(health.tie_rate, health.tie_rate_low, health.tie_rate_high)} of "
-        f"{counted(health.n, 'verdict')} are ties; the bar is {_TIES:.0%}.",
-        "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
+    # The advantage of being shown first, beside the agents' strengths: who is shown first may be the better one.
+    scale, tally, first = ratings.settings.scale, ratings.tally, health.first_effect
+    share, low, high = (
+        None if points is None else 1 / (1 + 10 ** (-points / scale)) for points in (first.value, first.low, first.high)
     )
-
-
-def _place(health: JudgeHealth, ratings: Ratings) -> Check:
-    """The advantage of being shown first, beside the agents' strengths: who is shown first may be the better one."""
-    scale, tally = ratings.settings.scale, ratings.tally
-    ends = health.first_effect, health.first_effect_low, health.first_effect_high
-    share, low, high = (None if points is None else 1 / (1 + 10 ** (-points / scale)) for points in ends)
-    bar = (0.5 - _FIRST_PLACE, 0.5 + _FIRST_PLACE)
-    finding = (
-        f"Between equal agents {_share(share, low, high)} of verdicts with a winner would go to the "
-        f"answer shown first; the bar is {PERCENT.between(*bar)}."
-    )
-    if share is None:
-        finding = "Nothing tells place from strength: no two agents are known to be shown in both orders."
     remedy = (
         "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
         "it off the ratings (ratings.bradley_terry.position)."
     )
     if tally is not None and tally.both_orders == tally.games:
         remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
-    return Check("No favour for the place shown", settled(low, high, *bar), finding, remedy)
-
-
-def _length(health: JudgeHealth) -> Check:
-    low, high, bar = health.longer_share_low, health.longer_share_high, (1 - _LONGER, _LONGER)
-    finding = (
-        f"{_share(health.longer_share, low, high)} of verdicts with a winner go to the longer answer; "
-        f"the bar is {PERCENT.between(*bar)}."
+    yield _share_check(
+        "No favour for the place shown",
+        Estimate(share, low, high),
+        _FIRST_PLACE,
+        "Between equal agents {} of verdicts with a winner would go to the answer shown first",
+        remedy,
+        unknown="Nothing tells place from strength: no two agents are known to be shown in both orders.",
     )
-    if health.longer_share is None:
-        finding = "No verdict with a winner is on two answers of known and different length."
-    return Check(
+    yield _share_check(
         "No favour for length",
-        settled(low, high, *bar),
-        finding,
+        health.longer_share,
+        _LONGER,
+        "{} of verdicts with a winner go to the longer answer",
         "Longer answers may be better: read some games, and see the ratings controlled for length "
         "(ratings.bradley_terry.covariates: [log_length]).",
+        unknown="No verdict with a winner is on two answers of known and different length.",
+    )
+    yield _share_check(
+        "Few ties",
+        health.tie_rate,
+        _TIES,
+        f"{{}} of {counted(health.n, 'verdict')} are ties",
+        "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
     )
 
 
-def _one_line(ratings: Ratings) -> Iterator[Check]:
+def _share_check(
+    name: str, share: Estimate, bar: tuple[float, float], found: str, remedy: str, *, unknown: str = ""
+) -> Check:
+    """That a share lies between two bars; ``found`` is a sentence with a place for it, ``unknown`` one without it."""
+    least, most = bar
+    shown = PERCENT.between(least, most) if least and most <= 1 else PERCENT.write(least or most)
+    finding = f"{found.format(with_interval(share, PERCENT))}; the bar is {shown}."
+    return Check(name, settled(share, least, most), unknown if share.value is None else finding, remedy)
+
+
+def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
     found = circles([row.agent for row in ratings.agents], ratings.direct)
-    if not found.triples:
-        return
-    low, high = found.surely / found.triples, 1 - found.surely_not / found.triples
-    sets = counted(found.triples, "set")
-    yield Check(
-        "Few circles",
-        settled(low, high, 0.0, _CIRCLES),
-        f"Of {sets} of three agents that all met, {found.surely:,} surely beat each other in a circle and "
-        f"{found.surely_not:,} surely do not; the bar is {_CIRCLES:.0%} circles.",
-        "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
-    )
-
-
-def _between_judges(ratings: Ratings) -> Iterator[Check]:
-    if ratings.judges is None:
-        return
-    own = ratings.judges
-    yield Check(
-        "Judges agree with each other",
-        settled(own.alpha.low, own.alpha.high, ALPHA),
-        f"Krippendorff's alpha is {with_interval(own.alpha, FIGURE)} on "
-        f"{counted(own.games, 'game')} judged by several; the bar is {ALPHA}."
-        if own.alpha.value is not None
-        else "No game was judged by several.",
-        "See which judge stands alone, and calibrate each against people's verdicts.",
-    )
+    if found.triples:
+        share = Estimate(None, found.surely / found.triples, 1 - found.surely_not / found.triples)
+        yield Check(
+            "Few circles",
+            settled(share, *_CIRCLES),
+            f"Of {counted(found.triples, 'set')} of three agents that all met, {found.surely:,} surely beat each other "
+            f"in a circle and {found.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} circles.",
+            "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
+        )
+    if ratings.judges is not None:
+        alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")
+        finding = f"Krippendorff's alpha is {with_interval(alpha, FIGURE)} on {games} judged by several"
+        yield Check(
+            "Judges agree with each other",
+            settled(alpha, ALPHA),
+            "No game was judged by several." if alpha.value is None else f"{finding}; the bar is {ALPHA}.",
+            "See which judge stands alone, and calibrate each against people's verdicts.",
+        )
 
 
 def _samples(board: Leaderboard) -> Iterator[Check]:
     for task, judges in board.consistency.items():
-        for judge, found in judges.items():
-            if found.agreement is not None:
-                spread = found.agreement * (1 - found.agreement)
-                known = found.repeated > 1
-                low, high = (
-                    wilson(found.agreement, spread / found.repeated, found.repeated, found.repeated)
-                    if known
-                    else (None, None)
-                )
-                yield Check(
+        for judge, own in judges.items():
+            share, number = own.agreement, own.repeated
+            if share is not None:
+                ends = wilson(share, share * (1 - share) / number, number, number) if number > 1 else ()
+                yield _share_check(
                     f"Judge {judge} agrees with itself",
-                    settled(low, high, _SAME_AGAIN),
-                    f"{_share(found.agreement, low, high)} of two samples agree ({task.value}, "
-                    f"{counted(found.repeated, 'thing')}); the bar is {_SAME_AGAIN:.0%}.",
+                    Estimate(share, *ends),
+                    _SAME_AGAIN,
+                    f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
                     "Lower the judge's temperature, or raise its samples so that a majority decides.",
                 )
 
@@ -306,7 +262,3 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
             f"{listed(words)} compares words and is no language model: its {used} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
         )
-
-
-def _share(share: float | None, low: float | None, high: float | None) -> str:
-    return with_interval(Estimate(share, low, high), PERCENT)

@@ -11,6 +11,7 @@ from arena.present.numbers import MISSING, Form
 from arena.present.picture import Picture
 from arena.present.plain import plain
 from arena.present.table import Table
+from retrieval_eval.stats.estimate import Estimate
 
 Status: TypeAlias = Literal["passed", "failed", "unknown"]
 
@@ -46,6 +47,11 @@ class Figure:
         return "" if found == MISSING else found
 
 
+def estimated(name: str, estimate: Estimate, form: Form, meaning: str) -> Figure:
+    """A figure that is an estimate."""
+    return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures side by side."""
@@ -73,13 +79,13 @@ def passed(held: bool) -> Status:
     return "passed" if held else "failed"
 
 
-def settled(low: float | None, high: float | None, least: float, most: float = math.inf) -> Status:
+def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
     """The status of a figure by its interval: inside what is tolerated, outside, or nobody knows as it allows both."""
-    if low is None or high is None:
+    if figure.low is None or figure.high is None:
         return "unknown"
-    if least <= low and high <= most:
+    if least <= figure.low and figure.high <= most:
         return "passed"
-    return "failed" if high < least or low > most else "unknown"
+    return "failed" if figure.high < least or figure.low > most else "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,78 +14,53 @@ from arena.ratings.counts import pair_counts, win_matrix
 from arena.ratings.existence import position_identified
 from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.judges import judged_games
-from retrieval_eval.stats.bootstrap import Interval, share_interval, student
+from retrieval_eval.stats.bootstrap import share_interval, student
+from retrieval_eval.stats.estimate import Estimate
 
 Lengths = Mapping[tuple[str, str], float]
 """Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""
 
 
 @dataclass(frozen=True, slots=True)
-class PositionEffect:
-    """Advantage of being shown first in points, with its interval clustered by query where that is known."""
-
-    points: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeHealth:
-    """What verdicts say about their judge. ``None`` is unknown: nothing there to compute it from.
+    """What verdicts say about their judge. What is unknown has no value: nothing there to compute it from.
 
     Intervals are at 95 % and clustered by query where queries are known.
 
     Attributes:
         n: verdicts.
         tie_rate: share of verdicts that are ties.
-        tie_rate_low, tie_rate_high: its interval.
         both_orders: games judged in both orders.
         order_agreement: share of those with the same outcome in both.
         contradictions: how many of them have another winner in each order.
         decided: verdicts that are no tie.
         first_share: share of those won by the agent shown first.
         first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
-        first_effect_low, first_effect_high: its interval.
         lengths_compared: decided verdicts on two answers of known and different length.
         longer_share: share of those won by the longer answer.
-        triples: sets of three agents in which each pair has a majority winner.
-        intransitive_triples: those in which the three beat each other in a circle.
-        order_agreement_low, order_agreement_high, first_share_low, first_share_high, longer_share_low,
-            longer_share_high: intervals of the shares.
         longer_effect: advantage of the longer answer over a shorter one of an equally strong agent, in Elo points.
             Length is not assigned by chance, so it says how verdicts go along with length, not what causes them.
-        longer_effect_low, longer_effect_high: its interval.
+        triples: sets of three agents in which each pair has a majority winner.
+        intransitive_triples: those in which the three beat each other in a circle.
         queries: queries with a verdict, ``None`` where verdicts name none.
         coverage: share of all combinations of a query and a pair of agents that have a verdict.
     """
 
     n: int
-    tie_rate: float
+    tie_rate: Estimate
     both_orders: int
-    order_agreement: float | None
+    order_agreement: Estimate
+    contradictions: int
     decided: int
-    first_share: float | None
-    first_effect: float | None
-    first_effect_low: float | None
-    first_effect_high: float | None
+    first_share: Estimate
+    first_effect: Estimate
     lengths_compared: int
-    longer_share: float | None
+    longer_share: Estimate
+    longer_effect: Estimate
     triples: int
     intransitive_triples: int
-    order_agreement_low: float | None
-    order_agreement_high: float | None
-    first_share_low: float | None
-    first_share_high: float | None
-    longer_share_low: float | None
-    longer_share_high: float | None
-    longer_effect: float | None
-    longer_effect_low: float | None
-    longer_effect_high: float | None
     queries: int | None
     coverage: float | None
-    tie_rate_low: float | None
-    tie_rate_high: float | None
-    contradictions: int
 
 
 def judge_health(
@@ -110,46 +85,28 @@ def judge_health(
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
     one, other, of_query = outcomes_by_order(table)
-    first = position_effect(shown, ties=ties, scale=scale)
-    of_length = _longer_effect(shown, longer, ties=ties, scale=scale)
-    agreement = _clustered_share(one == other, np.ones(one.size, np.bool_), of_query)
-    tied = _clustered_share(~decided, np.ones(len(table), np.bool_), units)
-    first_share = _clustered_share(table.outcome == 1, decided, units)
-    longer_share = _clustered_share(longer == table.outcome, compared, units)
     triples, circles = _triples(shown if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
-        tie_rate=1 - int(decided.sum()) / len(table),
+        tie_rate=_clustered_share(~decided, np.ones(len(table), np.bool_), units),
         both_orders=one.size,
-        order_agreement=agreement.value,
+        order_agreement=_clustered_share(one == other, np.ones(one.size, np.bool_), of_query),
+        contradictions=int((one * other == -1).sum()),
         decided=int(decided.sum()),
-        first_share=first_share.value,
-        first_effect=first.points if first else None,
-        first_effect_low=first.low if first else None,
-        first_effect_high=first.high if first else None,
+        first_share=_clustered_share(table.outcome == 1, decided, units),
+        first_effect=position_effect(shown, ties=ties, scale=scale),
         lengths_compared=int(compared.sum()),
-        longer_share=longer_share.value,
+        longer_share=_clustered_share(longer == table.outcome, compared, units),
+        longer_effect=_longer_effect(shown, longer, ties=ties, scale=scale),
         triples=triples,
         intransitive_triples=circles,
-        order_agreement_low=agreement.low,
-        order_agreement_high=agreement.high,
-        first_share_low=first_share.low,
-        first_share_high=first_share.high,
-        longer_share_low=longer_share.low,
-        longer_share_high=longer_share.high,
-        longer_effect=of_length.points if of_length else None,
-        longer_effect_low=of_length.low if of_length else None,
-        longer_effect_high=of_length.high if of_length else None,
         queries=None if table.query is None else np.unique(table.query).size,
         coverage=_coverage(table),
-        tie_rate_low=tied.low,
-        tie_rate_high=tied.high,
-        contradictions=int((one * other == -1).sum()),
     )
 
 
-def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400.0) -> PositionEffect | None:
-    """Advantage of being shown first, estimated along with the agents' strengths.
+def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400.0) -> Estimate:
+    """Advantage of being shown first in points, estimated along with the agents' strengths.
 
     Args:
         games: single verdicts in the order shown.
@@ -157,17 +114,15 @@ def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400
         scale: points per factor of ten in odds.
 
     Returns:
-        ``None`` where the order shown cannot be told from strength, as when one agent is always shown first.
+        Nothing where the order shown cannot be told from strength, as when one agent is always shown first.
     """
     if not position_identified(pair_counts(games, ordered=True)):
-        return None
+        return Estimate(None)
     return fitted_position(games, bradley_terry(games, BradleyTerrySettings(ties=ties, position=True, scale=scale)))
 
 
-def fitted_position(
-    games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95
-) -> PositionEffect | None:
-    """The advantage that ``fitted`` gives to being shown first, with its interval; ``None`` where it estimates none.
+def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95) -> Estimate:
+    """The advantage that ``fitted`` gives to being shown first, with its interval; nothing where it estimates none.
 
     Args:
         games: those that ``fitted`` comes from.
@@ -176,34 +131,26 @@ def fitted_position(
         level: of the interval.
     """
     if fitted.position_effect is None:
-        return None
+        return Estimate(None)
     spread = sandwich(games, fitted, by_query=by_query)
     if spread is None or spread.position_sd is None:
-        return PositionEffect(fitted.position_effect, None, None)
+        return Estimate(fitted.position_effect)
     # Verdicts that never vary would give an interval of no width: where the fit leans on the prior the model says what
     # they might do, and elsewhere one more query on which the first answer always wins.
     least = fitted.position_model_sd if fitted.problems else 0.0
     if spread.position_sd < NO_SPREAD:
         least = max(least, 2 * fitted.settings.points / spread.clusters)
     half = student(level, spread.clusters) * max(spread.position_sd, least)
-    return PositionEffect(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
+    return Estimate(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Ints) -> _Share:
+def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Ints) -> Estimate:
     """Share of ``whole`` that is ``part``, both marks of single verdicts or games."""
     wholes = np.bincount(cluster, whole).astype(np.float64)
     parts = np.bincount(cluster, whole & part).astype(np.float64)
     if not wholes.any():
-        return _Share(None, None, None)
-    bounds: Interval | tuple[None, None] = share_interval(parts, wholes) or (None, None)
-    return _Share(float(parts.sum() / wholes.sum()), *bounds)
+        return Estimate(None)
+    return Estimate(float(parts.sum() / wholes.sum()), *(share_interval(parts, wholes) or ()))
 
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
@@ -235,11 +182,11 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     return signs
 
 
-def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: Ties, scale: float) -> PositionEffect | None:
+def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: Ties, scale: float) -> Estimate:
     """The longer answer put first in every game, its advantage is that of the first place."""
     rows = longer != 0
     if not rows.any():
-        return None
+        return Estimate(None)
     swap = longer[rows] < 0
     a, b, score = shown.a[rows], shown.b[rows], shown.score[rows]
     agents = np.stack([np.where(swap, b, a), np.where(swap, a, b)])

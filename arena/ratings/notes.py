@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from arena.present.numbers import SIGNED
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.comparison import Comparison
 from arena.ratings.games import Games, Tally
-from arena.ratings.health import PositionEffect
 from arena.ratings.ranks import fewest_queries
+from retrieval_eval.stats.estimate import Estimate
 
 ONE_ORDER = (
     "Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for "
@@ -51,18 +52,15 @@ def notes(
     return tuple(said)
 
 
-def position_note(fitted: BradleyTerry, first: PositionEffect) -> str:
+def position_note(fitted: BradleyTerry, first: Estimate) -> str:
     """What ratings with a position term are, and what it comes to."""
     said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
     if any(problem.cause == "position" for problem in fitted.problems):
         return said
-    interval = "" if first.low is None or first.high is None else f" ({signed(first.low)} to {signed(first.high)})"
-    return f"Being shown first is worth {signed(first.points)} points{interval}, which these ratings take off. {said}"
-
-
-def signed(points: float) -> str:
-    """Whole points with their sign; nothing is neither more nor less than nothing."""
-    return f"{round(points):+d}" if round(points) else "0"
+    interval = "" if first.low is None else f" ({SIGNED.between(first.low, first.high)})"
+    return (
+        f"Being shown first is worth {SIGNED.write(first.value)} points{interval}, which these ratings take off. {said}"
+    )
 
 
 def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:

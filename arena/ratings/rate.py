@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -21,12 +20,14 @@ from arena.ratings.notes import ONE_ORDER, notes, position_note
 from arena.ratings.preferences import average, counted, notes_on
 from arena.ratings.ranks import competition_ranks, fewest_queries, groups, rank_intervals
 from arena.ratings.results import (
+    UNITS,
     AgentRating,
     Convergence,
     DirectGames,
     Fragility,
     PairDifference,
     RatingSettings,
+    Unit,
     bradley_terry_settings,
     elo_settings,
 )
@@ -75,9 +76,14 @@ class Ratings:
     position_low: float | None = None
     position_high: float | None = None
     direct: tuple[DirectGames, ...] = ()
-    unit: Literal["query", "game"] = "query"
+    unit: Unit = "query"
     units: int = 0
     beyond_place: bool | None = None
+
+    @property
+    def noun(self) -> tuple[str, str]:
+        """What is independent, in words: one, and many."""
+        return UNITS[self.unit]
 
     @property
     def by_rank(self) -> tuple[AgentRating, ...]:
@@ -217,10 +223,10 @@ def rate_games(
         tally=games.tally,
         settings=settings,
         convergence=_convergence(fitted, resampled),
-        notes=said if first is None else (*said, position_note(fitted, first)),
+        notes=said if first.value is None else (*said, position_note(fitted, first)),
         fragility=_fragility(parts, fitted, agents, settings, queries),
-        position_low=None if first is None else first.low,
-        position_high=None if first is None else first.high,
+        position_low=first.low,
+        position_high=first.high,
         direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
@@ -263,7 +269,7 @@ def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
     return bool((joint.different[at] & (joint.difference[at] > 0))[others].all())
 
 
-def _units(games: Games, settings: RatingSettings) -> tuple[Literal["query", "game"], int]:
+def _units(games: Games, settings: RatingSettings) -> tuple[Unit, int]:
     if settings.cluster and games.cluster is not None:
         return "query", np.unique(games.cluster).size
     return "game", round(float(games.weights.sum()))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
+from arena.present.numbers import counted
 from arena.ratings.bradley_terry import BradleyTerrySettings, Ties
 from arena.ratings.elo import EloSettings
 from arena.ratings.games import WinAndTie
 from judges.errors import InputError
+
+Unit: TypeAlias = Literal["query", "game"]
+"""What is independent of the others, drawn, or left out."""
+UNITS: Final[Mapping[Unit, tuple[str, str]]] = {"query": ("query", "queries"), "game": ("game", "games")}
+"""In words: one, and many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +154,7 @@ class Convergence:
     iterations: int
     gradient_norm: float
     prior_games: float
-    resampled: Literal["query", "game"] | None
+    resampled: Unit | None
     units: int
     samples: int
     samples_without_maximum: int
@@ -225,9 +232,19 @@ class Fragility:
     change: Literal["leader", "neighbours"]
     ahead: str
     behind: str
-    unit: Literal["game", "query"]
+    unit: Unit
     units: int
     count: int | None
     share: float | None
     tried: int
     queries: tuple[str, ...]
+
+    @property
+    def noun(self) -> tuple[str, str]:
+        """What is left out: one, and many."""
+        return UNITS[self.unit]
+
+    @property
+    def sentence(self) -> str:
+        """Of a change of leader: how many suffice, and who would lead."""
+        return f"Without {self.count} of {counted(self.units, *self.noun)} {self.behind} would be rated highest."

@@ -145,7 +145,7 @@ def test_each_judge_is_rated_as_its_rows_alone_would_be(write: Callable[..., Pat
         assert own.pairs == alone.pairs
         assert own.judge_health is not None
         assert alone.judge_health is not None
-        assert own.judge_health.first_effect == alone.judge_health.first_effect
+        assert own.judge_health.first_effect.value == alone.judge_health.first_effect.value
 
 
 def test_columns_of_other_names_are_read_as_ours(write: Callable[..., Path]) -> None:
@@ -166,12 +166,12 @@ def test_places_are_judged_by_the_rows_alone_that_tell_their_order(write: Callab
         assert one.judge_health is not None
         assert other.judge_health is not None
         assert other.judge_health.n > one.judge_health.n
-        for name in ("first_share", "first_effect", "first_effect_low", "both_orders", "order_agreement"):
+        for name in ("first_share", "first_effect", "both_orders", "order_agreement"):
             assert getattr(other.judge_health, name) == getattr(one.judge_health, name), name
     assert every.rows["order_unknown"] == 150
     none = rated(write([(*line[:5], "", *line[6:]) for line in lines])).ratings.judge_health
     assert none is not None
-    assert none.first_share is none.first_effect is none.order_agreement is None
+    assert none.first_share.value is none.first_effect.value is none.order_agreement.value is None
     position = RatingSettings(tournaments=5, bootstrap=50, position=True)
     assert refusal(write(hidden), position).startswith(f"{file}:3: --position needs the order of every row")
 

@@ -33,26 +33,26 @@ def test_shares_are_counted_from_single_verdicts_and_games_with_both_orders() ->
         ]
     )
     assert (health.n, health.both_orders, health.decided) == (9, 4, 6)
-    assert health.order_agreement == 2 / 4
-    assert health.first_share == 4 / 6
-    assert health.tie_rate == pytest.approx(3 / 9)
+    assert health.order_agreement.value == 2 / 4
+    assert health.first_share.value == 4 / 6
+    assert health.tie_rate.value == pytest.approx(3 / 9)
 
 
 def test_the_first_place_effect_is_found_with_its_sign() -> None:
     for chance, sign in ((0.7, 1), (0.3, -1)):
         health = judge_health(biased(100, chance, seed=1))
-        assert health.first_effect == pytest.approx(sign * 400 * np.log10(7 / 3), abs=40)
-        assert health.first_effect_low is not None
-        assert health.first_effect_high is not None
-        assert health.first_effect_low < health.first_effect < health.first_effect_high
-        assert sign * health.first_effect_low > 0
+        assert health.first_effect.value == pytest.approx(sign * 400 * np.log10(7 / 3), abs=40)
+        assert health.first_effect.low is not None
+        assert health.first_effect.high is not None
+        assert health.first_effect.low < health.first_effect.value < health.first_effect.high
+        assert sign * health.first_effect.low > 0
 
 
 def test_an_unbiased_judge_has_no_first_place_effect() -> None:
     health = judge_health(biased(100, 0.5, seed=2))
-    assert health.first_effect_low is not None
-    assert health.first_effect_high is not None
-    assert health.first_effect_low < 0 < health.first_effect_high
+    assert health.first_effect.low is not None
+    assert health.first_effect.high is not None
+    assert health.first_effect.low < 0 < health.first_effect.high
 
 
 def test_strength_is_not_taken_for_a_first_place_effect() -> None:
@@ -60,28 +60,28 @@ def test_strength_is_not_taken_for_a_first_place_effect() -> None:
     rows = [game(f"q{i}", "x", "y", "B" if i % 5 == 0 else "A") for i in range(100)]
     rows += [game(f"p{i}", "y", "x", "A" if i % 5 == 0 else "B") for i in range(20)]
     health = judge_health(rows)
-    assert health.first_share is not None
-    assert health.first_share > 0.65
-    assert health.first_effect == pytest.approx(0, abs=1e-6)
+    assert health.first_share.value is not None
+    assert health.first_share.value > 0.65
+    assert health.first_effect.value == pytest.approx(0, abs=1e-6)
 
 
 def test_a_judge_that_always_takes_the_first_has_a_finite_effect_with_some_width() -> None:
     health = judge_health(biased(10, 1.0, seed=3))
-    assert health.order_agreement == 0
-    assert health.first_effect is not None
-    assert health.first_effect_low is not None
-    assert health.first_effect_high is not None
-    assert 200 < health.first_effect < 2000
+    assert health.order_agreement.value == 0
+    assert health.first_effect.value is not None
+    assert health.first_effect.low is not None
+    assert health.first_effect.high is not None
+    assert 200 < health.first_effect.value < 2000
     # Ten queries without one exception: resampled, they would look certain.
-    assert health.first_effect_high - health.first_effect_low > 900
+    assert health.first_effect.high - health.first_effect.low > 900
 
 
 def test_what_cannot_be_known_is_none() -> None:
     health = judge_health([game("q1", "x", "y", "A"), game("q2", "x", "y", "B")])
-    assert health.order_agreement is None
-    assert health.first_effect is None
-    assert health.longer_share is None
-    assert judge_health([game("q1", "x", "y", "TIE")]).first_share is None
+    assert health.order_agreement.value is None
+    assert health.first_effect.value is None
+    assert health.longer_share.value is None
+    assert judge_health([game("q1", "x", "y", "TIE")]).first_share.value is None
 
 
 def test_longer_answers_are_compared_where_both_lengths_are_known_and_differ() -> None:
@@ -97,7 +97,7 @@ def test_longer_answers_are_compared_where_both_lengths_are_known_and_differ() -
     lengths |= {("q4", "x"): 9, ("q4", "y"): 1, ("q5", "x"): 9}
     health = judge_health(rows, lengths)
     assert health.lengths_compared == 3
-    assert health.longer_share == pytest.approx(2 / 3)
+    assert health.longer_share.value == pytest.approx(2 / 3)
 
 
 def test_circles_are_counted_among_decided_triples() -> None:
@@ -111,7 +111,7 @@ def test_circles_are_counted_among_decided_triples() -> None:
 def test_health_works_without_queries() -> None:
     rows = [GameVerdict(None, *pair, Verdict.A) for pair in (("x", "y"), ("y", "x"))]
     health = judge_health(rows)
-    assert (health.both_orders, health.order_agreement, health.first_share) == (0, None, 1.0)
+    assert (health.both_orders, health.order_agreement.value, health.first_share.value) == (0, None, 1.0)
 
 
 def with_lengths(queries: int, chance_longer: float, seed: int) -> tuple[list[GameVerdict], dict[tuple[str, str], int]]:
@@ -130,49 +130,50 @@ def with_lengths(queries: int, chance_longer: float, seed: int) -> tuple[list[Ga
 @pytest.mark.parametrize(("chance", "sign"), [(0.75, 1), (0.25, -1)])
 def test_the_preference_for_longer_answers_is_found_with_its_sign_and_size(chance: float, sign: int) -> None:
     health = judge_health(*with_lengths(200, chance, seed=4))
-    assert health.longer_effect == pytest.approx(sign * 400 * np.log10(3), abs=50)
-    assert health.longer_effect_low is not None
-    assert health.longer_effect_high is not None
-    assert health.longer_effect_low < health.longer_effect < health.longer_effect_high
-    assert sign * health.longer_effect_low > 0
-    assert health.longer_share_low is not None
-    assert health.longer_share_high is not None
-    assert health.longer_share_low < chance < health.longer_share_high
+    assert health.longer_effect.value == pytest.approx(sign * 400 * np.log10(3), abs=50)
+    assert health.longer_effect.low is not None
+    assert health.longer_effect.high is not None
+    assert health.longer_effect.low < health.longer_effect.value < health.longer_effect.high
+    assert sign * health.longer_effect.low > 0
+    assert health.longer_share.low is not None
+    assert health.longer_share.high is not None
+    assert health.longer_share.low < chance < health.longer_share.high
 
 
 def test_a_judge_indifferent_to_length_has_no_effect_of_it() -> None:
     health = judge_health(*with_lengths(200, 0.5, seed=5))
-    assert (health.longer_effect_low or 0) < 0 < (health.longer_effect_high or 0)
-    assert (health.longer_share_low or 0) < 0.5 < (health.longer_share_high or 0)
+    assert (health.longer_effect.low or 0) < 0 < (health.longer_effect.high or 0)
+    assert (health.longer_share.low or 0) < 0.5 < (health.longer_share.high or 0)
 
 
 def test_a_better_agent_that_also_writes_more_leaves_the_effect_of_length_open() -> None:
     rows = [game(f"q{i}", "x", "y", "A") for i in range(30)]
     lengths = {(f"q{i}", agent): size for i in range(30) for agent, size in (("x", 90), ("y", 10))}
     health = judge_health(rows, lengths)
-    assert health.longer_share == 1.0
-    assert health.longer_effect is None
+    assert health.longer_share.value == 1.0
+    assert health.longer_effect.value is None
 
 
 def test_intervals_of_shares_count_queries_not_verdicts() -> None:
     rows = biased(40, 0.7, seed=6)
     once, often = judge_health(rows), judge_health(rows * 25)
-    for name in ("first_share_low", "first_share_high", "order_agreement_low", "order_agreement_high"):
-        assert getattr(often, name) == pytest.approx(getattr(once, name), abs=0.01)
-    assert once.first_share_low is not None
-    assert 0.5 < once.first_share_low < 0.7 < (once.first_share_high or 0) < 0.8
+    for name in ("first_share", "order_agreement"):
+        few, many = getattr(once, name), getattr(often, name)
+        assert (many.low, many.high) == (pytest.approx(few.low, abs=0.01), pytest.approx(few.high, abs=0.01))
+    assert once.first_share.low is not None
+    assert 0.5 < once.first_share.low < 0.7 < (once.first_share.high or 0) < 0.8
 
 
 def test_a_share_without_an_exception_still_has_an_interval() -> None:
     health = judge_health(biased(10, 1.0, seed=7))
-    assert (health.first_share, health.first_share_high) == (1.0, 1.0)
-    assert 0.5 < (health.first_share_low or 0) < 0.8
+    assert (health.first_share.value, health.first_share.high) == (1.0, 1.0)
+    assert 0.5 < (health.first_share.low or 0) < 0.8
 
 
 def test_one_query_gives_shares_without_intervals() -> None:
     health = judge_health(biased(1, 0.5, seed=8))
-    assert health.first_share is not None
-    assert (health.first_share_low, health.order_agreement_high) == (None, None)
+    assert health.first_share.value is not None
+    assert (health.first_share.low, health.order_agreement.high) == (None, None)
 
 
 def test_coverage_is_the_share_of_queries_and_pairs_with_a_verdict() -> None:

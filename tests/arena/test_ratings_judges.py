@@ -216,5 +216,7 @@ def test_six_judges_of_one_benchmark_agree_as_their_games_written_both_ways_say(
         assert pair.kappa.value == pytest.approx(cohen_kappa(table_of_pair))
     weights = {weight.judge: weight.discrimination for weight in panel_ratings(table).judges}
     assert min(weights, key=lambda judge: weights[judge]) == "Qwen-7B"
-    agreement = {j: h.judge_health.order_agreement for j, h in rate_by_judge(table, QUICK).items() if h.judge_health}
+    agreement = {
+        j: h.judge_health.order_agreement.value for j, h in rate_by_judge(table, QUICK).items() if h.judge_health
+    }
     assert min(agreement, key=lambda judge: agreement[judge] or 0) == "Qwen-7B"

@@ -148,7 +148,7 @@ def test_single_verdicts_may_be_rated_with_an_order_effect() -> None:
     rated = rate(simulated(), dataclasses.replace(QUICK, position=True))
     assert rated.tally is not None
     assert rated.tally.games == rated.tally.verdicts == 240
-    assert rated.position_effect == pytest.approx(rated.judge_health.first_effect if rated.judge_health else None)
+    assert rated.position_effect == pytest.approx(rated.judge_health.first_effect.value if rated.judge_health else None)
 
 
 def test_a_single_game_is_rated_with_every_reservation() -> None:

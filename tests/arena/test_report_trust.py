@@ -105,7 +105,7 @@ def test_a_favour_that_may_be_chance_is_no_failure() -> None:
     assert found(few)["Enough queries"].status == "failed"
     own = few.ratings and few.ratings.judge_health
     assert own
-    assert own.first_share is not None
+    assert own.first_share.value is not None
     assert found(few)["No favour for the place shown"].status == "unknown"
 
 

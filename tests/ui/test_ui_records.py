@@ -84,9 +84,9 @@ def test_games_add_up_to_the_leaderboard(tmp_path: Path) -> None:
     }
     health = board.ratings.judge_health
     assert health is not None
-    assert health.order_agreement is not None
+    assert health.order_agreement.value is not None
     disagree = sum(record.orders_disagree for record in records)
-    assert disagree == round((1 - health.order_agreement) * health.both_orders)
+    assert disagree == round((1 - health.order_agreement.value) * health.both_orders)
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 2])

@@ -8,8 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.coverage import missing
-from arena.boards.leaderboard import TournamentBoard
+from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.trust import in_short
 from arena.conclusion import Kind, expectation
 from arena.opinions.tournament import compare_with_people
@@ -43,7 +42,7 @@ def show(source: data.Source) -> None:
     text.quiet("\n\n".join([*expected, in_short(shown.checks())]))
     if not board.coverage:
         nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
-    for said in missing(board.coverage, board.costs):
+    for said in missing(board):
         incomplete(said)
     show_sections(sections)
 

@@ -128,11 +128,11 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
         return "unknown", said, "Let people judge a random sample on more queries, on the pages."
     if finding.trust == "above chance" and kappa.value is None:
         return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
-    status = settled(kappa.low, kappa.high, ALPHA)
+    status = settled(kappa, ALPHA)
     within = one.people.within.share.low
     if finding.trust in ("as people", "below people") and within is not None:
         share = one.judges[finding.judge].votes.share
-        status = settled(share.low, share.high, within)
+        status = settled(share, within)
     remedy = "Read where they differ ('ragarena calibrate --disagreements 20'), change the prompt or the judge."
     return status, said, remedy
 
