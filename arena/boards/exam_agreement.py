@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from arena.boards.agreement import coefficients
 from arena.exam.study import Study
-from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
-from arena.present.glossary import TERMS
+from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Table, crossed, for_programs
 from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
-from retrieval_eval.stats.estimate import Estimate
-
-_COEFFICIENTS: Final = ("Kappa", "Kappa, linear", "Kappa, quadratic", "Alpha, ordinal")
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,6 @@ class ExamAgreementBoard(Board):
             found[f"min_grade {border}"] = binarised
         return found
 
-    @property
-    def coefficients(self) -> dict[str, Estimate]:
-        """Each by its name for programs, in the order of ``_COEFFICIENTS``."""
-        found = self.agreement
-        return {
-            "kappa": found.kappa,
-            "kappa_linear": found.kappa_linear,
-            "kappa_quadratic": found.kappa_quadratic,
-            "alpha": found.alpha_ordinal,
-        }
-
     def sections(self) -> list[Section]:
         """The counts, how far they agree, and the same of what counts as relevant."""
         found = self.agreement
@@ -65,11 +51,7 @@ class ExamAgreementBoard(Board):
             if count:
                 said.append(f"{count:,} {self.units} with {what} are left out.")
         graded, *binarised = (self._table(name, table) for name, table in self.counts.items())
-        figures = [
-            Figure(name, own.value, SCORE, TERMS[name], own.low, own.high)
-            for name, own in zip(_COEFFICIENTS, self.coefficients.values(), strict=True)
-        ]
-        blocks: list[Block] = [Remarks(said), graded, Figures(figures), *binarised]
+        blocks: list[Block] = [Remarks(said), graded, coefficients(found), *binarised]
         return [Section("agreement", "Agreement", f"Do the grades say what {self.other} said?", blocks)]
 
     def _table(self, name: str, table: LabelTable) -> Table:
@@ -95,7 +77,9 @@ class ExamAgreementBoard(Board):
         """Coefficients with their intervals, and the counts."""
         found = self.agreement
         _, *binarised = self.counts.values()
-        shape = flat(self.coefficients) | {"n": found.n, "queries": found.queries, "alpha_level": "ordinal"}
+        kappas = {name: getattr(found, name) for name in ("kappa", "kappa_linear", "kappa_quadratic")}
+        shape = flat(kappas | {"alpha": found.alpha_ordinal}) | {"alpha_level": "ordinal"}
+        shape |= {"n": found.n, "queries": found.queries}
         shape |= {"only_predicted": found.first_only, "only_judged": found.second_only}
         shape["confusion"] = {"labels": found.scale, "counts": found.confusion}
         shape["binarised"] = [

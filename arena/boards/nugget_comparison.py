@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
+from arena.boards.agreement import COEFFICIENTS, confusion
 from arena.boards.nuggets import exact, named
 from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, SCORE, listed, with_interval
+from arena.present.numbers import COUNT, P_VALUE, SCORE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
 from arena.present.plain import flat
-from arena.present.table import Column, Table, crossed
+from arena.present.table import Column, Table
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
 
@@ -27,8 +28,7 @@ _ORDERS: Final = (
 _LABELS: Final = (
     Column("labels", "Labels"),
     Column("n", "Labels in both", COUNT),
-    Column("share", "Equal", PERCENT_1, "Share of the labels that are equal."),
-    Column("kappa", "Kappa", SCORE, interval="95% interval"),
+    *COEFFICIENTS[:2],
 )
 
 
@@ -124,17 +124,12 @@ def _nuggets_json(found: NuggetAgreement) -> Row:
 
 
 def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
-    compared: dict[str, LabelAgreement] = {name.replace("_", " "): getattr(found, name) for name in SCALES}
-    rows: list[Row] = [
-        {"labels": name, "n": own.n, "share": own.agreement.value, "kappa": own.kappa}
-        for name, own in compared.items()
-        if own.n
-    ]
+    compared = {name.replace("_", " "): getattr(found, name) for name in SCALES}
+    rows = [{"labels": name, **flat(own)} for name, own in compared.items() if own.n]
     alone = f"in the first alone {found.only_a}, in the second alone {found.only_b}"
     yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [f"Nuggets in both: {found.shared}; {alone}."])
     if found.assignment.n:
-        labels = SCALES["assignment"]
-        yield crossed("confusion", "Assignments", "First, second across", (labels, labels), found.assignment.confusion)
+        yield confusion(found.assignment, "Assignments", "First", "second", SCALES["assignment"])
 
 
 def _without(point: Point, name: str) -> Row:
