@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, confusion
-from arena.boards.nuggets import exact, named
+from arena.boards.nuggets import MOST_NAMED, exact
 from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, SCORE, listed, with_interval
@@ -81,7 +81,7 @@ class NuggetComparison(Board):
         name = dict(zip("ab", self.names, strict=True))
         what = {"runs": "runs", "topics": "queries"}
         return [
-            f"Left out, {what[key[:-2]]} in {name[key[-1]]} alone: {named(names)}."
+            f"Left out, {what[key[:-2]]} in {name[key[-1]]} alone: {listed(names, MOST_NAMED)}."
             for key, names in self.comparison.left_out.items()
             if names
         ]

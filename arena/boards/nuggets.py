@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.citations import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, PERCENT_1, POINTS, SCORE, WORDS, counted
+from arena.present.numbers import COUNT, PERCENT_1, POINTS, SCORE, WORDS, counted, listed
 from arena.present.plain import Exact
 from arena.present.table import Column, Table
 from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
@@ -35,7 +35,8 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
 _COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "assigned", "coverage")
 _DIGITS = 8
 """Significant ones in files of single scores, whose p-values are small."""
-_MOST_NAMED = 5
+MOST_NAMED: Final = 5
+"""Runs or queries that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,9 @@ class Nuggets(Board):
         """The scores that stand beside an agent's ratings; ``None`` where it has none."""
         row: Row = {}
         for name, _, scored in self._scored():
-            means = next((own.means for own in scored.runs if own.run == agent), None)
-            for key, column in (("v_strict", "v_strict"), ("all", "a")):
-                row[f"{name}_{key}"] = None if means is None else means[column].value
+            means = {own.run: own.means for own in scored.runs}.get(agent)
+            row[f"{name}_v_strict"] = means and means["v_strict"].value
+            row[f"{name}_all"] = means and means["a"].value
         return row
 
 
@@ -201,41 +202,32 @@ def _scores_json(scored: Scored, what: str) -> Row:
 
 def score_notes(scored: Scored) -> list[str]:
     """All a reader must know who compares the scores."""
-    runs, notes = scored.runs, []
-    if missing := [f"{own.run} {own.missing}" for own in runs if own.missing]:
-        notes.append(f"topics a run did not answer, each counted 0: {named(missing)}")
-    for own in runs:
-        if own.failed:
-            first = own.means["v_strict"]
-            notes.append(
-                f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means "
-                f"for that: {own.failed}; with every label V strict would lie in "
-                f"{SCORE.between(first.lowest, first.highest)}"
-            )
-    if empty := [f"{own.run} {own.empty}" for own in runs if own.empty]:
-        notes.append(f"answers without a single nugget, left out of the means: {named(empty)}")
-    fewer = [
-        f"{own.run} {own.means['v_strict'].n}"
+    runs = scored.runs
+    empty = [f"{own.run} {own.empty}" for own in runs if own.empty]
+    lists = {
+        "topics a run did not answer, each counted 0": [f"{own.run} {own.missing}" for own in runs if own.missing],
+        "answers without a single nugget, left out of the means": empty,
+        "V is not defined without vital nuggets; topics in its mean": [
+            f"{own.run} {own.means['v_strict'].n}"
+            for own in runs
+            if (own.means["v_strict"].n or 0) < own.topics - own.failed - own.empty
+        ],
+        "topics without an assignment of any run, counted 0 for all": scored.unjudged,
+        "topics where runs were held against different nuggets": scored.differing,
+    }
+    notes = [f"{words}: {listed(names, MOST_NAMED)}" for words, names in lists.items() if names]
+    notes += [
+        f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means for that: "
+        f"{own.failed}; with every label V strict would lie in "
+        + SCORE.between(own.means["v_strict"].lowest, own.means["v_strict"].highest)
         for own in runs
-        if (own.means["v_strict"].n or 0) < own.topics - own.failed - own.empty
+        if own.failed
     ]
-    if fewer:
-        notes.append(f"V is not defined without vital nuggets; topics in its mean: {named(fewer)}")
-    if scored.unjudged:
-        notes.append(f"topics without an assignment of any run, counted 0 for all: {named(scored.unjudged)}")
-    if scored.differing:
-        notes.append(f"topics where runs were held against different nuggets: {named(scored.differing)}")
     if scored.left_out:
         notes.append(f"{scored.left_out} assignments are on queries outside the topic set and left out")
     if not scored.partial:
         notes.append("no label is partial_support, so strict scores are the same as the others")
     return notes
-
-
-def named(names: Sequence[str]) -> str:
-    """The first of many names."""
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def exact(value: Any) -> Any:

@@ -47,7 +47,7 @@ def test_a_topic_set_decides_what_the_mean_is_over(cli: Any, assignments: Path, 
     shape = read_json(cli, "nuggets", "score", assignments, "--topics", tmp_path / "topics.tsv", "--json")
     assert shape["runs"]["r<1>"]["v_strict"] == pytest.approx(2 / 3)
     assert shape["notes"] == [
-        "topics a run did not answer, each counted 0: r<1> 1, r2 1, r3 1, r4 1",
+        "topics a run did not answer, each counted 0: r<1> 1, r2 1, r3 1 and r4 1",
         "topics without an assignment of any run, counted 0 for all: 9",
         "3 assignments are on queries outside the topic set and left out",
     ]
