@@ -55,7 +55,7 @@ def test_what_is_said_comes_back_equal(kept: Annotations) -> None:
     assert kept.latest() == kept.history() == [SAID, grades, skipped]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(st.lists(JSON_VALUES, min_size=1, max_size=5))
 def test_the_latest_word_is_in_the_view_and_every_change_in_the_history(kept: Annotations, values: list[Any]) -> None:
     thing = replace(SAID, item=f"agent {len(kept.history())}")
@@ -139,7 +139,7 @@ said = Annotation(Kind.NUGGET, "", "q1", "", "", "t", "support")
 def act(who):
     store = Store.open(sys.argv[1])
     kept = Annotations(store, "one")
-    for number in range(20):
+    for number in range(10):
         kept.add([replace(said, annotator=who, item=f"a{number}")])
         kept.add([replace(said, annotator="team", item=f"a{number}", other=who)])
         kept.add([replace(said, annotator="double", item=f"a{number}")])
@@ -147,15 +147,15 @@ def act(who):
 """
 
 
-def test_ten_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
-    at_once(WRITER, store_location, [f"person {i}" for i in range(10)])
+def test_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
+    at_once(WRITER, store_location, [f"person {i}" for i in range(6)])
     counts = kept.counts()
     assert counts == {
-        **{(Kind.NUGGET, f"person {i}"): 20 for i in range(10)},
-        (Kind.NUGGET, "team"): 200,
-        (Kind.NUGGET, "double"): 20,
+        **{(Kind.NUGGET, f"person {i}"): 10 for i in range(6)},
+        (Kind.NUGGET, "team"): 60,
+        (Kind.NUGGET, "double"): 10,
     }
-    assert len(kept.history()) == 420, "the same said by ten processes at once is kept once"
+    assert len(kept.history()) == 130, "the same said by six processes at once is kept once"
 
 
 def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_written_to(tmp_path: Path) -> None:

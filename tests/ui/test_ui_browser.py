@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,6 +17,7 @@ from arena.leaderboard import leaderboard
 from arena.present.numbers import POINTS
 from arena.store import Store
 from tests.support.browser import INERT, answered, reader, served, settle, show_at, visit
+from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
 from ui.way_back import COOKIE
 
@@ -32,20 +34,6 @@ AGENTS = (
     ":smile: $x$ [l](javascript:window.__pwned=4)",
     '<img src=x onerror="window.__pwned=5">',
 )
-PAGES = (
-    "",
-    "matrix",
-    "retrieval",
-    "nuggets",
-    "calibration",
-    "games",
-    "queries",
-    "runs",
-    "vote",
-    "label",
-    "grade",
-    "assess",
-)
 HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 
@@ -59,7 +47,9 @@ def hostile(kind: str, text: str) -> str:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "s.db"
     people = {"q01": {"q01-d0": 7, "q01-common": 7}}
-    return write_store(path, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
+    write_store(path, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
+    add_people(path, "sample")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +74,16 @@ def texts(page: Page) -> str:
     return "\n".join(page.locator(f"{INERT}, .marked").all_inner_texts())
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_opens_and_fits_its_window(page: Page, address: str, name: str) -> None:
-    visit(page, f"{address}/{name}")
+def fits_any_window(page: Page) -> None:
     for width in (1280, 390):
         show_at(page, width)
+
+
+@pytest.mark.parametrize("name", ["queries", "runs", "grade"])
+def test_every_page_opens_and_fits_its_window(page: Page, address: str, name: str) -> None:
+    """The others in the tests below and beside this module."""
+    visit(page, f"{address}/{name}")
+    fits_any_window(page)
 
 
 def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, store: Path) -> None:
@@ -112,6 +107,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
         assert [shown[name] for name in ("Won", "Tied", "Lost")] == [f"{count:g}" for count in counts]
     assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
     assert board.ratings.agents[0].agent in texts(page)
+    fits_any_window(page)
 
 
 def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:
@@ -127,6 +123,7 @@ def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> N
         assert seen.count(planted) >= 13
     for agent in sorted(AGENTS)[:2]:
         assert agent in seen
+    fits_any_window(page)
 
 
 def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, address: str) -> None:
@@ -148,6 +145,7 @@ def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) 
     assert told is not None
     assert told.startswith(f"{named[0]} against {named[1]}: won ")
     assert page.locator(".cells :is(img, script, i)").count() == 0
+    fits_any_window(page)
     page.locator(".cells td a").first.click()
     page.wait_for_selector("text=games; this is number 1")
 
@@ -172,6 +170,7 @@ def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, addre
     seen_first = [name.removeprefix("agent ") for name in by_query[2:]]  # columns that are scrolled to are drawn then
     assert len(seen_first) > 1
     assert seen_first == sorted(AGENTS, key=seen_order(lines))[: len(seen_first)]
+    fits_any_window(page)
 
 
 def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
@@ -210,6 +209,35 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
     )
     assert page.locator(boxed).first.evaluate("box => box.getBoundingClientRect().height") <= 330
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
+
+
+def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page: Page, address: str) -> None:
+    visit(page, f"{address}/calibration")
+    page.wait_for_selector("text=Where they disagree most")
+    charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
+    counted = "([charts, count]) => document.querySelectorAll(charts).length == count"
+    page.wait_for_function(counted, arg=[charts, 3])
+    page.get_by_text("Two ways of scoring against each other").click()
+    page.wait_for_function(counted, arg=[charts, 4])
+    page.wait_for_url(re.compile(r"/calibration\?(.*&)?two-methods=true"))
+    assert page.locator("[data-testid=stException]").count() == 0
+    pictures = page.locator("figure.picture").all()
+    assert len(pictures) >= 5
+    for drawn in [*page.locator(charts).all(), *pictures]:
+        box = drawn.bounding_box()
+        assert box is not None
+        assert box["height"] > 60
+    seen = texts(page)
+    for planted in PLANTED:
+        assert seen.count(planted) >= 15  # of five disagreements the query and two answers
+    assert any(agent in seen for agent in AGENTS)
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="The game", exact=True).first.click()
+    opened.value.wait_for_selector("text=What the judge said")
+    assert "/games?tournament=sample&game=" in opened.value.url
+    assert opened.value.get_by_text("not in the store").count() == 0
+    opened.value.close()
+    fits_any_window(page)
 
 
 @pytest.mark.parametrize(
