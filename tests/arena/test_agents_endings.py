@@ -22,7 +22,7 @@ from tests.support.agents import answering, http_agent, write_config
 from tests.support.children import command, ended, start
 from tests.support.llm_server import Call, LLMServer, Reply
 
-QUERIES = [f"q{number}" for number in range(30)]
+QUERIES = [f"q{number}" for number in range(16)]
 AT_ONCE = 3
 AGENTS = ("x", "y")
 ALL = len(AGENTS) * len(QUERIES)
@@ -109,7 +109,7 @@ def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMSer
     child.send_signal(signal.SIGINT)
     first = ended(child)
     assert first.status == 3
-    assert " left of 30" in first.err
+    assert " left of 16" in first.err
     asked = len(server.calls)
     assert asked < ALL
     assert kept(config) == asked

@@ -57,18 +57,39 @@ def server() -> Iterator[LLMServer]:
 def config(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tournament that nobody ran yet; its store goes into a folder of its own."""
     monkeypatch.setenv("JUDGE_KEY", "none")
-    write_data(tmp_path, [f"q{number}" for number in range(QUERIES)])
-    (tmp_path / "kept").mkdir()
-    path = tmp_path / "hard.yaml"
+    return written(tmp_path / "hard.yaml", server)
+
+
+def written(path: Path, server: LLMServer) -> Path:
+    write_data(path.parent, [f"q{number}" for number in range(QUERIES)])
+    (path.parent / "kept").mkdir()
     path.write_text(FILE.format(url=server.openai_url))
     return path
 
 
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, LLMServer]]:
+    """A tournament with everything judged, and its judge: read it, or copy its folder to change it."""
+    with pytest.MonkeyPatch.context() as patched, LLMServer(wordily) as server:
+        patched.setenv("JUDGE_KEY", "none")
+        config = written(tmp_path_factory.mktemp("judged") / "hard.yaml", server)
+        assert run(load_config(config)).complete
+        yield config, server
+
+
 @pytest.fixture
-def played(config: Path) -> Path:
-    """The same, with everything judged."""
-    assert run(load_config(config)).complete
-    return config
+def played(judged: tuple[Path, LLMServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    monkeypatch.setenv("JUDGE_KEY", "none")
+    return shutil.copytree(judged[0].parent, tmp_path / "copy") / "hard.yaml"
+
+
+@pytest.fixture
+def asked(judged: tuple[Path, LLMServer]) -> Iterator[None]:
+    """Nothing more is asked of its judge."""
+    before = len(judged[1].calls)
+    yield
+    assert len(judged[1].calls) == before
 
 
 def store_of(config: Path) -> Path:
@@ -146,15 +167,14 @@ def impatient(seconds: float) -> str:
     return f"import arena.store.engine as engine; engine.PATIENCE_S = {seconds}"
 
 
-def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path, server: LLMServer) -> None:
-    asked = len(server.calls)
+@pytest.mark.usefixtures("asked")
+def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path) -> None:
     with closing(sqlite3.connect(store_of(played), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         done = ended(start(command("run", played, before=impatient(0.2)), played.parent))
         assert f"{store_of(played)}: another program keeps it locked" in one_line(done)
         assert cli("leaderboard", played).status == 0, "readers do not wait"
         other.execute("ROLLBACK")
-    assert len(server.calls) == asked
     assert kept(played) == ALL
 
 
@@ -170,9 +190,10 @@ def test_a_store_that_is_locked_during_a_run_loses_no_reply_in_silence(config: P
     goes_on(config, server, lost(line))
 
 
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize("shut", ["file", "folder"])
-def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path, server: LLMServer, shut: str) -> None:
-    before, asked = store_of(played).read_bytes(), len(server.calls)
+def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path, shut: str) -> None:
+    before = store_of(played).read_bytes()
     table = played.parent / "v.csv"
     table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     folder = played.parent / "kept"
@@ -190,7 +211,6 @@ def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path
     finally:
         closed.chmod(0o755)
     assert store_of(played).read_bytes() == before
-    assert len(server.calls) == asked
 
 
 def garbage_header(store: Path) -> None:
@@ -229,6 +249,7 @@ def newer(store: Path) -> None:
         connection.execute("UPDATE state SET schema_version = 99")
 
 
+@pytest.mark.usefixtures("asked")
 @pytest.mark.parametrize(
     ("harm", "said", "at_once"),
     [
@@ -243,12 +264,12 @@ def newer(store: Path) -> None:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
-    cli: CLI, played: Path, server: LLMServer, harm: object, said: str, at_once: bool
+    cli: CLI, played: Path, harm: object, said: str, at_once: bool
 ) -> None:
     """``at_once`` is whether opening it tells, so that a run stops before it asks or writes anything."""
     assert callable(harm)
     harm(store_of(played))
-    before, asked = store_of(played).read_bytes(), len(server.calls)
+    before = store_of(played).read_bytes()
     runs = [cli(*command, played) for command in (["leaderboard"], ["failures"])]
     runs.append(cli("export", played, played.parent / "out.csv"))
     if at_once:
@@ -256,7 +277,6 @@ def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
     for done in runs:
         assert f"{store_of(played)}: {said}" in one_line(done)
     assert store_of(played).read_bytes() == before
-    assert len(server.calls) == asked
     assert not (played.parent / "out.csv").exists()
 
 

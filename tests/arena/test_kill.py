@@ -28,7 +28,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
 ROOT = Path(__file__).resolve().parents[2]
-QUERIES = [f"q{number}" for number in range(14)]
+QUERIES = [f"q{number}" for number in range(8)]
 ALL = len(QUERIES) * (4 + 6 + 3)
 CONCURRENCY = 6
 
@@ -128,7 +128,7 @@ def wait_for(url: str, asked: int, child: subprocess.Popen[str] | None = None) -
     while log(url)["count"] < asked:
         assert child is None or child.poll() is None, child.communicate()
         assert time.monotonic() < deadline
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 def judged(config: Path) -> dict[str, Judgment]:
@@ -205,20 +205,6 @@ def test_an_exam_killed_twice_writes_and_grades_everything_once(tmp_path: Path, 
     assert len(asked) == EXAM
     assert sum(asked.values()) - EXAM <= 2 * 2 * CONCURRENCY, "in flight, and as many on their way into the store"
     assert len(judged(config)) == EXAM
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_what_is_in_flight(tmp_path: Path, started: Any, number: signal.Signals) -> None:
-    with slow_server(100) as url:
-        config = written(tmp_path, url)
-        child = started(config)
-        wait_for(url, 3 * CONCURRENCY, child)
-        child.send_signal(number)
-        assert child.communicate(timeout=60) == ("incomplete\n", "")
-        asked = log(url)["count"]
-    assert child.returncode == 0
-    assert asked < ALL
-    assert len(judged(config)) == asked
 
 
 def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, started: Any) -> None:

@@ -255,13 +255,9 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
 RECORDED = [
     # file, options, verdicts (counted with other tools), who leads, whether any game has both orders
     ("mtbench_multijudge/verdicts.csv", ["--skip-empty"], 14365, "EXAONE-3.5-7.8B-Instruct", True),
-    ("llmfao/crowd_votes.csv", [], 4866, "GPT 4", False),
     ("llmfao/gpt4_verdicts.csv", [], 1165, "Airoboros L2 70B", False),
-    ("llmfao/gpt3_verdicts.csv", [], 1165, "ReMM SLERP L2 13B", False),
     ("alpaca_eval2/verdicts_dev.csv.gz", ["--skip-empty", "--skip-self-play"], 53098, "NullModel", False),
     ("mtbench_human/human_votes.csv", [], 877, "gpt-4", False),
-    ("mtbench_human/gpt4_verdicts.csv", [], 628, "gpt-4", False),
-    ("crowdrag25/human_votes.csv.gz", [], 24150, "llm-bullet", True),
     ("crowdrag25/human_gold.csv.gz", ["--column", "verdict=gold"], 4830, "llm-bullet", True),
     ("crowdrag25/llm_verdicts.csv.gz", ["--skip-empty"], 8464, None, True),
 ]
@@ -271,7 +267,7 @@ RECORDED = [
 def test_recorded_tables_are_rated_with_their_judge_health(
     cli: Any, shared: Path, name: str, options: list[str], verdicts: int, leader: str | None, both_orders: bool
 ) -> None:
-    more = [*options, "--bootstrap", "100", "--tournaments", "20", "--json"]
+    more = [*options, "--bootstrap", "50", "--tournaments", "5", "--json"]
     ended = cli("rate", shared / "data" / name, *more)
     assert ended.status == 0, ended.err
     told = json.loads(ended.out)

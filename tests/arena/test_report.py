@@ -184,11 +184,14 @@ def test_an_unknown_tournament_is_said(cli: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
-def test_a_large_tournament_stays_small(write: Any, tmp_path: Path) -> None:
-    agents = [f"agent-{number:02}" for number in range(12)]
-    page = write(write_store(tmp_path / "s.db", agents=agents, queries=60))  # 7,920 verdicts
-    assert len(page.encode()) < 150_000
-    assert all(f">{agent}<" in page for agent in agents)
+def test_a_report_does_not_grow_with_the_games(write: Any, tmp_path: Path) -> None:
+    agents = [f"agent-{number:02}" for number in range(8)]
+    few, many = (
+        write(write_store(tmp_path / f"{queries}.db", agents=agents, queries=queries, criteria=False))
+        for queries in (20, 40)
+    )
+    assert len(many) < 1.02 * len(few) < 100_000
+    assert all(f">{agent}<" in many for agent in agents)
 
 
 def checks(page: str) -> dict[str, str]:

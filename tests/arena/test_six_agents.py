@@ -82,32 +82,12 @@ def test_on_the_handbook_offline(cli: CLI, tmp_path: Path) -> None:
     assert "RAG KNN: 0 answered, 26 known" in again.err
 
 
-def test_on_the_handbook_over_the_loopback_server(cli: CLI, tmp_path: Path) -> None:
-    """One model writes further queries and answers, and judges; eight of the handbook's questions say as much."""
-    questions = (ROOT / "arena/demo/queries.csv").read_text(encoding="utf-8").splitlines()[:9]
-    (tmp_path / "queries.csv").write_text("\n".join(questions) + "\n", encoding="utf-8")
-    with LLMServer() as server:
-        data = {"queries": "queries.csv", "corpus": str(ROOT / "docs/handbook")}
-        config = six_agents(tmp_path, **over(server), data=data)
-        ended = cli("run", config)
-    assert ended.status == 0, ended.err
-    board = assert_laid_out_as_published(cli, config, tmp_path, queries=8)
-    for agent in AGENTS:
-        calls = 16 if agent.startswith("RAGF") else 8
-        assert f"agent {agent}: 8 answered, 0 known, 0 failed, 0 left of 8; {calls} calls" in ended.err
-        assert board["costs"]["agents"][agent]["cost_usd"]["known"] == 8
-
-
-@pytest.mark.parametrize("served", [False, True], ids=["offline", "served"])
-def test_on_the_pages_of_a_real_product(cli: CLI, shared: Path, tmp_path: Path, served: bool) -> None:
-    """The documentation of Qdrant, which comes with RAGElo; over the loopback server a model writes and judges."""
+def test_on_the_pages_of_a_real_product(cli: CLI, shared: Path, tmp_path: Path) -> None:
+    """The documentation of Qdrant, which comes with RAGElo; a model on the loopback server writes and judges."""
     recorded = shared / "data/ragelo_qdrant"
     data = {"queries": str(recorded / "queries.csv"), "corpus": str(recorded / "documents.csv")}
     with LLMServer() as server:
-        sections: dict[str, Any] = {"data": data}
-        if served:
-            sections |= over(server)
-        config = six_agents(tmp_path, **sections)
+        config = six_agents(tmp_path, data=data, **over(server))
         ended = cli("run", config)
         assert ended.status == 0, ended.err
         asked = len(server.calls)
@@ -115,12 +95,13 @@ def test_on_the_pages_of_a_real_product(cli: CLI, shared: Path, tmp_path: Path, 
         assert len(server.calls) == asked
     board = assert_laid_out_as_published(cli, config, tmp_path, queries=10)
     assert all(own["answered"] == 10 for own in board["costs"]["agents"].values())
-    if served:
-        costs = board["costs"]["agents"]
-        assert "agent RAG BM25: 10 answered, 0 known, 0 failed, 0 left of 10; 10 calls" in ended.err
-        assert "agent RAGF BM25: 10 answered, 0 known, 0 failed, 0 left of 10; 20 calls" in ended.err
-        assert costs["RAGF BM25"]["cost_usd"]["mean"] > costs["RAG BM25"]["cost_usd"]["mean"] > 0
-        assert costs["RAGF BM25"]["input_tokens"]["known"] == 10
+    for agent in AGENTS:
+        calls = 20 if agent.startswith("RAGF") else 10
+        assert f"agent {agent}: 10 answered, 0 known, 0 failed, 0 left of 10; {calls} calls" in ended.err
+        assert board["costs"]["agents"][agent]["cost_usd"]["known"] == 10
+    costs = board["costs"]["agents"]
+    assert costs["RAGF BM25"]["cost_usd"]["mean"] > costs["RAG BM25"]["cost_usd"]["mean"] > 0
+    assert costs["RAGF BM25"]["input_tokens"]["known"] == 10
 
 
 def over(server: LLMServer) -> dict[str, Any]:

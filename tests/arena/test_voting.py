@@ -97,12 +97,14 @@ from arena.store.annotations import Kind
 from arena.voting.games import annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Verdict
-from tests.arena.test_voting import GAMES
+from itertools import combinations
 def act(who):
     while True:  # as the page does: what is said is read anew before each vote
         with closing(Store.open(sys.argv[1])) as store:
             kept = Annotations(store, "t")
-            todo = ballots(GAMES[:30], store.dataset("t"), kept.latest(Kind.VERDICT, who), who)
+            data, agents = store.dataset("t"), "wxyz"
+            games = [(query, *pair) for query in [*data.queries][:5] for pair in combinations(agents, 2)]
+            todo = ballots(games, data, kept.latest(Kind.VERDICT, who), who)
             left = [ballot for ballot in todo if ballot.state is State.OPEN]
             if not left:
                 break

@@ -56,7 +56,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             server = pgserver.get_server(Path(folder) / "data", cleanup_mode=None)
             started = PostgresServer(server)
             try:
-                for unneeded in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
+                for unneeded in ("fsync", "full_page_writes", "autovacuum"):
                     server.psql(f"ALTER SYSTEM SET {unneeded} = off; ")
                 server.psql("SELECT pg_reload_conf();")
                 yield started

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from starlette.testclient import TestClient
 
 from arena.store import Store
 from tests.conftest import ROOT
+from ui import serve
 from ui.data import LOCATION_VARIABLE
 from ui.shell import HEALTH, health
 
@@ -28,17 +29,22 @@ WEBSOCKET = (
 )
 
 
-def refused(*arguments: str) -> str:
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """What the command says when it does not start."""
-    command = [sys.executable, "-m", "ui.serve", *arguments, "--no-browser"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 2
-    assert ended.stdout == ""
-    (line,) = ended.stderr.splitlines()
-    return line
+    monkeypatch.setattr("ui.serve._end_when_told", lambda: None)
+
+    def run(*arguments: str) -> str:
+        assert serve.main([*arguments, "--no-browser"]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        (line,) = said.err.splitlines()
+        return line
+
+    return run
 
 
-def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_said_in_one_line(refused: Callable[..., str], tmp_path: Path) -> None:
     Store.create(str(tmp_path / "s.db")).close()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -49,7 +55,7 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path: Path) -> None:
     assert "--port" in line
 
 
-def test_a_store_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_store_that_is_not_there_is_said_in_one_line(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no store there" in refused(str(tmp_path / "none.db"))
 
 
