@@ -6,30 +6,31 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
 
 from arena import samples
-from arena.dataset import Dataset
 from arena.games.pairs import PairResults, pair_results
-from arena.games.table import GameKey, GameTable
+from arena.games.table import GameKey
 from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import Leaderboard, rating_settings, win_and_tie
-from arena.nuggets.results import NuggetResults, nugget_results
-from arena.prompting import Labels
+from arena.leaderboard import rating_settings, win_and_tie
+from arena.nuggets.results import nugget_results
 from arena.queries.groups import groupings
 from arena.ratings.games import Floats
 from arena.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
 from arena.which import rated_tournaments
 from judges.errors import InputError
-from judges.types import Query, Task
+from judges.types import Task
 from ui.records import GameRecord, game_records
+
+Further = ParamSpec("Further")
+Found = TypeVar("Found")
 
 LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
 """Environment variable through which ``ui.serve`` tells the pages which store to read."""
@@ -71,39 +72,47 @@ def location() -> str:
     return os.environ[LOCATION_VARIABLE]
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Rating the games …")
-def board(source: Source) -> Leaderboard:
-    """The leaderboard, as ``ragarena leaderboard`` computes it."""
-    with closing(Store.open(source.location)) as store:
-        return kept_leaderboard(store, source.tournament)
+def stored(
+    read: Callable[Concatenate[Store, str, Further], Found], spinner: str = "", kept: int = _KEPT
+) -> Callable[Concatenate[Source, Further], Found]:
+    """A read of one tournament of a store, as a page asks for it.
+
+    Args:
+        read: called with the opened store, the tournament's name and what else it takes.
+        spinner: said while somebody waits for it.
+        kept: so many results at most.
+    """
+
+    def found(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
+        with closing(Store.open(source.location)) as store:
+            return read(store, source.tournament, *more, **named)
+
+    found.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
+    return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(found)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the data …")
-def dataset(source: Source) -> Dataset:
-    """Queries, documents and answers."""
-    with closing(Store.open(source.location)) as store:
-        return store.dataset(source.tournament)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the settings …")
-def settings(source: Source) -> Mapping[str, Any]:
-    """What decided the results."""
-    with closing(Store.open(source.location)) as store:
-        return store.settings(source.tournament)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the queries …")
-def queries(source: Source) -> Mapping[str, Query]:
-    """The queries alone, in their order."""
-    with closing(Store.open(source.location)) as store:
-        return store.queries(source.tournament)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the games …")
-def games(source: Source) -> GameTable:
-    """All games wanted, played or not, in the order of the plan, without their texts."""
-    with closing(Store.open(source.location)) as store:
-        return kept_games(store, source.tournament)
+board = stored(kept_leaderboard, "Rating the games …")
+"""The leaderboard, as ``ragarena leaderboard`` computes it."""
+dataset = stored(Store.dataset, "Reading the data …")
+"""Queries, documents and answers."""
+dataset_of = stored(Store.dataset, "Reading the data …", _ONE_BY_ONE)
+"""One query, by its id, with its answers and documents."""
+settings = stored(Store.settings, "Reading the settings …")
+"""What decided the results."""
+queries = stored(Store.queries, "Reading the queries …")
+"""The queries alone, in their order."""
+queries_with_documents = stored(Store.queries_with_documents)
+"""Ids of the queries for which anything was retrieved."""
+games = stored(kept_games, "Reading the games …")
+"""All games wanted, played or not, in the order of the plan, without their texts."""
+labels = stored(labels_of, "Reading the labels …")
+"""What the relevance judges together said about each retrieved document."""
+labels_of_query = stored(labels_of, "Reading the labels …", _ONE_BY_ONE)
+"""The same of one query, by its id."""
+labels_by_judge = stored(samples.labels_by_judge, "Reading the labels …", _ONE_BY_ONE)
+"""What each relevance judge said of one query's documents, by its id, samples combined."""
+nuggets = stored(nugget_results, "Reading the nuggets …")
+"""Nuggets and what every answer states of them; ``None`` where the tournament has none."""
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)
@@ -128,48 +137,6 @@ def game(source: Source, key: GameKey) -> GameRecord:
     of_game = [(want, own) for want, own in of_query if want.judge == key.judge and {want.item, want.other} == names]
     (found,) = game_records(of_game, win_and_tie(settings(source)))
     return found
-
-
-@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the data …")
-def dataset_of(source: Source, query_id: str) -> Dataset:
-    """One query with its answers and documents."""
-    with closing(Store.open(source.location)) as store:
-        return store.dataset(source.tournament, query_id)
-
-
-@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the labels …")
-def labels_of_query(source: Source, query_id: str) -> Labels:
-    """What the relevance judges together said about each document retrieved for one query."""
-    with closing(Store.open(source.location)) as store:
-        return labels_of(store, source.tournament, query_id)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
-def labels(source: Source) -> Labels:
-    """What the relevance judges together said about each retrieved document."""
-    with closing(Store.open(source.location)) as store:
-        return labels_of(store, source.tournament)
-
-
-@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the labels …")
-def labels_by_judge(source: Source, query_id: str) -> Mapping[str, Labels]:
-    """What each relevance judge said of one query's documents, its samples combined."""
-    with closing(Store.open(source.location)) as store:
-        return samples.labels_by_judge(store, source.tournament, query_id)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner=False)
-def queries_with_documents(source: Source) -> Sequence[str]:
-    """Ids of the queries for which anything was retrieved."""
-    with closing(Store.open(source.location)) as store:
-        return store.queries_with_documents(source.tournament)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the nuggets …")
-def nuggets(source: Source) -> NuggetResults | None:
-    """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
-    with closing(Store.open(source.location)) as store:
-        return nugget_results(store, source.tournament)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import streamlit as st
 
@@ -20,6 +21,10 @@ from ui.states import problem
 
 AnyThing = TypeVar("AnyThing", bound=Thing)
 
+HEIGHT: Final = 440
+"""Pixels of an answer: it and what is asked about it are seen at once on a common screen."""
+_OF_AN_ITEM: Final = 70
+"""Pixels that an item takes at least."""
 _NAME: Final = "annotator"
 """Query parameter that holds the annotator's name, so that a reload goes on where they stopped."""
 
@@ -63,34 +68,6 @@ def buttons(key: str, *, horizontal: bool = True) -> AbstractContextManager[obje
 def skip_button(key: str, on_click: Callable[..., None], *args: object) -> None:
     """The button that says nothing of a thing: what a choice calls, with ``None`` for the choice."""
     st.button("Skip", key=f"skip-{key}", shortcut="s", type="tertiary", on_click=on_click, args=(*args, None))
-
-
-def choice(number: str, key: str, offered: Sequence[Any], earlier: Any, worded: Callable[[Any], str] = str) -> None:
-    """One of a row of labels; what they are for stands above, as inert text.
-
-    Args:
-        number: what a screen reader calls them, in our own words.
-        key: of the widget.
-        offered: the labels.
-        earlier: the one that was chosen before; none where it is not offered.
-        worded: a label in words.
-    """
-    st.radio(
-        number,
-        offered,
-        index=offered.index(earlier) if earlier in offered else None,
-        format_func=worded,
-        horizontal=True,
-        label_visibility="collapsed",
-        key=key,
-    )
-
-
-def form_buttons(key: str, save: Callable[[], None], skip: Callable[[], None]) -> None:
-    """The buttons below a form of several choices."""
-    with buttons(key):
-        st.form_submit_button("Save and go on", type="primary", key=f"save-{key}", shortcut="Ctrl+Enter", on_click=save)
-        st.form_submit_button("Skip", key=f"skip-{key}", on_click=skip, help="You can take it up later.")
 
 
 def settled(source: data.Source) -> data.Source:
@@ -187,6 +164,65 @@ class Desk(Generic[AnyThing]):
             self.refuse(f"Not saved. {error}")
             return
         self.go_to(None)
+
+    def show_form(
+        self,
+        thing: AnyThing,
+        answer: str,
+        items: Sequence[tuple[str, Any]],
+        offered: Sequence[Any],
+        annotations: Callable[[Sequence[Any] | None, float | None], Iterable[Annotation]],
+        *,
+        item: str,
+        refusal: str,
+        worded: Callable[[Any], str] = str,
+    ) -> None:
+        """Draw an answer, and beside it a row of labels for each of several items, which are saved together.
+
+        Args:
+            thing: what they are asked about.
+            answer: its text.
+            items: what stands above each row, and the label that was chosen before.
+            offered: the labels.
+            annotations: of the labels, one an item, or ``None`` for all where they skip, and of the seconds it took.
+            item: what a screen reader calls a row, in our own words.
+            refusal: said where labels are missing, with their number.
+            worded: a label in words.
+        """
+        mark = self.key(thing)
+        keys = [f"{item}-{number}-{mark}" for number in range(len(items))]
+
+        def save() -> None:
+            chosen = [st.session_state.get(key) for key in keys]
+            if missing := chosen.count(None):
+                self.refuse(refusal.format(missing))
+            else:
+                self.keep(annotations(chosen, round(self.seconds(thing), 2)))
+
+        left, right = st.columns(2, gap="medium")
+        with left:
+            text.passage(answer, f"answer-{mark}", empty="This answer is empty.", height=HEIGHT, border=True)
+        with right, st.form(f"form-{mark}", border=False):
+            height: int | Literal["content"] = "content" if len(items) * _OF_AN_ITEM < HEIGHT else HEIGHT
+            with st.container(height=height, border=True, key=f"items-{mark}"):
+                for number, (key, (words, earlier)) in enumerate(zip(keys, items, strict=True), start=1):
+                    with st.container(gap="xsmall"):
+                        text.strong(words)
+                        st.radio(
+                            f"{item} {number}",
+                            offered,
+                            index=offered.index(earlier) if earlier in offered else None,
+                            format_func=worded,
+                            horizontal=True,
+                            label_visibility="collapsed",
+                            key=key,
+                        )
+            self.show_problem()
+            with buttons(mark):
+                named: dict[str, Any] = {"type": "primary", "shortcut": "Ctrl+Enter", "on_click": save}
+                st.form_submit_button("Save and go on", key=f"save-{mark}", **named)
+                skip = partial(self.keep, annotations(None, None))
+                st.form_submit_button("Skip", key=f"skip-{mark}", on_click=skip, help="You can take it up later.")
 
     def refuse(self, why: str) -> None:
         """Say with the next drawing why nothing was kept."""

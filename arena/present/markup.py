@@ -184,7 +184,7 @@ def _cell(cell: Cell | None, *, dense: bool) -> str:
 
 
 def _linked(markup: str, link: str) -> str:
-    return f'<a href="{escape(link)}" target="_self">{markup}</a>' if link and _SAFE.match(link) else markup
+    return f'<a href="{escape(link)}">{markup}</a>' if link and _SAFE.match(link) else markup
 
 
 def _text(text: str) -> str:

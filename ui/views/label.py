@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 import streamlit as st
 
@@ -13,9 +12,6 @@ from arena.voting.documents import Slip, annotation_of, scale_of, slips
 from judges.types import Judgment, label_of
 from ui import data, people, text
 from ui.states import nothing
-
-_HEIGHT: Final = 400
-"""Pixels of a document: it is seen at once with the labels below on a common screen."""
 
 
 def show(source: data.Source) -> None:
@@ -43,7 +39,9 @@ def _show_slip(scale: Sequence[tuple[int, str]], desk: people.Desk[Slip], slip: 
     with st.container(gap="xsmall"):
         if title := slip.document.metadata.get("title"):
             text.strong(title)
-        text.passage(slip.document.text, f"label-{own}", empty="This document is empty.", height=_HEIGHT, border=True)
+        text.passage(
+            slip.document.text, f"label-{own}", empty="This document is empty.", height=people.HEIGHT, border=True
+        )
     desk.show_problem()
     with people.buttons(own, horizontal=False):
         for label, word in scale:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 
 import streamlit as st
 
 from arena.boards.queries import QueryBoard, query_board
 from arena.present.table import Table
-from arena.store import Store
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown
 from ui.game_list import queries_meant
@@ -20,11 +18,8 @@ _OPENED = "query"
 """The page's address holds the query chosen under this name, as that of the games does."""
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the queries …")
-def board_of(source: data.Source) -> QueryBoard:
-    """What the queries show, as ``ragarena queries`` computes it."""
-    with closing(Store.open(source.location)) as store:
-        return query_board(store, source.tournament)
+board_of = data.stored(query_board, "Reading the queries …")
+"""What the queries show, as ``ragarena queries`` computes it."""
 
 
 def show(source: data.Source) -> None:

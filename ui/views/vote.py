@@ -13,9 +13,6 @@ from judges.types import Verdict
 from ui import data, people, text
 from ui.states import nothing
 
-_HEIGHT: Final = 440
-"""Pixels of an answer: both and the buttons below are seen at once on a common screen."""
-
 _CHOICES: Final = ((Verdict.A, "Answer 1 is better"), (Verdict.B, "Answer 2 is better"), (Verdict.TIE, "A tie"))
 """In the order of their keys 1, 2, 3."""
 
@@ -43,7 +40,7 @@ def _show_ballot(desk: people.Desk[Ballot], ballot: Ballot) -> None:
     for number, (column, answer) in enumerate(zip(st.columns(2, gap="medium"), ballot.answers, strict=True), start=1):
         with column:
             st.caption(f"Answer {number}")
-            text.passage(answer, f"{number}-{own}", empty="This answer is empty.", height=_HEIGHT, border=True)
+            text.passage(answer, f"{number}-{own}", empty="This answer is empty.", height=people.HEIGHT, border=True)
     if ballot.answers[0] == ballot.answers[1]:
         st.caption("Both answers are the same, word for word.")
     desk.show_problem()

@@ -116,7 +116,7 @@ def test_an_axis_has_few_round_ticks_that_enclose_all(values: list[float], form:
 
 def test_cells_say_figure_count_and_more_by_pointer_and_lead_where_they_should() -> None:
     drawn = html(WINS)
-    assert '<td class="more-5" title="won 6"><a href="games?agent=a" target="_self"><b>75</b></a><small>8' in drawn
+    assert '<td class="more-5" title="won 6"><a href="games?agent=a"><b>75</b></a><small>8' in drawn
     assert drawn.count("<td></td>") == 7
     assert 'role="region" tabindex="0" aria-label="Who beats whom"' in drawn
     assert all(f".cells .{side}-{shade} " in STYLE for side in ("more", "less") for shade in range(11))
