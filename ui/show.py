@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import pandas as pd
 import streamlit as st
 
-from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
-from arena.present.files import html_table, spreadsheet
-from arena.present.markup import html
+from arena.present.blocks import Block, Commands, Section
+from arena.present.files import html_block, html_table, spreadsheet
 from arena.present.numbers import MISSING, Duration, Money, Number, Seconds
-from arena.present.picture import Chart, Picture
+from arena.present.picture import Chart
 from arena.present.table import Table, places_of, shown
 from ui import text
 
-_SIGNS: Final[Mapping[Status, tuple[str, Literal["good", "bad", ""]]]] = {
-    "failed": ("✕ Failed", "bad"),
-    "unknown": ("? Not known", ""),
-    "passed": ("✓ Passed", "good"),
-}
 _WIDEST: Final = 760
 """Pixels of a chart."""
 _TALLEST: Final = 36 * 11 + 2
@@ -58,16 +52,12 @@ def show_block(block: Block) -> None:
     """Draw a block."""
     if isinstance(block, Table):
         show_table(block)
-    elif isinstance(block, Figures):
-        text.facts(map(_figure, block.items))
-    elif isinstance(block, Checks):
-        text.facts(map(_check, block.items))
-    elif isinstance(block, Remarks):
-        text.quiet("\n".join(f"• {remark}" for remark in block.items))
     elif isinstance(block, Commands):
         st.code("\n".join(block.lines), language=None)
+    elif isinstance(block, Chart):
+        _draw_chart(block)
     else:
-        show_picture(block)
+        st.html(html_block(block))
 
 
 def show_table(
@@ -174,18 +164,14 @@ def _filtered(table: Table) -> list[int]:
     return found
 
 
-def show_picture(picture: Picture) -> None:
-    """Draw a picture, how to read it below it."""
-    if not isinstance(picture, Chart):
-        st.html(html(picture))
-        return
+def _draw_chart(chart: Chart) -> None:
     from arena.present.charts import spec
 
-    if picture.title:
-        text.strong(picture.title)
+    if chart.title:
+        text.strong(chart.title)
     with st.container(width=_WIDEST):
-        st.vega_lite_chart(spec=spec(picture), width="stretch", alt=picture.words)
-    text.quiet(picture.caption)
+        st.vega_lite_chart(spec=spec(chart), width="stretch", alt=chart.words)
+    text.quiet(chart.caption)
 
 
 def frame(table: Table) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -219,14 +205,3 @@ def _pattern(form: Number, decimals: int, values: Sequence[float | None]) -> str
     if form.signed or form.unit:
         return f"%{'+' * form.signed}.{decimals}f{form.unit.replace('%', '%%')}"
     return "localized" if any(abs(value or 0) >= 1000 for value in values) else f"%.{decimals}f"
-
-
-def _figure(figure: Figure) -> text.Fact:
-    interval = f"95% interval: {figure.interval}" if figure.interval else ""
-    return text.Fact(figure.written, figure.name, figure.meaning, interval)
-
-
-def _check(check: Check) -> text.Fact:
-    sign, kind = _SIGNS[check.status]
-    remedy = "" if check.status == "passed" else f"What to do: {check.remedy}"
-    return text.Fact(sign, check.name, check.finding, remedy, kind)

@@ -7,7 +7,7 @@ outside goes through this module, into a cell of ``st.dataframe``, or into a cha
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -93,32 +93,9 @@ def marked_passage(marked: str, key: str) -> None:
         st.html(f'<div class="marked">{encodable(marked)}</div>')
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something that is so: a sign or figure, its name, what is said of it, and a remark."""
-
-    sign: str
-    name: str
-    said: str
-    remark: str = ""
-    kind: Kind = ""
-
-
-def facts(rows: Iterable[Fact]) -> None:
-    """A list of facts: one element of the page, as a browser takes long over the hundred that columns would make."""
-    st.html(f'<dl class="facts">{"".join(map(_fact, rows))}</dl>')
-
-
 def _line(own: Line) -> str:
     signs = "".join(f'<span class="sign {kind}">{_inert(sign)}</span>' for sign, kind in own.signs)
     return f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>'
-
-
-def _fact(own: Fact) -> str:
-    sign, name, said, remark = map(_inert, (own.sign, own.name, own.said, own.remark))
-    small = f"<small>{remark}</small>" if remark else ""
-    named = f'<dd class="sign {own.kind}">{sign}</dd><dt class="key">{name}</dt>'
-    return f'<div>{named}<dd class="said">{said}{small}</dd></div>'
 
 
 def _inert(words: str) -> str:

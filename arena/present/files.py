@@ -1,4 +1,4 @@
-"""Tables as CSV, Markdown, HTML and LaTeX. Texts in them come from outside and never become markup or formulas."""
+"""Tables as CSV, Markdown, HTML and LaTeX, all blocks as HTML. Their texts come from outside and stay inert."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from arena.present.blocks import Remarks, Section
+from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
 from arena.present.numbers import printable
 from arena.present.table import Shown, Table, keys, records, shown
 
@@ -19,6 +19,11 @@ _LATEX: Final[Mapping[str, str]] = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+_STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
+    "passed": ("✓", "Passed"),
+    "failed": ("✗", "Failed"),
+    "unknown": ("?", "Not known"),
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
@@ -52,6 +57,34 @@ def markdown(table: Table) -> str:
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
     said = "".join(f"\n{_guarded(note, _marked)}\n" for note in table.notes)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + said
+
+
+def html_block(block: Block) -> str:
+    """A block as HTML, for the report and the pages, to be shown with ``arena.present.markup.STYLE``."""
+    if isinstance(block, Table):
+        return html_table(block)
+    if isinstance(block, Figures):
+        return f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>'
+    if isinstance(block, Checks):
+        return f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
+    if isinstance(block, Remarks):
+        return f'<ul class="remarks">{"".join(f"<li>{_escaped(said)}</li>" for said in block.items)}</ul>'
+    if isinstance(block, Commands):
+        return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
+    return block.__html__()
+
+
+def _figure(figure: Figure) -> str:
+    interval = f'<dd class="interval">95% interval: {_escaped(figure.interval)}</dd>' if figure.interval else ""
+    value, meaning = _escaped(figure.written), _escaped(figure.meaning)
+    return f'<div><dt>{_escaped(figure.name)}</dt><dd class="value">{value}</dd>{interval}<dd>{meaning}</dd></div>'
+
+
+def _check(check: Check) -> str:
+    sign, status = _STATUSES[check.status]
+    remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {_escaped(check.remedy)}</p>"
+    said = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
+    return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{said}</div></li>'
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:

@@ -14,10 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from arena.present.blocks import Section
-from arena.present.files import html_table
+from arena.present.files import html_block
 from arena.present.markup import STYLE
 from arena.present.numbers import printable
-from arena.present.table import Table
 
 MARK: Final = "<!doctype html>\n<!-- ragarena report -->\n"
 """How every report begins, so that a command knows one it may replace."""
@@ -75,14 +74,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.filters["kind"] = lambda block: type(block).__name__
-    environment.filters["drawn"] = _drawn
+    environment.filters["drawn"] = lambda block: Markup(html_block(block))  # noqa: S704 - its texts are escaped
     return environment
-
-
-def _drawn(block: Any) -> Markup:
-    """A table or picture, whose renderers guard the texts in it."""
-    return Markup(html_table(block)) if isinstance(block, Table) else Markup(block.__html__())  # noqa: S704
 
 
 def _visible(value: Any) -> Any:

@@ -77,7 +77,7 @@ def test_an_item_is_edited_looked_at_and_saved(page: Page, address: str, folder:
     page.get_by_role("button", name="Keep this change").click()
     page.wait_for_selector("text=What your edits change")
     settle(page)
-    assert page.locator(".facts > div", has_text="Pairs to grade").locator(".sign").inner_text() == "3"
+    assert page.locator(".figures > div", has_text="Pairs to grade").locator(".value").inner_text() == "3"
     assert new not in {item.text for item in read_bank(folder / "bank.csv").items}
     page.get_by_label("Your name, for the history").fill("<b>Ann</b>")
     page.get_by_role("button", name="Save the bank").click()

@@ -79,8 +79,8 @@ def test_words_are_shown_as_they_are() -> None:
     page = drawn()
     shown = "".join(str(element.proto.body) for element in page.get("html"))
     assert "&lt;script&gt;A note.&lt;/script&gt;" in shown
-    assert "• *One*" in shown
-    assert "What to do: Judge both." in shown
+    assert "<li>*One*</li>" in shown
+    assert "<b>What to do:</b> Judge both." in shown
     assert "95% interval: 20.0 to 30.0%" in shown
     assert "No game yet." in shown
     assert page.code[0].value == "ragarena run"

@@ -30,7 +30,7 @@ from arena.store import Store
 from ui import data, text
 from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
 from ui.game_list import address_of
-from ui.show import show_block, show_picture, show_section
+from ui.show import show_block, show_section
 from ui.states import incomplete, nothing
 
 MOST_LISTED: Final = 50
@@ -135,7 +135,7 @@ def _show_two_methods(found: MethodComparison) -> None:
                 up = pick("Up", names, "up", index=names.index(ends[0].second))
             say_what_is_unknown()
             with st.container(width=640):
-                show_picture(method_chart(found, across, up))
+                show_block(method_chart(found, across, up))
 
 
 def _show_corrected(comparisons: Sequence[Comparison]) -> None:
@@ -169,7 +169,7 @@ def _show_differences(comparisons: Sequence[Comparison]) -> None:
     chart = difference_chart(_choose("differences", known))
     assert chart is not None
     with st.container(width=760):
-        show_picture(chart)
+        show_block(chart)
 
 
 def _show_reading_list(source: data.Source, found: Calibrated) -> None:

@@ -22,7 +22,7 @@ from arena.exam.study import Study, Unit
 from arena.present.numbers import counted
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
-from ui.show import show_picture, show_table
+from ui.show import show_block, show_table
 from ui.states import incomplete, nothing
 
 _NO_LABELS: Final[dict[Unit, str]] = {
@@ -95,7 +95,7 @@ def _show_query(source: data.Source, study: Study, level: int) -> None:
         nothing("Nothing was there to be graded for this query.")
         return
     if (picture := grid_picture(study, query_id)) is not None:
-        show_picture(picture)
+        show_block(picture)
     else:
         show_table(grid_table(study, query_id))
     _show_item(study, query_id, list(named).index(query_id))

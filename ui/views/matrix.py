@@ -10,7 +10,7 @@ import streamlit as st
 from arena.boards.wins import Counted, Wins, by_points
 from ui import data, text
 from ui.address import choose, link, say_what_is_unknown, switch, unfold
-from ui.show import show_picture, show_table
+from ui.show import show_block, show_table
 from ui.states import incomplete, nothing
 
 
@@ -36,7 +36,7 @@ def show(source: data.Source) -> None:
     if data.board(source).ratings is None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
     wins = _wins(source, choice)
-    show_picture(wins.picture(lambda agent, opponent: link("games", source.tournament, agent=agent, opponent=opponent)))
+    show_block(wins.picture(lambda agent, opponent: link("games", source.tournament, agent=agent, opponent=opponent)))
     with unfold("The numbers of this picture", "numbers") as opened:
         if opened.open:
             show_table(wins.pairwise())
