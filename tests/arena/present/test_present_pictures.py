@@ -12,7 +12,8 @@ import pytest
 from arena.present.charts import chart, inline_svg, png, save_plot, spec, svg
 from arena.present.markup import STYLE, Scale, html
 from arena.present.numbers import FIGURE, PERCENT, POINTS
-from arena.present.picture import Cell, Chart, Dot, Level, Line, Mark, Matrix, Picture, Whiskers, lines
+from arena.present.picture import Cell, Chart, Dot, Level, Line, Look, Mark, Matrix, Picture, Whiskers, of_table
+from arena.present.table import Column, Table
 from judges.errors import DataError
 from retrieval_eval.stats.estimate import Estimate
 
@@ -156,11 +157,13 @@ def test_a_plot_is_written_by_the_ending_of_its_name(tmp_path: Path) -> None:
         save_plot(tmp_path / "plot.pdf", PICTURES, "Plots")
 
 
-def test_lines_leave_out_what_is_not_known() -> None:
-    known, unknown = Estimate(0.5, 0.4, 0.6), Estimate(None)
-    assert lines({"a": {"blue": known, "grey": unknown}, "b": {"blue": unknown}}) == [
-        Line("a", [Mark(0.5, 0.4, 0.6, "blue")])
-    ]
+def test_figures_of_a_table_are_drawn_where_they_are_known() -> None:
+    columns = (Column("name", "Name"), Column("found", "Found", FIGURE), Column("corrected", "Corrected", FIGURE))
+    rows = [{"name": "a", "found": Estimate(0.5, 0.4, 0.6), "corrected": None}, {"name": "b"}]
+    looks: dict[Look, str] = {"blue": "found", "grey": "corrected"}
+    (drawn,) = of_table(Table("t", "", columns, rows), looks, "share", "Shares")
+    assert drawn.lines == [Line("a", [Mark(0.5, 0.4, 0.6, "blue")])]
+    assert drawn.legend == {"blue": "Found", "grey": "Corrected"}
 
 
 def test_templates_and_notebooks_draw_pictures_by_themselves() -> None:
