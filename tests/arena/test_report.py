@@ -200,5 +200,5 @@ def checks(page: str) -> dict[str, str]:
     for part in page.split('<li class="')[1:]:
         status, _, rest = part.partition('"')
         if status in {"passed", "failed", "unknown"}:
-            found[rest.partition("<h3>")[2].partition("</h3>")[0]] = status
+            found[rest.partition("<p><b>")[2].partition("</b>")[0]] = status
     return found
