@@ -125,9 +125,6 @@ class TournamentBoard(Board):
     def json(self) -> dict[str, Any]:
         """The shape of ``leaderboard --format json`` and ``run --json``."""
         board, ratings = self.board, self.board.ratings
-        shown = dict(board.settings)
-        if exam := shown.get("exam"):  # the test bank has a file of its own, and secret items
-            shown["exam"] = {name: value for name, value in exam.items() if name != "bank"}
         lacking = board.shortfall
         return {
             "tournament": board.tournament,
@@ -162,7 +159,7 @@ class TournamentBoard(Board):
             "citations": self._citations and self._citations.json(),
             "notes": ratings.notes if ratings else [],
             "exam": self._exam and self._exam.json(),
-            "settings": shown,
+            "settings": without_bank(board.settings),
         }
 
     def _beside_ratings(self) -> Iterator[Section]:
@@ -313,6 +310,13 @@ def _panel_json(panel: PanelRatings) -> dict[str, Any]:
         "problems": [problem.message for problem in panel.problems],
         "converged": panel.converged,
     }
+
+
+def without_bank(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as they may be shown: the test bank has a file of its own, and secret items."""
+    if not (exam := settings.get("exam")):
+        return dict(settings)
+    return {**settings, "exam": {name: value for name, value in exam.items() if name != "bank"}}
 
 
 def missing(board: Leaderboard) -> list[str]:

@@ -32,26 +32,25 @@ def report(
     """
     from datetime import UTC, datetime
 
+    from arena.boards.report import tournament_report
     from arena.cli.sources import open_tournament
     from arena.present.report import render
-    from arena.report.build import build_report
-    from arena.report.facts import gather
     from arena.store import sqlite_path
     from retrieval_eval.data.files import open_replacing
 
     if not force:
         _refuse_to_replace(out)
     store, name = open_tournament(source, tournament)
-    facts = gather(store, name, below_coverage=below_coverage)
-    store.close()
     path = sqlite_path(source)
-    made = build_report(facts, "STORE" if path is None else path.name, datetime.now(UTC))
+    report = tournament_report(store, name, "STORE" if path is None else path.name, below_coverage=below_coverage)
+    store.close()
+    made = report.page(datetime.now(UTC))
     page = render(made)
     with open_replacing(out) as file:
         file.write(page.encode())
     output.print(printable(made.sentence))
     errors.print(printable(f"wrote {out} ({len(page.encode()) / 1000:,.0f} kB)"))
-    if facts.board.withheld:
+    if report.shown.board.withheld:
         raise typer.Exit(INCOMPLETE)
 
 

@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
+from arena.boards.leaderboard import TournamentBoard
 from arena.boards.ratings import RatedBoard
-from arena.calibration.calibrated import Calibrated
+from arena.boards.report import TournamentReport
+from arena.boards.wins import Wins
 from arena.config.ratings import RatingsSection
 from arena.coverage import Coverage
 from arena.games.pairs import pair_results
@@ -21,8 +23,6 @@ from arena.leaderboard import Leaderboard
 from arena.rated_tables import RatedTable, TableOptions, rate_table
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.rate import RatingSettings
-from arena.report.build import build_report
-from arena.report.facts import Facts
 from benchmarks.false_sentences import page
 from benchmarks.false_sentences.claims import Finding, Seen, read
 from benchmarks.false_sentences.recount import Recount, Row
@@ -93,10 +93,10 @@ def _findings(seen: Seen, file: Path, samples: int) -> Iterator[Finding]:
     for section in RatedBoard(rated).sections():
         yield from read(of_judge.get(section.title, seen), page.section_lines(section))
     if seen.count.named:
-        yield from read(seen, page.lines(build_report(_facts(seen, rated), "STORE", datetime(2026, 1, 1, tzinfo=UTC))))
+        yield from read(seen, page.lines(_report(seen, rated).page(datetime(2026, 1, 1, tzinfo=UTC))))
 
 
-def _facts(seen: Seen, rated: RatedTable) -> Facts:
+def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
     """A tournament of these verdicts, as a report reads it from a store."""
     verdicts = [
         GameVerdict(row.query, row.first, row.second, _verdict(row, row.first), row.judge) for row in seen.count.rows
@@ -111,17 +111,18 @@ def _facts(seen: Seen, rated: RatedTable) -> Facts:
         {},
         {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}},
     )
-    return Facts(
-        board=board,
-        pairs=pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts)),
-        counts=dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
-        queries=dict.fromkeys(seen.count.queries, "why?"),
-        data_digest="0",
-        results_digest="0",
-        effort=(),
-        failures={},
-        calibration=Calibrated(),
-        versions={"ragarena": "0"},
+    pairs = pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
+    return TournamentReport(
+        TournamentBoard(
+            board,
+            matrix=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
+            queries=dict.fromkeys(seen.count.queries, "why?"),
+        ),
+        "STORE",
+        dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
+        "0",
+        "0",
+        {"ragarena": "0"},
     )
 
 

@@ -1,0 +1,240 @@
+"""A tournament as one page: its leaderboard with all that stands beside it, and where its figures come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from importlib import metadata
+from typing import Any, Final, TypeAlias
+
+from arena.boards.calibration.board import Calibration
+from arena.boards.leaderboard import TournamentBoard, without_bank
+from arena.boards.trust import in_short
+from arena.boards.wins import Wins, tournament_pairs
+from arena.conclusion import expectation
+from arena.leaderboard import leaderboard
+from arena.opinions.tournament import calibrate_tournament, resampling_of
+from arena.present.blocks import Block, Board, Commands, Remarks, Section
+from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
+from arena.present.report import Report
+from arena.present.table import Column, Table
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.types import JudgeFailure, Judgment, Task, Usage
+
+Outcomes: TypeAlias = Sequence[tuple[Wanted, Result | None]]
+
+_PACKAGES: Final = ("ragarena", "numpy", "scipy", "ir-measures")
+"""Whose versions may change a figure."""
+_SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
+"""Of the settings, in the order in which they are shown; any other comes behind."""
+_EFFORT: Final = (
+    Column("judge", "Judge"),
+    Column("task", "Stage"),
+    Column("models", "Model that replied"),
+    Column("judgments", "Judgments", COUNT),
+    Column("failed", "Failed", COUNT),
+    Column("calls", "Calls", COUNT),
+    Column("input_tokens", "Tokens in", POINTS),
+    Column("output_tokens", "Tokens out", POINTS),
+    Column("cost_usd", "Cost", MONEY),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentReport(Board):
+    """All that a report shows.
+
+    Attributes:
+        shown: the leaderboard and what stands beside it.
+        source: the configuration or store, as it may be shown.
+        counts: of the data: queries, documents, answers, agents, labels of people.
+        data_digest: SHA-256 of the data, see ``arena.dataset.Dataset.digest``.
+        results_digest: SHA-256 of the ids and outcomes of everything judged.
+        versions: of what computed the figures.
+    """
+
+    shown: TournamentBoard
+    source: str
+    counts: Mapping[str, int]
+    data_digest: str
+    results_digest: str
+    versions: Mapping[str, str]
+
+    def sections(self) -> list[Section]:
+        """The leaderboard's without the conclusion, which stands on top of the page; then settings and origin."""
+        settings = self.shown.board.settings
+        lead = "What decided the results, as it was stored with the tournament. Keys are never stored."
+        return [
+            *(section for section in self.shown.sections() if section.ident != "conclusion"),
+            Section("settings", "Settings, prompts and models", lead, [*_judges(settings), *_settings(settings)]),
+            self._reproduce(),
+        ]
+
+    def page(self, made: datetime) -> Report:
+        """The page, made at this time in UTC."""
+        board, conclusion, checks = self.shown.board, self.shown.conclusion, self.shown.checks()
+        return Report(
+            name=board.tournament,
+            subtitle=self._subtitle(),
+            kind=conclusion.kind,
+            headline=conclusion.headline,
+            sentence=conclusion.sentence,
+            meaning=[] if board.ratings is None else list(expectation(board.ratings, conclusion)),
+            trust=in_short(checks),
+            doubted=any(check.status == "failed" for check in checks),
+            sections=self.sections(),
+            made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {self.versions['ragarena']}",
+        )
+
+    def _subtitle(self) -> str:
+        agents = counted(self.counts["agents"], "RAG system")
+        judges = (self.shown.board.settings.get("judges") or {}).items()
+        named = ", ".join(f"{name} ({judge.get('model') or judge.get('provider')})" for name, judge in judges)
+        said = f"{agents} compared on {counted(self.counts['queries'], 'query', 'queries')}"
+        return f"{said}, judged by {named}" if named else said
+
+    def _reproduce(self) -> Section:
+        board = self.shown.board
+        identity = {
+            "Data": ", ".join(f"{count:,} {what}" for what, count in self.counts.items()),
+            "Digest of the data (SHA-256)": self.data_digest,
+            "Digest of all judgments (SHA-256)": self.results_digest,
+            "Seed of ratings and intervals": _plain(board.settings["ratings"].get("seed")),
+            **self.versions,
+        }
+        rows = [{"what": what, "value": value} for what, value in identity.items()]
+        chosen = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
+        blocks: list[Block] = [
+            Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
+            Commands(
+                [shlex.join(["ragarena", one, self.source, *chosen]) for one in ("leaderboard", "report", "failures")]
+            ),
+            Remarks(
+                [
+                    "The same store gives the same figures, whatever the machine: all draws are seeded. With the same "
+                    "data, prompts and models a new run asks nothing that the store knows.",
+                    "Two stores with equal digests hold the same texts and the same judgments.",
+                ]
+            ),
+        ]
+        lead = "From the store that this report was made of."
+        return Section("reproduce", "How to get these figures again", lead, blocks)
+
+
+def tournament_report(store: Store, tournament: str, source: str, *, below_coverage: bool = False) -> TournamentReport:
+    """Read a tournament for its report.
+
+    Args:
+        store: where it is.
+        tournament: its name.
+        source: the configuration or store, as it may be shown.
+        below_coverage: as for ``leaderboard``.
+    """
+    board, data = leaderboard(store, tournament, below_coverage=below_coverage), store.dataset(tournament)
+    outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
+    pairs, matrix = tournament_pairs(store, tournament), None
+    if board.ratings is not None and pairs is not None:
+        matrix = Wins(pairs, [row.agent for row in board.ratings.agents]).report()
+    calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
+    shown = TournamentBoard(
+        board,
+        calibration.comparisons,
+        calibration.apart,
+        matrix,
+        queries={query_id: query.text for query_id, query in data.queries.items()},
+        failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
+        effort=_effort(outcomes),
+        calibration=Calibration(calibration).sections(),
+    )
+    counts = {
+        "queries": len(data.queries),
+        "agents": len(data.agents),
+        "answers": len(data.answers),
+        "documents": len(data.documents),
+        "labels of people": sum(map(len, data.qrels.values())),
+    }
+    versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
+    return TournamentReport(shown, source, counts, data.digest(), _digest(outcomes), versions)
+
+
+def _effort(outcomes: Outcomes) -> list[Table]:
+    """What each judge was asked for each stage, and what it took, as far as servers said; nothing before that."""
+    asked: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
+    for want, result in outcomes:
+        if result is not None and result.judgment_id != IDENTICAL:
+            asked[want.task, want.judge][result.judgment_id] = result
+    rows = []
+    for (task, judge), by_id in asked.items():
+        results = by_id.values()
+        judgments, costs = sum(isinstance(own, Judgment) for own in results), [own.cost_usd for own in results]
+        models = Counter(own.model or "unknown" for own in results).most_common()
+        rows.append(
+            {
+                "judge": judge,
+                "task": task,
+                "models": [f"{model} ({COUNT.write(count)})" for model, count in models],
+                "judgments": judgments,
+                "failed": len(results) - judgments,
+                "calls": sum(own.calls for own in results),
+                **asdict(sum((own.usage for own in results), Usage())),
+                "cost_usd": None if None in costs else sum(filter(None, costs)),
+            }
+        )
+    notes = ["A judgment that several games share, because their texts are the same, was paid for and counts once."]
+    return [Table("effort", "What was asked", _EFFORT, rows, notes)] if rows else []
+
+
+def _digest(outcomes: Outcomes) -> str:
+    said = {
+        f"{own.judgment_id} "
+        + (json.dumps(own.outcome, sort_keys=True) if isinstance(own, Judgment) else f"failed {own.cause}")
+        for _, own in outcomes
+        if own is not None
+    }
+    return hashlib.sha256("\n".join(sorted(said)).encode()).hexdigest()
+
+
+def _judges(settings: Mapping[str, Any]) -> Iterator[Table]:
+    if judges := settings.get("judges") or {}:
+        names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
+        rows = [
+            {"setting": name} | {f"of {judge}": _plain(own.get(name)) for judge, own in judges.items()}
+            for name in names
+        ]
+        columns = [Column("setting", "Setting"), *(Column(f"of {judge}", judge) for judge in judges)]
+        yield Table("judge-settings", "Judges", columns, rows)
+
+
+def _settings(settings: Mapping[str, Any]) -> Iterator[Table]:
+    named = without_bank(settings)
+    ordered = {name: named[name] for name in dict.fromkeys([*_SECTIONS, *named]) if name in named and name != "judges"}
+    if rows := [{"setting": path, "value": value} for path, value in _flat(ordered)]:
+        columns = [Column("setting", "Setting"), Column("value", "Value")]
+        notes = ["Prompts by name and version in their sections, and by a digest of their words under 'prompts'."]
+        yield Table("settings", "Settings", columns, rows, notes)
+
+
+def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Leaves by their dotted path; what is not set or empty is left out."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
+        for at, part in enumerate(value, start=1):
+            yield from _flat({key: own for key, own in part.items() if key != "name"}, f"{path}.{part.get('name', at)}")
+    elif value not in (None, "", [], ()):
+        yield path, _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple) and all(isinstance(part, str | int | float) for part in value):
+        return ", ".join(map(_plain, value))
+    if isinstance(value, str):
+        return value or MISSING
+    return MISSING if value in (None, {}) else json.dumps(value, ensure_ascii=False)

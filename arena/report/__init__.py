@@ -1,1 +1,0 @@
-"""A tournament as one HTML file: what a team attaches to a decision."""
