@@ -26,6 +26,7 @@ from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
 """Characters of a query in a cell."""
+_QUERY = (Column("query_id", "Query"), Column("text", "Text"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
     "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
@@ -34,38 +35,6 @@ _SEPARATION = (
 
 GRADE, NUGGETS = "mean grade", "vital nuggets"
 """What answers are scored by besides games: the mean over the criteria, and the share of vital nuggets stated whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgentOnQuery:
-    """How one agent did on one query.
-
-    Attributes:
-        elsewhere: its share of points on all other queries, ``None`` without games there.
-        answered: whether it has an answer at all.
-        scores: what else its answer was given, by ``GRADE`` or ``NUGGETS``, as far as it was.
-    """
-
-    query_id: str
-    record: Record
-    elsewhere: float | None
-    answered: bool
-    scores: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLine:
-    """The queries that have one value in a column of their table.
-
-    Attributes:
-        separation: mean over its queries, as far as they have one.
-        agents: each agent's games on them.
-    """
-
-    value: str
-    queries: int
-    separation: float | None
-    agents: Mapping[str, Record]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,34 +70,40 @@ class QueryBoard(Board):
         """Columns of the queries' table that put them into groups."""
         return tuple(groupings(self.queries.values()))
 
-    def failures(self, agent: str) -> list[AgentOnQuery]:
-        """Every query, the agent's worst first: without an answer, then by share, then by more games lost."""
+    def failures(self, agent: str) -> list[dict[str, Any]]:
+        """Every query, the agent's worst first: without an answer, then by share, then by more games lost.
+
+        With the agent's games there, its share of points ``elsewhere``, whether it ``answered``, and the other
+        ``scores`` of its answer.
+        """
         records = self.standings.each(agent)
-        won, tied, lost = (sum(getattr(one, name) for one in records) for name in ("won", "tied", "lost"))
+        won, tied, lost = (sum(getattr(record, name) for record in records) for name in ("won", "tied", "lost"))
         found = [
-            AgentOnQuery(
-                query_id,
-                record,
-                Record(won - record.won, tied - record.tied, lost - record.lost).share,
-                (query_id, agent) in self.answered,
-                {name: each[query_id, agent] for name, each in self.scores.items() if (query_id, agent) in each},
-            )
+            record.counts()
+            | {
+                "query_id": query_id,
+                "answered": (query_id, agent) in self.answered,
+                "elsewhere": Record(won - record.won, tied - record.tied, lost - record.lost).share,
+                "scores": {
+                    name: each[query_id, agent] for name, each in self.scores.items() if (query_id, agent) in each
+                },
+            }
             for query_id, record in zip(self.standings.queries, records, strict=True)
         ]
         return sorted(found, key=_badness)
 
-    def by_group(self, column: str) -> list[GroupLine]:
-        """The groups of one of ``columns``, by value."""
+    def by_group(self, column: str) -> list[dict[str, Any]]:
+        """The groups of one of ``columns``: value, number of queries, mean separation, and each agent's games."""
         rows: defaultdict[str, list[int]] = defaultdict(list)
         for at, query in enumerate(self.queries.values()):
             rows[query.metadata.get(column, "")].append(at)
         return [
-            GroupLine(
-                value,
-                len(places),
-                _mean([self.standings.figures[at].separation for at in places]),
-                {agent: self.standings.together(agent, places) for agent in self.standings.agents},
-            )
+            {
+                "value": value,
+                "queries": len(places),
+                "separation": _mean([self.standings.figures[at].separation for at in places]),
+                "agents": {agent: self.standings.together(agent, places) for agent in self.standings.agents},
+            }
             for value, places in sorted(rows.items())
         ]
 
@@ -159,13 +134,11 @@ class QueryBoard(Board):
     def by_separation_table(self) -> Table:
         """A row per query, those first that separate the agents most."""
         rows = [
-            {**_plain(one), "separation": one.separation, "text": self._text(one.query_id)}
-            | {"verdicts": "{} of {}".format(*self.verdicts.get(one.query_id, (0, 0)))}
-            for one in self.by_separation
+            {**row, "text": self._text(row["query_id"]), "verdicts": f"{row['verdicts']} of {row['wanted']}"}
+            for row in self._figures()
         ]
         columns = (
-            Column("query_id", "Query"),
-            Column("text", "Text"),
+            *_QUERY,
             Column("separation", "Separation", FIGURE),
             Column("spread", "Spread", FIGURE),
             Column("agreement", "Agreement", FIGURE, "Correlation of the agents' shares here with those elsewhere."),
@@ -179,22 +152,13 @@ class QueryBoard(Board):
 
     def failures_table(self, agent: str) -> Table:
         """A row per query, those first on which the agent does worst."""
-        found = self.failures(agent)
         rows = [
-            {
-                "query_id": one.query_id,
-                "text": self._text(one.query_id),
-                "share": one.record.share,
-                "elsewhere": one.elsewhere,
-                "lost": f"{one.record.lost} of {one.record.games}",
-                "answer": None if one.answered else "none",
-                **one.scores,
-            }
-            for one in found
+            {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
+            | {"answer": None if row["answered"] else "none"}
+            for row in self.failures(agent)
         ]
         columns = (
-            Column("query_id", "Query"),
-            Column("text", "Text"),
+            *_QUERY,
             _SHARE,
             Column("elsewhere", "Elsewhere", PERCENT, "The agent's share of points on all other queries."),
             Column("lost", "Lost", ALIGNED, "Games lost, of those played on the query."),
@@ -206,8 +170,8 @@ class QueryBoard(Board):
     def groups_table(self, column: str, agents: Sequence[str]) -> Table:
         """A row per group of queries and agent."""
         rows = [
-            {"group": clipped(line.value, _LONGEST) or "(none)", "queries": line.queries, "agent": agent}
-            | {"separation": line.separation, **_row(line.agents[agent])}
+            {**line, "group": clipped(line["value"], _LONGEST) or "(none)", "agent": agent}
+            | _row(line["agents"][agent])
             for line in self.by_group(column)
             for agent in agents
         ]
@@ -232,8 +196,7 @@ class QueryBoard(Board):
             for query_id, labels in worst
         ]
         columns = (
-            Column("query_id", "Query"),
-            Column("text", "Text"),
+            *_QUERY,
             Column("mean", "Mean label", SCORE),
             *(Column(name, name, SCORE) for name in parts),
             Column("judged", "Documents judged", ALIGNED),
@@ -254,25 +217,30 @@ class QueryBoard(Board):
 
     def json(self) -> Any:
         """Every query, every agent on every query, every group."""
-        counts = ("verdicts", "wanted")
-        return plain(
-            {
-                "queries": [
-                    _plain(one)
-                    | dict(zip(counts, self.verdicts.get(one.query_id, (0, 0)), strict=True))
-                    | {"separation": one.separation, "labels": _labels(self.labels.get(one.query_id))}
-                    for one in self.by_separation
-                ],
-                "agents": {agent: [_on_query(one) for one in self.failures(agent)] for agent in self.standings.agents},
-                "groups": {
-                    column: [
-                        {**_plain(line), "agents": {agent: _record(record) for agent, record in line.agents.items()}}
-                        for line in self.by_group(column)
-                    ]
-                    for column in self.columns
-                },
-            }
-        )
+        shape = {
+            "queries": [{**row, "labels": self._labels(row["query_id"])} for row in self._figures()],
+            "agents": {agent: self.failures(agent) for agent in self.standings.agents},
+            "groups": {
+                column: [
+                    {**line, "agents": {agent: asdict(one) | one.counts() for agent, one in line["agents"].items()}}
+                    for line in self.by_group(column)
+                ]
+                for column in self.columns
+            },
+        }
+        return plain(shape)
+
+    def _figures(self) -> Iterator[dict[str, Any]]:
+        for one in self.by_separation:
+            judged, wanted = self.verdicts.get(one.query_id, (0, 0))
+            yield asdict(one) | {"separation": one.separation, "verdicts": judged, "wanted": wanted}
+
+    def _labels(self, query_id: str) -> dict[str, Any] | None:
+        """The same names as of an agent's labels on a leaderboard."""
+        found = self.labels.get(query_id)
+        if found is None:
+            return None
+        return {**asdict(found.label), "coverage": found.label.coverage, "parts": found.parts}
 
     def _text(self, query_id: str) -> str:
         return clipped(self.queries[query_id].text, _LONGEST)
@@ -317,41 +285,12 @@ def _nuggets(store: Store, tournament: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def _plain(value: QueryFigures | GroupLine) -> dict[str, Any]:
-    found: dict[str, Any] = plain(value)
-    return found
-
-
-def _record(record: Record) -> dict[str, Any]:
-    return asdict(record) | {"games": record.games, "share": record.share}
-
-
 def _row(record: Record) -> dict[str, Any]:
-    return _record(record) | {"share": Estimate(record.share, record.low, record.high)}
+    return record.counts() | {"share": Estimate(record.share, record.low, record.high)}
 
 
-def _on_query(found: AgentOnQuery) -> dict[str, Any]:
-    kept = ("won", "tied", "lost", "games", "share")
-    record = _record(found.record)
-    return {
-        **{name: record[name] for name in kept},
-        "query_id": found.query_id,
-        "answered": found.answered,
-        "elsewhere": found.elsewhere,
-        "scores": dict(found.scores),
-    }
-
-
-def _labels(found: QueryLabels | None) -> dict[str, Any] | None:
-    """The same names as of an agent's labels on a leaderboard."""
-    if found is None:
-        return None
-    return asdict(found.label) | {"coverage": found.label.coverage, "parts": dict(found.parts)}
-
-
-def _badness(own: AgentOnQuery) -> tuple[bool, bool, float, int]:
-    share = own.record.share
-    return own.answered, share is None, 0.0 if share is None else share, -own.record.lost
+def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
+    return row["answered"], row["share"] is None, row["share"] or 0.0, -row["lost"]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -84,6 +84,10 @@ class Record:
         """Points divided by games, ``None`` without a game."""
         return (self.won + self.tied / 2) / self.games if self.games else None
 
+    def counts(self) -> dict[str, int | float | None]:
+        """Its games by outcome, all of them, and the share."""
+        return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Standings:

@@ -31,9 +31,9 @@ def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here:
     assert list(lines["Query"]) == [one.query_id for one in board.by_separation]
     assert list(lines["Separation"]) == [round(one.separation or 0, 2) for one in board.by_separation]
     assert "9 of 12" in set(lines["Verdicts"])
-    assert list(failures["Query"]) == [own.query_id for own in board.failures("hybrid")]
+    assert list(failures["Query"]) == [own["query_id"] for own in board.failures("hybrid")]
     run.selectbox(key="agent").select("bm25").run(timeout=20)
-    assert list(table(run, "Elsewhere")["Query"]) == [own.query_id for own in board.failures("bm25")]
+    assert list(table(run, "Elsewhere")["Query"]) == [own["query_id"] for own in board.failures("bm25")]
     run.text_input(key="query").input("notice").run(timeout=20)
     assert "12 queries hold these words" in shown(run)
     run.text_input(key="query").input("q03").run(timeout=20)
