@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from arena.present.blocks import Board, Section
+from arena.boards.agreement import remarks_on
+from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, counted
-from arena.present.plain import plain
+from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
-from retrieval_eval.pool import Pool
-from retrieval_eval.trec import Qrels, Run
 
-_SHOWN: Final = 10
-"""Faulty lines of one file that are listed for people; the JSON has all."""
+if TYPE_CHECKING:
+    from retrieval_eval.pool import Pool
+    from retrieval_eval.trec import Qrels, Run
+
 _RUNS: Final = (
     Column("run", "Run"),
     Column("queries", "Queries", COUNT, "On which it retrieved anything."),
     Column("documents", "Documents", COUNT, "Among its first ones."),
     Column("alone", "Only in this run", COUNT),
     Column("labelled", "Labelled", COUNT),
+)
+_QUERIES: Final = (
+    Column("qid", "Query"),
+    Column("pairs", "Documents", COUNT),
+    Column("labelled", "Labelled", COUNT),
+    Column("unlabelled", "Without a label", COUNT),
 )
 
 
@@ -33,31 +40,25 @@ class PoolBoard(Board):
     labels: Qrels | None = None
 
     def sections(self) -> list[Section]:  # noqa: D102
-        shares = [{"run": name, **asdict(share)} for name, share in self.pooled.shares(self.labels).items()]
+        shares = [{"run": name, **flat(share)} for name, share in self.pooled.shares(self.labels).items()]
         queries = self._queries()
-        known = ""
-        if self.labels is not None:
-            known = f", {sum(row['unlabelled'] for row in queries.rows)} of them without a label"
         title = f"Pool of depth {self.pooled.depth}: {len(self.pooled)} documents for "
-        title += f"{counted(len(queries.rows), 'query', 'queries')}{known}"
+        title += counted(len(queries.rows), "query", "queries")
+        if self.labels is not None:
+            title += f", {sum(row['unlabelled'] for row in queries.rows)} of them without a label"
         return [Section("pool", "Pool", "", [Table("runs", title, _RUNS, shares), queries])]
 
     def tables(self) -> list[Table]:
         """Queries first: the runs have a row for each of a few files."""
         return [self._queries()]
 
-    def notes(self) -> list[str]:
-        """What a reader of the figures should know, a line each."""
-        notes = []
-        for source in self._sources():
-            notes += [f"note: {source.name}: {note.text}" for note in source.notes]
-            notes += [f"left out: {source.name}: {fault}" for fault in source.faulty[:_SHOWN]]
-            if len(source.faulty) > _SHOWN:
-                notes.append(f"left out: {source.name}: {len(source.faulty)} lines in all")
+    def notes(self) -> Remarks:
+        """What a reader of the figures should know."""
+        said = [line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)]
         known = self.pooled.queries if self.labels is None else self.labels.labels
         if unknown := [query_id for query_id in self.pooled.queries if query_id not in known]:
-            notes.append(f"note: queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
-        return notes
+            said.append(f"queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
+        return Remarks(said)
 
     def json(self) -> Any:  # noqa: D102
         shape = {
@@ -83,7 +84,4 @@ class PoolBoard(Board):
                 row["labelled"] = sum(doc_id in known for doc_id in query.doc_ids)
                 row["unlabelled"] = row["pairs"] - row["labelled"]
             rows.append(row)
-        named = {"pairs": "Documents", "labelled": "Labelled", "unlabelled": "Without a label"}
-        keys = list(named)[: 1 if self.labels is None else 3]
-        columns = [Column("qid", "Query"), *(Column(key, named[key], COUNT) for key in keys)]
-        return Table("queries", "", columns, rows)
+        return Table("queries", "", _QUERIES if self.labels is not None else _QUERIES[:2], rows)

@@ -39,7 +39,7 @@ def pool(
     from arena.boards.pool import PoolBoard
     from arena.cli.console import errors
     from arena.cli.show import show
-    from arena.present.numbers import printable
+    from arena.present import terminal
     from retrieval_eval.pool import pool_runs
     from retrieval_eval.trec_files import read_qrels, read_runs
 
@@ -48,8 +48,7 @@ def pool(
     labels = read_qrels(qrels, faulty=faulty) if qrels is not None else None
     pooled = pool_runs(runs, depth)
     board = PoolBoard(pooled, runs, labels)
-    for note in board.notes():
-        errors.print(printable(note))
+    terminal.show(errors, [board.notes()])
     if out is not None:
         _write_pairs(out, pooled, labels)
     show(board, "json" if as_json else form)

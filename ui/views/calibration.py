@@ -26,6 +26,7 @@ from arena.calibration.words import least_and_most_alike
 from arena.games.table import GameKey
 from arena.opinions.tournament import calibrate_tournament, resampling_of
 from arena.present.blocks import Section
+from arena.present.picture import Chart
 from arena.store import Store
 from ui import data, text
 from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
@@ -68,6 +69,9 @@ def show(source: data.Source) -> None:
     st.header("Can this judge be trusted?", anchor=False)
     found = calibration(source)
     sections = {section.ident: section for section in Calibration(found).sections()}
+    if "methods" in sections:  # agents by two ways are drawn below, once the reader asks for them
+        shown = [block for block in sections["methods"].blocks if not isinstance(block, Chart)]
+        sections["methods"] = replace(sections["methods"], blocks=shown)
     for note in found.notes:
         incomplete(note)
     if not found.comparisons:
