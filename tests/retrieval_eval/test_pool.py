@@ -139,7 +139,7 @@ def test_the_command_says_what_each_run_gives(cli: Any, files: Path) -> None:
     }
     assert (shape["pairs"], shape["unlabelled"], shape["depth"]) == (4, None, 2)
     assert shape["notes"]["two"][0]["kind"] == "ties"
-    assert "note: two: 2 documents tie" in ended.err
+    assert "two: 2 documents tie" in ended.err
 
 
 def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) ->
     assert "human.qrels:2: the label is not a whole number ('1.')" in refused.err
     ended = cli(*options(files, "--qrels", files / "human.qrels", "--skip-faulty", "--format", "csv"))
     assert ended.out.splitlines() == ["qid,pairs,labelled,unlabelled", "q1,3,1,2", "q2,1,0,1"]
-    assert "left out: human: line 2: the label is not a whole number ('1.')" in ended.err
+    assert "human: 1 faulty line left out\n  line 2: the label is not a whole number ('1.')" in ended.err
     assert "queries of the pool without any label: 1, such as 'q2'" in ended.err
 
 

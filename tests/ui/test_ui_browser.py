@@ -216,9 +216,9 @@ def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page
     page.wait_for_selector("text=Where they disagree most")
     charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
     counted = "([charts, count]) => document.querySelectorAll(charts).length == count"
-    page.wait_for_function(counted, arg=[charts, 3])
+    page.wait_for_function(counted, arg=[charts, 1])
     page.get_by_text("Two ways of scoring against each other").click()
-    page.wait_for_function(counted, arg=[charts, 4])
+    page.wait_for_function(counted, arg=[charts, 2])
     page.wait_for_url(re.compile(r"/calibration\?(.*&)?two-methods=true"))
     assert page.locator("[data-testid=stException]").count() == 0
     pictures = page.locator("figure.picture").all()

@@ -102,7 +102,7 @@ def method_chart(found: MethodComparison, across: str, up: str) -> Chart:
     x, y = ways[across], ways[up]
     both = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
     tau = next((pair.kendall.value for pair in found.pairs if {pair.first, pair.second} == {across, up}), None)
-    first, second = _names((across, up))
+    first, second = _names(across, up)
     return Chart(
         slug(across, up),
         f"{first} and {second}: Kendall's tau {FIGURE.write(tau)}",
@@ -115,7 +115,7 @@ def method_chart(found: MethodComparison, across: str, up: str) -> Chart:
 
 
 def _matrix(found: MethodComparison) -> Matrix:
-    names = _names([way.method for way in found.methods])
+    names = _names(*(way.method for way in found.methods))
     cells: dict[tuple[str, str], Cell] = {}
     for pair in found.pairs:
         tau, (first, second) = pair.kendall, _of(pair)
@@ -140,36 +140,31 @@ def _scores(found: MethodComparison) -> Table:
 
     rows: list[dict[str, Any]] = [
         {
-            way.method: f"{way.ranks[agent]} ({_form(way.method).write(way.scores[agent])})"
+            way.method: f"{way.ranks[agent]} ({_way(way.method)[1].write(way.scores[agent])})"
             for way in found.methods
             if agent in way.scores
         }
         | {"agent": agent, "apart": apart.get(agent)}
         for agent in sorted(agents, key=places)
     ]
-    columns = [Column("agent", "Agent"), *(Column(way.method, method_name(way.method)) for way in found.methods)]
+    columns = [Column("agent", "Agent"), *(Column(way.method, _way(way.method)[0]) for way in found.methods)]
     if len(found.methods) > 1:
         columns.append(Column("apart", "Places apart", COUNT, "The agent's worst place less its best."))
     return Table("scores", "Places by each way of scoring, scores in brackets", columns, rows)
 
 
-def method_name(method: str) -> str:
-    """A way of scoring as people call it."""
-    if method in _METHODS:
-        return _METHODS[method][0]
-    return f"{method.removesuffix(', people')} by people" if method.endswith(", people") else method
+def _way(method: str) -> tuple[str, Number]:
+    """How people call a way of scoring, and how its scores are written."""
+    measure = method.removesuffix(", people")
+    return _METHODS.get(method, (method if measure == method else f"{measure} by people", SCORE_4))
 
 
-def _form(method: str) -> Number:
-    return _METHODS[method][1] if method in _METHODS else SCORE_4
-
-
-def _names(methods: Sequence[str]) -> list[str]:
-    return [method_name(method) for method in methods]
+def _names(*methods: str) -> list[str]:
+    return [_way(method)[0] for method in methods]
 
 
 def _of(pair: MethodPair) -> list[str]:
-    return _names((pair.first, pair.second))
+    return _names(pair.first, pair.second)
 
 
 def _alike(found: MethodComparison) -> str:
@@ -184,11 +179,7 @@ def _alike(found: MethodComparison) -> str:
 def judges_json(calibrated: Calibrated) -> dict[str, dict[str, Any]]:
     """What each judge's games took, and what its verdicts say about places."""
     return {
-        judge: {
-            **flat(spent),
-            "cost_per_1000_games": spent.per_thousand,
-            **flat(calibrated.orders.get(judge, {})),
-        }
+        judge: flat(spent) | {"cost_per_1000_games": spent.per_thousand} | flat(calibrated.orders.get(judge, {}))
         for judge, spent in calibrated.spent.items()
     }
 
