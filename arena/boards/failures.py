@@ -77,7 +77,8 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
     Raises:
         InputError: no such tournament.
     """
-    owed = failures_of_agents(store, store.dataset(tournament), store.settings(tournament))
+    settings = store.settings(tournament)  # says which tournaments there are, if not this one
+    owed = failures_of_agents(store, store.dataset(tournament), settings)
     where, open_ids = {"tournament": tournament}, open_items(store, tournament)
     agents = [
         {**where, "task": "agents", "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}

@@ -50,21 +50,20 @@ def leaderboard(
 
     if quick and matrix:
         raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
-    store, name = open_tournament(source, tournament)
-    board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick)
-    pairs = None
-    if matrix and board.ratings is not None:
-        from arena.boards.wins import Wins, as_declared, tournament_pairs
-        from arena.cli.show import show
+    with open_tournament(source, tournament) as (store, name):
+        board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick)
+        pairs = None
+        if matrix and board.ratings is not None:
+            from arena.boards.wins import Wins, as_declared, tournament_pairs
+            from arena.cli.show import show
 
-        pairs = tournament_pairs(store, name)
-    if pairs is not None:
-        show(Wins(pairs, as_declared(board)), form)
-    else:
-        from arena.cli.show import print_leaderboard
+            pairs = tournament_pairs(store, name)
+        if pairs is not None:
+            show(Wins(pairs, as_declared(board)), form)
+        else:
+            from arena.cli.show import print_leaderboard
 
-        print_leaderboard(store, board, form)
-    store.close()
+            print_leaderboard(store, board, form)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -150,17 +150,16 @@ def calibrate(
     else:
         given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
         _require_tournament(sources, {**given, "--documents": documents})
-        store, name = open_tournament(sources[0], tournament)
-        found = calibrate_tournament(
-            store,
-            name,
-            settings(resampling_of(store.settings(name))),
-            said,
-            method_samples=method_samples,
-            most=disagreements,
-            label_next=wanted,
-        )
-        store.close()
+        with open_tournament(sources[0], tournament) as (store, name):
+            found = calibrate_tournament(
+                store,
+                name,
+                settings(resampling_of(store.settings(name))),
+                said,
+                method_samples=method_samples,
+                most=disagreements,
+                label_next=wanted,
+            )
     if plot is not None:
         _plot(plot, found)
     show(Calibration(found, width), "json" if as_json else form.value)

@@ -68,8 +68,6 @@ def export(
 
     if parts is not None and what != "verdicts":
         raise InputError(f"--parts: only verdicts are written in parts, not {what}")
-    store, name = open_tournament(source, tournament)
-    store.verify(name)
     write = {
         "verdicts": exports.export_verdicts if parts is None else partial(exports.export_verdict_parts, parts=parts),
         "labels": exports.export_labels,
@@ -77,6 +75,7 @@ def export(
         "criteria": exports.export_criteria,
         "data": exports.export_data,
     }[what]
-    count = write(store, name, out)
-    store.close()
+    with open_tournament(source, tournament) as (store, name):
+        store.verify(name)
+        count = write(store, name, out)
     output.print(f"{count} rows written to {out}")

@@ -28,31 +28,26 @@ def failures(
     Of a store that holds several tournaments, all of them. 'ragarena run' asks most causes again by itself, the others
     with --retry-failed.
     """
+    from contextlib import closing
+
     from arena.batches import waiting_lines
     from arena.boards.failures import FailuresBoard, failed_in
     from arena.cli.show import show
-    from arena.cli.sources import location_and_name, open_tournament
+    from arena.cli.sources import location_and_name
     from arena.store import Store
     from retrieval_eval.agents.types import AGENT_CAUSES
 
-    _, named = location_and_name(source)
-    if tournament or named:
-        store, name = open_tournament(source, tournament)
-        names = [name]
-    else:
-        store = Store.open(source)
-        names = store.tournaments()
+    location, named = location_and_name(source)
     _require("--cause", cause or (), AGENT_CAUSES)
-    if judge:
-        _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
-    found = [
-        own
-        for name in names
-        for own in failed_in(store, name)
-        if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)
-    ]
-    board = FailuresBoard(found, len(names) > 1, list(waiting_lines(store)))
-    store.close()
+    with closing(Store.open(location)) as store:
+        one = tournament or named
+        names = store.tournaments() if one is None else [one]
+        found = [failed for name in names for failed in failed_in(store, name)]
+        if judge:
+            _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
+        waiting = list(waiting_lines(store))
+    kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
+    board = FailuresBoard(kept, len(names) > 1, waiting)
     show(board, "json" if as_json else "table")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from arena.cli.console import tell
@@ -22,8 +21,7 @@ def export_nuggets(
 ) -> None:
     """Write one person's assignments of the nuggets as they are now."""
     require_free(out, force)
-    store, name = open_tournament(source, tournament)
-    with closing(store):
+    with open_tournament(source, tournament) as (store, name):
         results, data = _nuggets(store, name), store.dataset(name)
         latest = Annotations(store, name).latest(Kind.NUGGET)
     who = the_annotator(latest, annotator, name)
@@ -45,8 +43,7 @@ def import_nuggets(source: str, tournament: str | None, file: Path, annotator: s
     """Take a file of assignments as one person's."""
     who = annotator_name(annotator)
     assignments = read_assignments([file])
-    store, name = open_tournament(source, tournament)
-    with closing(store):
+    with open_tournament(source, tournament) as (store, name):
         found = taken(assignments, _nuggets(store, name).banks, store.dataset(name).answers, who)
         if not found.annotations:
             why = "".join(f"; {words}: {number}" for words, number in found.left_out.items())

@@ -75,9 +75,8 @@ def export(
     from arena.cli.sources import open_tournament
     from arena.qrels import export_qrels
 
-    store, name = open_tournament(source, tournament)
-    exported = export_qrels(store, name, out, judge)
-    store.close()
+    with open_tournament(source, tournament) as (store, name):
+        exported = export_qrels(store, name, out, judge)
     output.print(printable(f"{exported.written:,} labels written to {out}"))
     for cause, count in exported.failed.items():
         output.print(f"{count:,} failed: {cause} ('ragarena failures' lists them)")

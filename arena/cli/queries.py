@@ -38,9 +38,8 @@ def queries(
 
     if (agent is not None) + (by is not None) + labels > 1:
         raise InputError("--agent, --by and --labels are tables of their own: give one of them")
-    store, name = open_tournament(source, tournament)
-    board = query_board(store, name)
-    store.close()
+    with open_tournament(source, tournament) as (store, name):
+        board = query_board(store, name)
     _check(board, agent, by, labels=labels)
     if as_json:
         print_json(board.json())

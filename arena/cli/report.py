@@ -40,10 +40,9 @@ def report(
 
     if not force:
         _refuse_to_replace(out)
-    store, name = open_tournament(source, tournament)
     path = sqlite_path(source)
-    report = tournament_report(store, name, "STORE" if path is None else path.name, below_coverage=below_coverage)
-    store.close()
+    with open_tournament(source, tournament) as (store, name):
+        report = tournament_report(store, name, "STORE" if path is None else path.name, below_coverage=below_coverage)
     made = report.page(datetime.now(UTC))
     page = render(made)
     with open_replacing(out) as file:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from arena.store import Store
@@ -22,14 +24,15 @@ def location_and_name(source: str) -> tuple[str, str | None]:
     return source, None
 
 
-def open_tournament(source: str, tournament: str | None = None) -> tuple[Store, str]:
-    """The open store and the tournament that ``source`` names.
+@contextmanager
+def open_tournament(source: str, tournament: str | None = None) -> Iterator[tuple[Store, str]]:
+    """The open store and the tournament that ``source`` names; the store is closed behind the block.
 
     Raises:
         InputError: no such file, store or tournament.
     """
     location, name = location_and_name(source)
-    store = Store.open(location)
-    found = tournament or name or only_tournament(store)
-    store.settings(found)  # says which tournaments there are, if not this one
-    return store, found
+    with closing(Store.open(location)) as store:
+        found = tournament or name or only_tournament(store)
+        store.settings(found)  # says which tournaments there are, if not this one
+        yield store, found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from arena.cli.console import tell
@@ -28,8 +27,7 @@ def export_table(
 ) -> None:
     """Write what everybody or one person said of the texts as they are now."""
     require_free(out, force)
-    store, name = open_tournament(source, tournament)
-    with closing(store):
+    with open_tournament(source, tournament) as (store, name):
         said, outdated = said_of_texts_now(store, name, kind)
     if annotator is not None or is_qrels(out) or not said:
         who = the_annotator(said, annotator, name)
@@ -46,8 +44,7 @@ def import_table(
     source: str, tournament: str | None, file: Path, kind: TableKind, annotator: str | None, *, as_json: bool
 ) -> None:
     """Take a table as what people said."""
-    store, name = open_tournament(source, tournament)
-    with closing(store):
+    with open_tournament(source, tournament) as (store, name):
         found = read_said(file, kind, store.dataset(name), annotator)
         if not found.annotations:
             raise InputError(f"{file}: nothing about the queries, answers and documents of {name!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,8 +41,7 @@ def list_votes(source: Source, tournament: Tournament = None, as_json: AsJson = 
     from arena.cli.show import show
     from arena.cli.sources import open_tournament
 
-    store, name = open_tournament(source, tournament)
-    with closing(store):
+    with open_tournament(source, tournament) as (store, name):
         show(vote_counts(store, name), "json" if as_json else "table")
 
 
