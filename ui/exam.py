@@ -15,7 +15,7 @@ from arena.store import Store
 from retrieval_eval.exam.grades import Labels
 from retrieval_eval.exam.influence import Influence, influences
 from ui import data
-from ui.retrieval import label_in
+from ui.views.documents import label_in
 
 _KEPT: Final = 4
 

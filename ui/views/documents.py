@@ -2,17 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Final, get_args
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import streamlit as st
 
+from arena.dataset import SHARED, Dataset
+from arena.prompting import Labels
 from arena.retrieval import RetrievalBoard, depth_of
+from judges.errors import CAUSES
+from judges.types import Document, JudgeFailure, Judgment, details_of, label_of
 from ui import data, text
 from ui.address import choose, pick, say_what_is_unknown
-from ui.document_card import lines_of, show_document
-from ui.retrieval import JudgedDocument, Shown, judged_documents, passing
 from ui.states import nothing
-from ui.text import Kind
+from ui.text import Kind, Line
+
+Shown: TypeAlias = Literal["all", "where people disagree", "without a label"]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedDocument:
+    """One document of a query.
+
+    Attributes:
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
+        label: of the judges together, ``None`` without one.
+        human: of people, ``None`` where they gave none.
+    """
+
+    document: Document
+    ranks: tuple[tuple[str, int], ...]
+    label: int | None
+    human: int | None
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether both labels are there and differ."""
+        return self.label is not None and self.human is not None and self.label != self.human
+
+
+def judged_documents(query_id: str, data: Dataset, labels: Labels, depth: int | None) -> list[JudgedDocument]:
+    """The documents that agents retrieved for a query, by label from the highest; those without one last."""
+    ranks: dict[str, list[tuple[str, int]]] = {}
+    for entry in data.retrieved.get(query_id, ()):
+        if depth is None or entry.rank <= depth:
+            ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
+    human = data.qrels.get(query_id, {})
+    found = [
+        JudgedDocument(data.documents[doc_id], tuple(own), label_in(labels.get((query_id, doc_id))), human.get(doc_id))
+        for doc_id, own in ranks.items()
+    ]
+    return sorted(found, key=lambda one: (one.label is None, -(one.label or 0), one.document.doc_id))
+
+
+def passing(documents: Sequence[JudgedDocument], shown: Shown, label: int | None) -> list[JudgedDocument]:
+    """Those that a reader asked for; ``label`` ``None`` is any."""
+    wanted = {
+        "all": documents,
+        "where people disagree": [one for one in documents if one.disagrees],
+        "without a label": [one for one in documents if one.label is None],
+    }[shown]
+    return [one for one in wanted if label in {None, one.label}]
+
+
+def label_in(result: Any) -> int | None:
+    """The label of a relevance result, if it is one."""
+    return label_of(result.outcome) if isinstance(result, Judgment) else None
+
+
+def show_document(
+    document: Document,
+    signs: Sequence[tuple[str, Kind]],
+    ranks: Iterable[tuple[str, int]],
+    said: Sequence[Line],
+    key: str,
+) -> None:
+    """Draw the card.
+
+    Args:
+        document: with its title among the metadata, where it has one.
+        signs: labels and the like, before its title.
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
+        said: by judges.
+        key: unique on the page.
+    """
+    title = document.metadata.get("title", "")
+    with st.container(border=True, key=f"document-{key}"):
+        named = f"{title} ({document.doc_id})" if title else document.doc_id
+        by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in ranks)
+        text.lines(Line("strong", named, signs), Line("quiet", f"Retrieved by {by}"), *said)
+        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
+            if opened.open:
+                text.passage(document.text, f"text-{key}", empty="The document is empty.")
+
+
+def lines_of(result: Judgment | JudgeFailure | None, judge: str = "") -> list[Line]:
+    """What one relevance judge said of a document; with its name where there are several."""
+    whose = f"{judge}: " if judge else ""
+    if isinstance(result, Judgment):
+        details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
+        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
+        reason = Line("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
+        return [Line("quiet", whose + details), reason] if details else [reason]
+    if isinstance(result, JudgeFailure):
+        return [Line("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [Line("body", f"{whose}Not judged yet.")]
+
 
 _DRAWN: Final = 10
 """Documents drawn at first."""

@@ -15,10 +15,10 @@ from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, label_of
 from ui import data, text
 from ui.differences import marked, similarity
-from ui.document_card import lines_of, show_document
 from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
 from ui.states import nothing, problem
 from ui.text import Kind, Line
+from ui.views.documents import lines_of, show_document
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 import streamlit as st
 
-from arena.boards.runs import agents_so_far, in_words, runs_table, stages_table
+from arena.boards.changes import ChangesBoard
+from arena.boards.runs import PlanBoard, agents_so_far, in_words, runs_table, stages_table
 from arena.coverage import AGENTS_ASKED, STAGES
+from arena.history.comparison import State, compare
+from arena.history.record import standings_of, subject_of
+from arena.plan import plan
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
+from arena.safe_files import digest
 from arena.store.progress import Progress
 from arena.store.runs import Run
-from judges.errors import CAUSES, StoreError
+from judges.errors import CAUSES, RagarenaError, StoreError
 from ui import data, editing, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.editing import Session
-from ui.show import show_table
+from ui.show import show_block, show_table
 from ui.states import no_tournament, nothing, problem
-from ui.views import changes
-from ui.views.next_run import show_next
 
 _EVERY_S = 2.0
 """How often the page looks how far a run is."""
@@ -53,7 +57,7 @@ def show(source: data.Source | None) -> None:
     if ended := [run for run in found if run.state != "running"]:
         _show_earlier(ended, runs.names(found))
     if source is not None:
-        changes.show(source)
+        show_changes(source)
 
 
 def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
@@ -165,3 +169,99 @@ def _named(found: Sequence[Run]) -> list[tuple[Run, str]]:
     """Runs at work, the first first, as sentences name them."""
     called = runs.names(found)
     return [(run, f"run of {called[run.run_id]}") for run in reversed(found)]
+
+
+_PLAN = "runs-plan"
+
+
+def show_next(session: Session | None, name: str) -> None:
+    """What the next run would ask; it is started only after that has been seen."""
+    st.subheader("The next run", anchor=False)
+    if session is None:
+        st.caption(editing.why_not())
+        return
+    if session.config.name != name:
+        text.quiet(f"The pages were started with the configuration of {session.config.name}.")
+    version = digest(session.path)
+    if st.button("Plan it", icon=":material/calculate:"):
+        try:
+            with st.spinner("Counting what would be asked …"):
+                st.session_state[_PLAN] = version, plan(session.config)
+        except RagarenaError as error:
+            problem("It cannot be planned.", error)
+            return
+    planned_version, planned = st.session_state.get(_PLAN, (None, None))
+    if planned is None or planned_version != version:
+        st.caption("Counts calls and estimates what they cost. Nothing is sent.")
+        return
+    for section in PlanBoard(planned).sections():
+        for block in section.blocks:
+            show_block(block)
+    _show_start(session)
+
+
+def _show_start(session: Session) -> None:
+    again = st.toggle("Also ask again where a judge gave an unusable reply", key="runs-retry")
+    st.button(
+        "Start the run",
+        type="primary",
+        on_click=partial(runs.attempt, partial(_start, session, again)),
+        disabled=runs.begins(session),
+        icon=":material/play_arrow:",
+    )
+
+
+def _start(session: Session, again: bool) -> None:
+    runs.start(session, retry_failed=again)
+    st.session_state.pop(_PLAN, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A state that can be compared; ``run_id`` is empty for a tournament as it is now."""
+
+    label: str
+    tournament: str
+    run_id: str = ""
+
+
+def show_changes(source: data.Source) -> None:
+    """Draw the part."""
+    st.subheader("What changed", anchor=False)
+    found = _choices(source)
+    if len(found) < 2:
+        st.caption("Nothing to compare yet: after another run, or with a second tournament, two can be held together.")
+        return
+    labels = [one.label for one in found]
+    left, right = st.columns(2)
+    with left:
+        earlier = pick("From", labels, "from", index=1)
+    with right:
+        later = pick("To", labels, "to")
+    say_what_is_unknown()
+    before, after = (_state(source, found[labels.index(label)]) for label in (earlier, later))
+    for block in ChangesBoard(compare(before, after)).sections()[0].blocks:
+        show_block(block)
+
+
+def _choices(source: data.Source) -> list[_Choice]:
+    """The tournament as it is now, its runs before the latest, then the other tournaments."""
+    _, names = data.tournaments()
+    own = source.tournament
+    every = runs.latest(source.location, own)
+    called = runs.names(every)
+    earlier = [run for run in every[1:] if run.standings]
+    return [
+        _Choice(f"{own}, now", own),
+        *(_Choice(f"{own}, run of {called[run.run_id]}", own, run.run_id) for run in earlier),
+        *(_Choice(f"{name}, now", name) for name in names if name != own),
+    ]
+
+
+def _state(source: data.Source, chosen: _Choice) -> State:
+    if chosen.run_id:
+        every = runs.latest(source.location, chosen.tournament)
+        run = next(run for run in every if run.run_id == chosen.run_id)
+        return State(run.subject, run.standings)
+    now = data.Source(source.location, source.version, chosen.tournament)
+    return State(subject_of(data.settings(now), data.dataset(now)), standings_of(data.board(now)))
