@@ -27,7 +27,7 @@ from arena.store import Store, sqlite_path
 from arena.which import rated_tournaments
 from judges.errors import InputError
 from judges.types import Task
-from ui.records import GameRecord, game_records
+from ui.records import GameRecord, Shown
 
 Further = ParamSpec("Further")
 Found = TypeVar("Found")
@@ -134,9 +134,13 @@ def game(source: Source, key: GameKey) -> GameRecord:
     with closing(Store.open(source.location)) as store:
         of_query = outcomes(store, source.tournament, Task.PAIRWISE, key.query_id)
     names = {key.agent_a, key.agent_b}
-    of_game = [(want, own) for want, own in of_query if want.judge == key.judge and {want.item, want.other} == names]
-    (found,) = game_records(of_game, win_and_tie(settings(source)))
-    return found
+    orders = [
+        Shown(*((want.item, want.other) if want.order == "ab" else (want.other, want.item)), result)
+        for want, result in of_query
+        if want.judge == key.judge and {want.item, want.other} == names
+    ]
+    score = float(scores(source)[games(source).find(key)])
+    return GameRecord(*key, tuple(orders), None if np.isnan(score) else score)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)

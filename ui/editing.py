@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,12 +15,14 @@ from typing import Final
 import streamlit as st
 
 from arena.config.whole import Config, load_config
-from judges.errors import InputError
+from judges.errors import InputError, RagarenaError
 from ui import text
 from ui.roles import allowed, viewer
+from ui.states import problem
 
 CONFIG_VARIABLE: Final = "RAGARENA_UI_CONFIG"
 """Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""
+_REFUSED: Final = "refused"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,21 @@ def check_editor() -> None:
     """
     if not allowed("edit"):
         raise InputError("your role does not allow edits any more")
+
+
+def attempt(action: Callable[..., None], *given: object) -> None:
+    """Do what an editor's button says, or let ``say_refused`` say with the next drawing why not."""
+    try:
+        check_editor()
+        action(*given)
+    except (RagarenaError, ValueError) as error:
+        st.session_state[_REFUSED] = str(error)
+
+
+def say_refused(words: str) -> None:
+    """Say, once, why what the viewer's last press asked for was not done, if it was not."""
+    if refused := st.session_state.pop(_REFUSED, None):
+        problem(words, refused)
 
 
 def why_not() -> str:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from arena.config.judging import PairwiseSection
 from arena.dataset import SHARED, Dataset
 from arena.games.table import GameKey
-from arena.leaderboard import game_verdicts
 from arena.prompting import Labels
-from arena.ratings.games import WinAndTie, reconcile, tabulate
-from arena.store import IDENTICAL, Result, Wanted
+from arena.store import IDENTICAL, Result
 from judges.pairwise import references
 from judges.types import AnnotatedDocument, Document, Judgment, Verdict, label_of
 
@@ -94,20 +92,6 @@ class RetrievedDocument:
     shown: bool
 
 
-def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:
-    """Both orders of each query, judge and pair as one game, in the order of the plan."""
-    orders: dict[tuple[str, str, str, str], list[Shown]] = {}
-    for want, result in outcomes:
-        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        key = (want.judge, want.query_id, want.item, want.other)
-        orders.setdefault(key, []).append(Shown(first, second, result))
-    scores = _scores(outcomes, win_and_tie)
-    return tuple(
-        GameRecord(query_id, a, b, judge, tuple(shown), scores.get((judge, query_id, a, b)))
-        for (judge, query_id, a, b), shown in orders.items()
-    )
-
-
 def retrieved_documents(
     game: GameRecord, data: Dataset, labels: Labels, settings: Mapping[str, Any]
 ) -> list[RetrievedDocument]:
@@ -123,22 +107,6 @@ def retrieved_documents(
         RetrievedDocument(data.documents[doc_id], results[doc_id], tuple(ranks[doc_id]), doc_id in shown)
         for doc_id in (*shown, *others)
     ]
-
-
-def _scores(outcomes: Iterable[tuple[Wanted, Result | None]], how: WinAndTie) -> dict[tuple[str, str, str, str], float]:
-    """Score of the first agent of each rated game, by judge, query and the two agents in either order."""
-    verdicts = list(game_verdicts(outcomes))
-    scores = {}
-    for judge in {verdict.judge for verdict in verdicts}:
-        table = tabulate(verdict for verdict in verdicts if verdict.judge == judge)
-        games = reconcile(table, win_and_tie=how)
-        assert table.queries is not None
-        assert games.cluster is not None
-        for query, a, b, score in zip(games.cluster, games.a, games.b, games.score, strict=True):
-            names = games.agents[a], games.agents[b]
-            scores[judge, table.queries[query], *names] = float(score)
-            scores[judge, table.queries[query], *reversed(names)] = 1.0 - float(score)
-    return scores
 
 
 def _shown(

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,12 +26,11 @@ import streamlit as st
 from arena.store import Store
 from arena.store.progress import Progress, progress
 from arena.store.runs import Run, Runs
-from judges.errors import DataError, InputError, RagarenaError
+from judges.errors import DataError, InputError
 from ui.editing import Session, check_editor
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
-_PROBLEM: Final = "runs-problem"
 _SELDOM: Final = 10
 """So many times as long as a count takes it holds."""
 
@@ -195,17 +194,3 @@ def stopping(session: Session, run: Run | None) -> bool:
     process = _started().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}
     return bool(_started().asked & pids)
-
-
-def attempt(act: Callable[[], None]) -> None:
-    """Do what a button asks for, or let ``problem`` say with the next drawing why not."""
-    try:
-        act()
-    except RagarenaError as error:
-        st.session_state[_PROBLEM] = str(error)
-
-
-def problem() -> str | None:
-    """Why what the viewer's last press asked for was not done; said once."""
-    found: str | None = st.session_state.pop(_PROBLEM, None)
-    return found

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from arena.games.read import games_of
 from arena.games.table import GameTable
+from arena.leaderboard import game_verdicts
+from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts
 from judges.types import JudgeFailure, Judgment
+from ui.records import GameRecord, Shown
 
 
 def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
@@ -34,3 +37,33 @@ def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
         {name: np.array(values, np.int32) for name, values in numbers.items()},
     )
     return games_of(columns, {}).table
+
+
+def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:
+    """Both orders of each query, judge and pair as one game, in the order of the plan; counted without the table."""
+    orders: dict[tuple[str, str, str, str], list[Shown]] = {}
+    for want, result in outcomes:
+        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        key = (want.judge, want.query_id, want.item, want.other)
+        orders.setdefault(key, []).append(Shown(first, second, result))
+    scores = _scores(outcomes, win_and_tie)
+    return tuple(
+        GameRecord(query_id, a, b, judge, tuple(shown), scores.get((judge, query_id, a, b)))
+        for (judge, query_id, a, b), shown in orders.items()
+    )
+
+
+def _scores(outcomes: Iterable[tuple[Wanted, Result | None]], how: WinAndTie) -> dict[tuple[str, str, str, str], float]:
+    """Score of the first agent of each rated game, by judge, query and the two agents in either order."""
+    verdicts = list(game_verdicts(outcomes))
+    scores = {}
+    for judge in {verdict.judge for verdict in verdicts}:
+        table = tabulate(verdict for verdict in verdicts if verdict.judge == judge)
+        games = reconcile(table, win_and_tie=how)
+        assert table.queries is not None
+        assert games.cluster is not None
+        for query, a, b, score in zip(games.cluster, games.a, games.b, games.score, strict=True):
+            names = games.agents[a], games.agents[b]
+            scores[judge, table.queries[query], *names] = float(score)
+            scores[judge, table.queries[query], *reversed(names)] = 1.0 - float(score)
+    return scores

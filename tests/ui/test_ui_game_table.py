@@ -17,10 +17,9 @@ from arena.ratings.games import Games, tabulate
 from arena.ratings.rate import RatingSettings
 from arena.store import Result, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
-from tests.support.games import game_table
+from tests.support.games import game_records, game_table
 from ui import text
 from ui.game_list import GameFilter, address_of, game_at, queries_meant
-from ui.records import game_records
 
 VERDICTS = ("A", "B", "TIE", "failed", None)
 Outcome = tuple[Wanted, Result | None]

@@ -16,7 +16,7 @@ from arena.boards.nugget_lists import edits_table, history_table, preview_table
 from arena.nuggets.board import preview
 from arena.nuggets.results import NuggetResults
 from arena.store.annotations import texts_digest
-from judges.errors import InputError, RagarenaError
+from judges.errors import InputError
 from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
 from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
 from retrieval_eval.nuggets.files import read_banks, write_banks
@@ -24,10 +24,8 @@ from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
 from ui.address import unfold
 from ui.show import show_table
-from ui.states import problem
 
 _NOTE: Final = "nugget-note"
-_PROBLEM: Final = "nugget-problem"
 _FILE: Final = "nugget-file"
 _WHO: Final = "nugget-editor"
 
@@ -67,8 +65,7 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
     if note := st.session_state.pop(_NOTE, None):
         st.success("Saved.", icon=":material/check:")
         text.plain(note)
-    if refused := st.session_state.pop(_PROBLEM, None):
-        problem("Nothing was changed.", refused)
+    editing.say_refused("Nothing was changed.")
     bank = session.config.nuggets.bank
     if bank is not None:
         _show_draft(session, bank, results, NuggetBank(query_id, data.queries(source)[query_id].text, ()))
@@ -78,7 +75,9 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
         "`nuggets.bank`, in place of `nuggets.create` and `nuggets.keep`."
     )
     st.text_input("File", "nuggets.jsonl", key=_FILE, width=320)
-    st.button("Save the nuggets", on_click=_attempt, args=(_save_all, session, results), disabled=not results.banks)
+    st.button(
+        "Save the nuggets", on_click=editing.attempt, args=(_save_all, session, results), disabled=not results.banks
+    )
 
 
 def _save_all(session: editing.Session, results: NuggetResults) -> None:
@@ -109,7 +108,7 @@ def _show_draft(session: editing.Session, path: Path, results: NuggetResults, no
     with st.container(horizontal=True):
         same = not draft.is_changed
         args = (_save, session, path, key)
-        st.button("Save to the file", type="primary", disabled=same, on_click=_attempt, args=args)
+        st.button("Save to the file", type="primary", disabled=same, on_click=editing.attempt, args=args)
         st.button("Discard the changes", disabled=same, on_click=st.session_state.pop, args=(key, None))
     if (told := history_table(draft.before)).rows:
         with unfold("What was edited before", f"history-of-{none.query_id}") as opened:
@@ -173,7 +172,7 @@ def _show_steps(bank: NuggetBank, key: str) -> None:
     st.radio("Importance", offered, index=index, horizontal=True, key=f"importance-{own}")
     with st.container(horizontal=True):
         for name, step in _STEPS[min(2, len(chosen))].items():
-            st.button(name, key=f"{name}-{own}", on_click=_attempt, args=(_do, key, step, chosen, own))
+            st.button(name, key=f"{name}-{own}", on_click=editing.attempt, args=(_do, key, step, chosen, own))
 
 
 def _changed(bank: NuggetBank, places: Sequence[int], wording: str, importance: Importance | None) -> NuggetBank:
@@ -209,12 +208,3 @@ def _do(key: str, step: Step, places: Sequence[int], own: str) -> None:
     draft: _Draft = st.session_state[key]
     wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
     st.session_state[key] = replace(draft, after=step(draft.after, places, wording, importance))
-
-
-def _attempt(action: Callable[..., None], *given: object) -> None:
-    """Do what a button says; why it cannot be done is said on the page."""
-    try:
-        editing.check_editor()
-        action(*given)
-    except (RagarenaError, ValueError) as error:
-        st.session_state[_PROBLEM] = str(error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 import streamlit as st
 
@@ -45,8 +44,7 @@ def show(source: data.Source | None) -> None:
     """Draw the page; ``None`` where no tournament has begun yet."""
     st.header("Runs", anchor=False)
     session = editing.session()
-    if refused := runs.problem():
-        problem("Not done.", refused)
+    editing.say_refused("Not done.")
     name = source.tournament if source is not None else session.config.name if session is not None else None
     if name is None:
         no_tournament()
@@ -108,7 +106,8 @@ def _show_stop(session: Session, run: Run | None) -> None:
     asked = runs.stopping(session, run)
     st.button(
         "Stop at once" if asked else "Stop",
-        on_click=partial(runs.attempt, partial(runs.stop, session, run)),
+        on_click=editing.attempt,
+        args=(runs.stop, session, run),
         icon=":material/stop:",
         help="The first press finishes what is in flight, as Ctrl-C does; the second stops at once.",
     )
@@ -205,7 +204,8 @@ def _show_start(session: Session) -> None:
     st.button(
         "Start the run",
         type="primary",
-        on_click=partial(runs.attempt, partial(_start, session, again)),
+        on_click=editing.attempt,
+        args=(_start, session, again),
         disabled=runs.begins(session),
         icon=":material/play_arrow:",
     )
