@@ -7,9 +7,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from arena.agents.summary import AgentSummary
+from arena.runtime.ledger import Kind
 from arena.runtime.writer import Writer, write_while
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies, Asked
@@ -31,8 +32,6 @@ _CHUNK = 16
 """Queries taken at once: enough to spare the store, few enough to share the work with another process."""
 _POLL_S = 0.5
 """How often to look for what another process is asking."""
-
-Kind: TypeAlias = Literal["judged", "known", "failed"]
 
 
 class Progress(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,11 +13,13 @@ from arena.present.table import Column, Table, for_programs
 from retrieval_eval.exam.leaderboards import Correlation, correlate
 
 if TYPE_CHECKING:
-    from arena.exam.scores import ExamScores
+    from arena.exam.scores import ExamScores, Measure
     from arena.exam.study import Unit
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""
+_COMPARED: Final[Sequence[Measure]] = ("cover", "normalised")
+"""What is held against an official leaderboard."""
 _NAMED: Final = 3
 """Queries that a note names."""
 
@@ -110,7 +112,7 @@ class ExamBoard(Board):
     def _official(self) -> Table:
         rows = [
             {"score": name.capitalize(), "level": level, **asdict(own)}
-            for name in ("cover", "normalised")
+            for name in _COMPARED
             for level, both in self._correlations().items()
             for own in [both[name]]
         ]
@@ -126,15 +128,11 @@ class ExamBoard(Board):
         return Table("exam-official", "Agreement with the official leaderboard", columns, rows, notes)
 
     def _correlations(self) -> dict[int, dict[str, Correlation]]:
-        exam = self.exam
-        if exam.official is None:
-            return {}
+        exam, official = self.exam, self.exam.official
         return {
-            level: {
-                "cover": correlate(exam.places(level), exam.official),
-                "normalised": correlate(exam.places(level, "normalised"), exam.official),
-            }
+            level: {name: correlate(exam.places(level, name), official) for name in _COMPARED}
             for level in exam.cover.levels
+            if official is not None
         }
 
     def queries(self) -> Table:

@@ -121,8 +121,7 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
     rows = [
         {
             "agent": before.run,
-            **{f"{key}_before": _mean(before, key) for key in shown},
-            **{f"{key}_after": _mean(after, key) for key in shown},
+            **{f"{key}_{at}": _mean(own, key) for key in shown for at, own in (("before", before), ("after", after))},
             "open": after.labels - after.assigned,
         }
         for before, after in before_and_after

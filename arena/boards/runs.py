@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,6 +136,7 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
     answered = run.spent[AGENTS].judged if AGENTS in run.spent else 0
     told = run.stages and not run.spent.keys() - run.stages.keys()
     return {
+        **_spent(spent),
         "began": f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S}",
         "took_s": None if run.ended is None else run.ended - run.begun,
         "state": run.state,
@@ -143,7 +144,6 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
         "judged": spent.judged - answered,
         "known": sum(stage["known"] for stage in run.stages.values()) if told else None,
         "failed": sum(_ended(run, stage)[1] for stage in stages),
-        **_spent(spent),
         "first": run.standings[0]["agent"] if run.standings else None,
     }
 
@@ -151,19 +151,17 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
 def _stage(run: Run, stage: str) -> dict[str, Any]:
     told = run.stages.get(stage, {})
     made, failed, _ = _ended(run, stage)
-    counts = {"stage": _WORDS[stage], "wanted": told.get("wanted"), "made": made, "known": told.get("known")}
-    return {**counts, "failed": failed, **_spent(run.spent.get(stage, Spent()))}
+    counts = {"wanted": told.get("wanted"), "made": made, "known": told.get("known"), "failed": failed}
+    return {**_spent(run.spent.get(stage, Spent())), "stage": _WORDS[stage], **counts}
 
 
 def _spent(spent: Spent) -> dict[str, Any]:
     """What asking took; ``None`` for what nobody knows."""
-    known = {"calls"} | ({"input_tokens", "output_tokens"} if spent.tokens_known else set())
-    known |= {"cost_usd"} if spent.cost_known else set()
-    return {
-        **{name: getattr(spent, name) for name in known},
-        "cost_unknown": spent.cost_unknown,
-        "cost_known": f"{spent.results - spent.cost_unknown:,} of {spent.results:,}",
-    }
+    known = f"{spent.results - spent.cost_unknown:,} of {spent.results:,}"
+    row: dict[str, Any] = {**asdict(spent), "cost_known": known}
+    if not spent.tokens_known:
+        row |= {"input_tokens": None, "output_tokens": None}
+    return row if spent.cost_known else {**row, "cost_usd": None}
 
 
 def _total(run: Run) -> Spent:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from judges.errors import DataError, InputError
+from retrieval_eval.data.files import read_json
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.exam.bank_files import read_bank
 from retrieval_eval.exam.cover import RATED_LEVELS
@@ -190,14 +191,7 @@ def read_official(path: Path) -> dict[str, float]:
 
 
 def _official_json(path: Path) -> dict[str, float]:
-    import json
-
-    from retrieval_eval.data.files import read_lines
-
-    try:
-        content = json.loads("".join(line for _, line in read_lines(path)))
-    except ValueError as error:
-        raise DataError(path, f"not JSON: {error}") from error
+    content = read_json(path)
     if not isinstance(content, Mapping) or not content:
         raise DataError(path, "is not a JSON object from agent to rank")
     for agent, rank in content.items():

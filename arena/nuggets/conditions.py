@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import DataError, InputError
-from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.nuggets.files import read_assignments
@@ -138,11 +137,7 @@ def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
 
 def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     """The runs of ``nuggets score --format json``."""
-    text = "".join(line for _, line in read_lines(path))
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(path, f"not JSON: {error}") from error
+    content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(own, Mapping) for own in runs.values()):
         raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")

@@ -168,7 +168,7 @@ def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSecti
 
 @dataclass(frozen=True, slots=True)
 class _Turns:
-    """The turns of making each query's nuggets; ``why_none`` says of a query that has none why that is so."""
+    """The turns of making each query's nuggets; queries that are ``unlabelled``, and whether a bank was ``given``."""
 
     by_query: Mapping[str, Outcomes]
     unlabelled: frozenset[str]

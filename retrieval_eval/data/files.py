@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from judges.errors import DataError
 
@@ -53,6 +54,18 @@ def read_lines(path: Path | str) -> Iterator[tuple[int, str]]:
             if "\0" in line:
                 raise DataError(path, "the line holds a NUL byte; is this a text file?", line=number)
             yield number, line
+
+
+def read_json(path: Path | str) -> Any:
+    """The content of a JSON file, plain or ``.gz``.
+
+    Raises:
+        DataError: the file cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads("".join(line for _, line in read_lines(path)))
+    except (ValueError, RecursionError) as error:
+        raise DataError(path, f"not JSON: {error}") from error
 
 
 @contextmanager
