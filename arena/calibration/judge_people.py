@@ -27,14 +27,14 @@ class Settings:
     """How people become one, what is compared, and how intervals are drawn.
 
     Attributes:
-        method: how several people become one.
+        consensus: how several people become one.
         samples, seed: of the intervals.
         against: a judge's labels are held against the people's ``consensus``, or against all of their ``votes``.
         games: the two orders of a game are ``reconciled`` to one verdict of each rater, or games are ``ordered``: each
             order is a thing of its own, whose sides are the places shown.
     """
 
-    method: Method = "majority"
+    consensus: Method = "majority"
     samples: int = 1000
     seed: int = 0
     against: Against = "consensus"
@@ -162,7 +162,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None 
         within_decided=agreement_within(decided(opinions)) if level == "verdicts" else None,
         alpha=rater_agreement(labels, mirrored=mirrored, samples=how.samples, seed=how.seed) if comparable else None,
         annotators=annotators(opinions, mirrored=mirrored),
-        consensus=consensus(opinions, how.method, mirrored=level == "verdicts"),
+        consensus=consensus(opinions, how.consensus, mirrored=level == "verdicts"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -118,8 +118,7 @@ def _qrels(path: Path) -> OpinionTable:
 
 def _verdicts(path: Path, how: Reading) -> OpinionTable:
     read = read_verdicts(path, columns=how.columns, skip_empty=how.skip_empty)
-    wanted = [*how.item, *([how.by] if how.by else [])]
-    for column in wanted:
+    for column in _further(how):
         if column not in read.extras:
             raise missing_column(path, column, read.extras)
     further = zip(*(read.extras[column] for column in how.item), strict=True) if how.item else None
@@ -168,48 +167,52 @@ def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
 
 
 def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
-    found: dict[str, list[Opinion]] = {}
-    skipped = 0
-    for row in _rows(path, level, how):
-        if not row.text(_VALUE[level]).strip() and how.skip_empty:
-            skipped += 1
-            continue
-        item = (*(row.identifier(name) for name in how.item), *_thing(row, level))
-        rater = row.text("annotator").strip() or rater_of_file(path)
-        group = row.identifier(how.by) if how.by else ""
-        found.setdefault(group, []).append(Opinion(row.identifier("qid"), item, rater, _value(row, level)))
-    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else ())
+    given = {name: (own,) for name, own in (how.columns or {}).items()}
+    rows = read_rows(path, ["qid", *_THINGS[level], _VALUE[level], *_further(how)], {**ALIASES, **given})
+    return _collected(path, rows, [_VALUE[level]], lambda row, _: _thing(row, level), level=level, how=how)
 
 
 def _wide(path: Path, how: Reading) -> OpinionTable:
     """Grades with a column for each criterion: every column that is none of ours."""
     given = {name: (own,) for name, own in (how.columns or {}).items()}
     aliases = {name: {**ALIASES, **given}[name] for name in ("qid", "agent", "annotator")}
-    own = {"reason", *how.item, *([how.by] if how.by else [])}
-    own |= {spelling for name, others in aliases.items() for spelling in (name, *others)}
-    criteria = [column for column in read_columns(path) if column not in own]
+    ours = {"reason", *_further(how)} | {name for column in aliases.items() for name in (column[0], *column[1])}
+    criteria = [column for column in read_columns(path) if column not in ours]
     if not criteria:
         raise missing_column(path, "criterion", read_columns(path))
+    rows = read_rows(path, ["qid", "agent", *_further(how)], aliases)
+    return _collected(
+        path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", how=how
+    )
+
+
+def _further(how: Reading) -> list[str]:
+    return [*how.item, *([how.by] if how.by else [])]
+
+
+def _collected(
+    path: Path,
+    rows: Iterable[Row],
+    columns: Sequence[str],
+    thing: Callable[[Row, str], Item],
+    *,
+    level: Level,
+    how: Reading,
+) -> OpinionTable:
+    """What these columns of every row say of a thing."""
     found: dict[str, list[Opinion]] = {}
     skipped = 0
-    for row in read_rows(path, ["qid", "agent", *how.item, *([how.by] if how.by else [])], aliases):
-        rater = row.text("annotator").strip() or rater_of_file(path)
-        group = row.identifier(how.by) if how.by else ""
-        further = [row.identifier(name) for name in how.item]
-        for criterion in criteria:
-            if not row.text(criterion).strip() and how.skip_empty:
+    for row in rows:
+        for column in columns:
+            if how.skip_empty and not row.text(column).strip():
                 skipped += 1
                 continue
-            item = (*further, row.identifier("agent"), criterion)
-            value = _number(row, criterion)
-            found.setdefault(group, []).append(Opinion(row.identifier("qid"), item, rater, value))
-    return OpinionTable("criteria", found, (f"{skipped:,} without a value left out",) if skipped else ())
-
-
-def _rows(path: Path, level: Level, how: Reading) -> Iterator[Row]:
-    given = {name: (own,) for name, own in (how.columns or {}).items()}
-    required = ["qid", *_THINGS[level], _VALUE[level], *how.item, *([how.by] if how.by else [])]
-    return read_rows(path, required, {**ALIASES, **given})
+            item = (*map(row.identifier, how.item), *thing(row, column))
+            rater = row.text("annotator").strip() or rater_of_file(path)
+            group = row.identifier(how.by) if how.by else ""
+            opinion = Opinion(row.identifier("qid"), item, rater, _value(row, column, level))
+            found.setdefault(group, []).append(opinion)
+    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else ())
 
 
 def _thing(row: Row, level: Level) -> Item:
@@ -219,17 +222,12 @@ def _thing(row: Row, level: Level) -> Item:
     return tuple(row.identifier(name) for name in _THINGS[level])
 
 
-def _value(row: Row, level: Level) -> float:
-    text = row.text(_VALUE[level]).strip()
+def _value(row: Row, column: str, level: Level) -> float:
+    text, whole = row.text(column).strip(), level == "labels"
     if level == "nuggets":
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
         return SUPPORT[Support(text)]
-    return _number(row, _VALUE[level], whole=level == "labels")
-
-
-def _number(row: Row, column: str, *, whole: bool = False) -> float:
-    text = row.text(column).strip()
     try:
         value = float(text)
     except ValueError:

@@ -5,16 +5,16 @@ People vote while others read the page, and nobody should wait for thousands of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from arena.calibration.calibrated import Spending
+from arena.calibration.calibrated import Calibrated
 from arena.calibration.methods import Method, Played
-from arena.calibration.orders import OrderHealth, table_health
-from arena.calibration.style import StyleEffect, answer_qualities, style_effects
+from arena.calibration.orders import table_health
+from arena.calibration.style import answer_qualities, style_effects
 from arena.dataset import Dataset
 from arena.games.table import GameTable
 from arena.kept import Cache
@@ -25,15 +25,6 @@ from arena.store import Store
 
 WORTH_KEEPING: Final = 20_000
 """Games; figures of fewer are made in about a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgesAlone:
-    """What answer judges show without people, by judge: what they cost, what places sway, and what style does."""
-
-    spent: Mapping[str, Spending]
-    orders: Mapping[str, OrderHealth]
-    styles: tuple[StyleEffect, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,17 +61,21 @@ class _KeptRatings:
 
 def judges_alone(
     store: Store, tournament: str, cache: Cache, games: GameTable, data: Callable[[], Dataset]
-) -> JudgesAlone:
-    """The figures of all games; ``data`` reads the tournament's, where the figures are not kept."""
+) -> Calibrated:
+    """What answer judges show in all games without people: what they cost, what places sway, and what style does.
 
-    def made() -> JudgesAlone:
+    ``data`` reads the tournament's, where the figures are not kept.
+    """
+
+    def made() -> Calibrated:
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
         answers = answer_qualities({key: own.text for key, own in data().answers.items()} if by_judge else {})
-        return JudgesAlone(
-            spending(store, tournament),
-            {judge: table_health(own) for judge, own in by_judge.items()},
-            tuple(effect for judge, own in by_judge.items() for effect in style_effects(judge, own, answers)),
+        return Calibrated(
+            tournament=tournament,
+            spent=spending(store, tournament),
+            orders={judge: table_health(own) for judge, own in by_judge.items()},
+            styles=tuple(effect for judge, own in by_judge.items() for effect in style_effects(judge, own, answers)),
         )
 
     if len(games) < WORTH_KEEPING:

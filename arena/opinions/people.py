@@ -7,7 +7,6 @@ answer, the two answers of a game, or the answer and the nugget; see ``texts_dig
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from arena.calibration.opinions import Level, Opinion
 from arena.dataset import Dataset
@@ -19,21 +18,11 @@ from judges.types import Verdict
 from retrieval_eval.nuggets.types import Support
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPeople:
-    """People's opinions by level.
+def peoples_opinions(store: Store, tournament: str) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
+    """Everything people said, by level; what they skipped is no opinion.
 
-    Attributes:
-        opinions: what counts now.
-        outdated: annotations of texts that have changed since, or are gone; they are left out.
-    """
-
-    opinions: dict[tuple[Level, str], list[Opinion]]
-    outdated: int
-
-
-def peoples_opinions(store: Store, tournament: str) -> StoredPeople:
-    """Everything people said; what they skipped is no opinion.
+    Returns:
+        Also how many annotations are of texts that have changed since, or are gone; they are left out.
 
     Raises:
         InputError: no such tournament.
@@ -43,7 +32,7 @@ def peoples_opinions(store: Store, tournament: str) -> StoredPeople:
     for one in said:
         for level, opinion in opinions_in(one):
             found.setdefault((level, ""), []).append(opinion)
-    return StoredPeople(found, outdated)
+    return found, outdated
 
 
 def said_of_texts_now(store: Store, tournament: str, kind: Kind | None = None) -> tuple[list[Annotation], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -74,17 +74,15 @@ def calibrate_tournament(
         notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
     notes += [f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart]
     listed = most and comparisons
-    return Calibrated(
-        comparisons,
-        settings,
-        tuple(notes),
-        dataset_texts(data()) | nugget_texts(store, tournament) if listed else {},
-        tournament,
-        compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
-        alone.spent,
-        alone.orders,
-        (*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
-        said.apart,
+    return replace(
+        alone,
+        comparisons=comparisons,
+        settings=settings,
+        notes=tuple(notes),
+        texts=dataset_texts(data()) | nugget_texts(store, tournament) if listed else {},
+        methods=compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
+        styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
+        apart=said.apart,
     )
 
 
@@ -109,8 +107,7 @@ def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison
 
 def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:
     """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside."""
-    on_pages = peoples_opinions(store, tournament)
-    own = dict(on_pages.opinions)
+    own, outdated = peoples_opinions(store, tournament)
     if store.is_labelled(tournament):
         own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
     judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)})
@@ -122,7 +119,7 @@ def _said(store: Store, tournament: str, people: Opinions, games: GameTable, dat
             human.setdefault(key, []).extend(said)
         else:
             apart.append(key[0])
-    return _Said(judges, human, on_pages.outdated, tuple(apart))
+    return _Said(judges, human, outdated, tuple(apart))
 
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:

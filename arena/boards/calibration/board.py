@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from arena.boards.calibration.corrected import corrected_figures, estimates_json
 from arena.boards.calibration.differences import difference_charts, disagreements
-from arena.boards.calibration.methods import cost_table, judges_json, method_blocks, method_pairs, style_blocks
+from arena.boards.calibration.methods import (
+    cost_table,
+    judges_json,
+    method_blocks,
+    method_pairs,
+    methods_json,
+    style_blocks,
+)
 from arena.boards.calibration.people import (
     against_people,
     among_people,
@@ -78,24 +85,17 @@ class Calibration(Board):
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
     def json(self) -> Any:  # noqa: D102
-        known, how = self.calibrated, self.calibrated.settings
+        known = self.calibrated
         shape: dict[str, Any] = {
             "comparisons": [self._comparison_json(one) for one in known.comparisons],
-            "settings": flat(how) | {"consensus": how.method},
+            "settings": known.settings,
             "notes": known.notes,
         }
-        del shape["settings"]["method"]
         if known.methods is not None:
             shape |= {
                 "tournament": known.tournament,
                 "style": [flat(effect) for effect in known.styles],
-                "methods": flat(known.methods)
-                | {
-                    "methods": {
-                        way.method: {"scores": way.scores, "ranks": way.ranks} for way in known.methods.methods
-                    },
-                    "pairs": [flat(pair) for pair in known.methods.pairs],
-                },
+                "methods": methods_json(known.methods),
                 "judges": judges_json(known),
             }
         return plain(shape)

@@ -91,6 +91,12 @@ def method_pairs(found: MethodComparison) -> Table:
     return Table("correlations", title, _PAIRS, rows, [note] if rows else ())
 
 
+def methods_json(found: MethodComparison) -> dict[str, Any]:
+    """Scores and places by each way of scoring, and how alike every two are."""
+    ways = {way.method: {"scores": way.scores, "ranks": way.ranks} for way in found.methods}
+    return flat(found) | {"methods": ways, "pairs": [flat(pair) for pair in found.pairs]}
+
+
 def method_charts(found: MethodComparison) -> list[Chart]:
     """Agents by every two ways of scoring."""
     return [method_chart(found, pair.first, pair.second) for pair in found.pairs]
