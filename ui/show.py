@@ -79,6 +79,19 @@ def show_table(
         chosen: the place of the row that is marked. Such a table has no filter, since its rows must stay.
         whole: what is saved, where the table shows a part of it.
     """
+    with st.container(gap="xsmall"):
+        if table.rows:
+            _draw(table, choose, chosen, whole)
+        else:
+            text.lines(text.Line("strong", table.title), text.Line("quiet", "\n".join(table.notes)))
+
+
+def _draw(
+    table: Table,
+    choose: Callable[[int], None] | None,
+    chosen: int | None,
+    whole: Callable[[], Table] | None,
+) -> None:
     places = list(range(len(table.rows)))
     with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
         if table.title:
@@ -86,15 +99,13 @@ def show_table(
         if len(places) >= _FILTERED and chosen is None:
             places = _filtered(table)
         part = replace(table, title="", rows=[table.rows[place] for place in places])
-        if table.rows:
-            _download(table.name, (lambda: part) if whole is None else whole)
-    if choose is None and len(part.rows) * len(part.columns) <= _MOST_CELLS:
-        if part.rows:
-            st.html(html_table(part, sortable=True))
-            return
-    elif part.rows:
+        _download(table.name, (lambda: part) if whole is None else whole)
+    if not places:
+        return
+    if choose is None and len(places) * len(part.columns) <= _MOST_CELLS:
+        st.html(html_table(part, sortable=True))
+    else:
         _draw_grid(part, {} if choose is None else _choosable(part, places, choose, chosen))
-    if table.notes:
         text.quiet("\n".join(table.notes))
 
 

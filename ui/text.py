@@ -50,9 +50,9 @@ class Line:
 
 
 def lines(*own: Line) -> None:
-    """Lines below each other: one element of the page, as a browser takes long over many; none for no line."""
-    if own:
-        st.html("".join(map(_line, own)))
+    """Lines below each other, but empty ones: one element of the page, as a browser takes long over many."""
+    if drawn := "".join(_line(line) for line in own if line.words):
+        st.html(drawn)
 
 
 def strong(words: str) -> None:

@@ -173,6 +173,17 @@ def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, addre
     fits_any_window(page)
 
 
+def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells(page: Page, address: str) -> None:
+    visit(page, address)
+    heading, *lines = cells(page, 0)
+    at = heading.index("Bradley-Terry")
+    rated = [float(line[at].replace(",", "")) for line in lines]
+    assert rated == sorted(rated, reverse=True)
+    for expected in (sorted(rated), sorted(rated, reverse=True), rated):
+        page.locator(".stHtml > .scroll").first.get_by_role("button", name="Bradley-Terry").click()
+        assert [float(line[at].replace(",", "")) for line in cells(page, 0)[1:]] == expected
+
+
 def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
     names = [line[0] for line in lines]
     return names.index
