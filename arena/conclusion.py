@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arena.coverage import Shortfall
     from arena.leaderboard import Leaderboard
     from arena.ratings.rate import Ratings
-    from arena.ratings.results import DirectGames, PairDifference
+    from arena.ratings.results import PairDifference
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
@@ -117,8 +117,10 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     # Where a prior holds some of the ratings, it moves the others a little too.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
-    if met is not None and not _agrees(met, pair, ratings):
-        return
+    if met is not None and met.low is not None and met.high is not None:
+        _, share = _expected(pair.difference, ratings)
+        if not met.low <= (share if met.one == pair.better else 1 - share) <= met.high:
+            return  # their own games do not allow for what the ratings expect
     share, low, high = (_expected(points, ratings)[0] for points in (pair.difference, pair.low, pair.high))
     games = "100 games, a tie half a win for each," if ratings.settings.ties == "half" else "100 games with a winner"
     yield (
@@ -178,7 +180,8 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
         )
-    one_order = _one_order(ratings)
+    # Places are known, and cannot be told from strength.
+    one_order = health is not None and health.first_share.value is not None and health.first_effect.value is None
     if not (one_order or any("position" in row.flags for row in ratings.agents)):
         return None
     said = "No two agents were shown in both orders" if one_order else "Wins follow the order shown"
@@ -189,12 +192,6 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
         BY_PLACE,
         f"{said}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
-
-
-def _one_order(ratings: Ratings) -> bool:
-    """Whether places are known, and cannot be told from strength."""
-    health = ratings.judge_health
-    return health is not None and health.first_share.value is not None and health.first_effect.value is None
 
 
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
@@ -249,14 +246,6 @@ def _leads(ratings: Ratings) -> str:
         # A rating that only a weak prior holds says nothing of the distance.
         return f"{first.agent} leads {_basis(ratings)}; how far ahead it is, these games cannot say."
     return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {behind}, {_basis(ratings)}."
-
-
-def _agrees(met: DirectGames, pair: PairDifference, ratings: Ratings) -> bool:
-    """Whether two agents' own games allow for the share of points that their ratings expect."""
-    if met.low is None or met.high is None:
-        return True
-    _, share = _expected(pair.difference, ratings)
-    return met.low <= (share if met.one == pair.better else 1 - share) <= met.high
 
 
 def _basis(ratings: Ratings) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.agents.costs import CostBoard, cost_board
 from arena.config.ratings import RatingsSection
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from arena.retrieval import CitationBoard, RetrievalBoard
     from arena.samples import Consistency
     from arena.store import Result, Store, Wanted
-
-Found = TypeVar("Found")
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
@@ -154,6 +152,8 @@ def leaderboard(
     others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
     outcomes, agreeing = _of_stages(samples, settings) if samples else ({}, {})
+    stages = {task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)
+    agreeing |= board.consistency
     ratings, controlled = board.ratings, None
     covariates = RatingsSection.model_validate(settings["ratings"]).bradley_terry.covariates
     if ratings is not None and verdicts is not None and covariates:
@@ -166,11 +166,11 @@ def leaderboard(
         ratings=ratings,
         by_judge=rate_by_judge(several, how, lengths=lengths) if several else {},
         criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        coverage=_in_order({task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)),
+        coverage={task: stages[task] for task in Task if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
         panel=_panel(several) if several else None,
-        consistency=_in_order({task: each for task, each in agreeing.items() if each} | dict(board.consistency)),
+        consistency={task: agreeing[task] for task in Task if agreeing.get(task)},
         exam=_exam(store, name, settings, samples),
         nuggets=_nuggets(store, name, settings),
         retrieval=retrieval,
@@ -286,11 +286,6 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
         if isinstance(result, Judgment):
             first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
             yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
-
-
-def _in_order(found: Mapping[Task, Found]) -> dict[Task, Found]:
-    """By task, in the order of the stages."""
-    return {task: found[task] for task in Task if task in found}
 
 
 def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> AdaptiveState | None:

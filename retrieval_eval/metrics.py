@@ -110,12 +110,14 @@ def evaluate(
     Raises:
         InputError: no labels, or a measure is unknown or cannot be computed on a run.
     """
+    import ir_measures
+
     topics = tuple(query_id for query_id, own in labels.items() if own)
     if not topics:
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    evaluator = _evaluator(labels, topics, every)
+    evaluator = ir_measures.evaluator(set(every.values()), {query_id: dict(labels[query_id]) for query_id in topics})
     tables, coverage = [], {}
     for run, scores in runs.items():
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
@@ -137,15 +139,11 @@ def evaluate(
         runs=tuple(runs),
         measures=tuple(measures),
         values=np.array(tables).reshape(len(runs), len(measures), len(topics)),
-        counts=frozenset(name for name, measure in measures.items() if _is_total(measure)),
+        counts=frozenset(
+            name for name, measure in measures.items() if isinstance(measure.aggregator(), ir_measures.SumAgg)
+        ),
         coverage=coverage,
     )
-
-
-def _evaluator(labels: Labels, topics: tuple[str, ...], measures: Mapping[str, Measure]) -> Measure:
-    import ir_measures
-
-    return ir_measures.evaluator(set(measures.values()), {query_id: dict(labels[query_id]) for query_id in topics})
 
 
 def _values(
@@ -164,12 +162,6 @@ def _values(
 
 def _mean(values: Floats) -> float:
     return float(weighted_means(values[np.newaxis], np.ones((1, values.size)))[0, 0])
-
-
-def _is_total(measure: Measure) -> bool:
-    from ir_measures import SumAgg
-
-    return isinstance(measure.aggregator(), SumAgg)
 
 
 Measure: TypeAlias = Any

@@ -125,10 +125,12 @@ def runs_of(retrieved: Iterable[Retrieved]) -> list[Run]:
     for entry in retrieved:
         found.setdefault(entry.agent, {}).setdefault(entry.query_id, []).append((entry.rank, sys.intern(entry.doc_id)))
     return [
-        Run(agent, {query_id: _by_rank(entries) for query_id, entries in queries.items()})
+        Run(
+            agent,
+            {
+                query_id: Ranking(tuple(doc_id for _, doc_id in ranked), tuple(1 / rank for rank, _ in ranked))
+                for query_id, ranked in ((query_id, sorted(entries)) for query_id, entries in queries.items())
+            },
+        )
         for agent, queries in sorted(found.items())
     ]
-
-
-def _by_rank(entries: list[tuple[int, str]]) -> Ranking:
-    return Ranking(tuple(doc_id for _, doc_id in sorted(entries)), tuple(1 / rank for rank, _ in sorted(entries)))

@@ -207,7 +207,11 @@ def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, 
     rank = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
     found = fronts(rows, costs)
-    return CostBoard(tuple(costs), found, (*in_words(rows, found), *filter(None, map(_retry_words, costs))))
+    said = (
+        *in_words(rows, found),
+        *filter(None, map(_retry_words, costs)),
+    )
+    return CostBoard(tuple(costs), found, said)
 
 
 def _retry_words(own: AgentCosts) -> str:

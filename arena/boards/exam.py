@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +50,14 @@ class ExamBoard(Board):
             blocks.append(self._official())
         lead = "How much of the test bank does each agent cover?"
         return [Section("exam", "Exam", lead, blocks)]
+
+    def scored(self) -> Iterable[str]:
+        """Agents with a cover."""
+        return self.exam.covers
+
+    def columns(self, agent: str) -> dict[str, float | None]:
+        """An agent's mean cover at the grade that counts, beside its rating."""
+        return {"exam_cover": self.exam.covers.get(agent)}
 
     def _scores(self) -> Table:
         k, cover = self.exam.cover.k, self.exam.cover

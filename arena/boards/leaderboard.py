@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,14 +19,10 @@ from arena.present.table import Column, Table, records
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
-    from arena.boards.citations import Citations
-    from arena.boards.exam import ExamBoard
-    from arena.boards.nuggets import Nuggets
-    from arena.boards.retrieval import Retrieval
     from arena.calibration.comparison import Comparison
     from arena.calibration.opinions import Level
     from arena.coverage import Coverage
-    from arena.leaderboard import Leaderboard
+    from arena.leaderboard import CriterionMean, Leaderboard
     from arena.ratings.panel import PanelRatings
     from judges.types import Task
 
@@ -35,6 +31,13 @@ TERMINAL: Final = frozenset(
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections that fit a terminal."""
+_JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
+"""Whose agents are listed where there are no ratings."""
+_BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
+"""In which order they are shown."""
+_COLUMNS: Final = frozenset(_BELOW)
+_CRITERION: Final = "criteria_"
+"""Before the name of a criterion in the name of its column."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT_1),
@@ -112,9 +115,8 @@ class TournamentBoard(Board):
         if board.ratings is not None:
             found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
         found += self.calibration
-        if board.criteria:
-            found.append(self._criteria())
-        found += self._beside_ratings()
+        parts = self._parts()
+        found += [section for name in _BELOW if name in parts for section in parts[name].sections()]
         return [*found, *self._coverage()]
 
     def tables(self) -> list[Table]:
@@ -124,7 +126,7 @@ class TournamentBoard(Board):
 
     def json(self) -> dict[str, Any]:
         """The shape of ``leaderboard --format json`` and ``run --json``."""
-        board, ratings = self.board, self.board.ratings
+        board, ratings, parts = self.board, self.board.ratings, self._parts()
         lacking = board.shortfall
         return {
             "tournament": board.tournament,
@@ -136,7 +138,7 @@ class TournamentBoard(Board):
             "by_judge": {judge: ratings_json(own, self.comparisons, judge) for judge, own in board.by_judge.items()},
             "pairs": ratings.pairs if ratings else [],
             "fragility": ratings.fragility if ratings else [],
-            "nuggets": self._nuggets and self._nuggets.json(),
+            "nuggets": parts["nuggets"].json() if "nuggets" in parts else None,
             "coverage": {task: _stage(own) for task, own in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": lacking
@@ -148,136 +150,73 @@ class TournamentBoard(Board):
             },
             "failures": board.causes,
             "complete": board.complete,
-            "costs": CostsBoard(board.costs).json(),
+            "costs": parts["costs"].json(),
             "panel": None if board.panel is None else _panel_json(board.panel),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),
             "position": None
             if ratings is None or ratings.position_effect is None
             else {"effect": ratings.position_effect, "low": ratings.position_low, "high": ratings.position_high},
             "adaptive": board.adaptive,
-            "retrieval": self._retrieval and self._retrieval.json(),
-            "citations": self._citations and self._citations.json(),
+            "retrieval": parts["retrieval"].json() if "retrieval" in parts else None,
+            "citations": parts["citations"].json() if "citations" in parts else None,
             "notes": ratings.notes if ratings else [],
-            "exam": self._exam and self._exam.json(),
+            "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": without_bank(board.settings),
         }
 
-    def _beside_ratings(self) -> Iterator[Section]:
-        """Agents judged without an opponent, and what their answers took."""
-        for part in (self._exam, self._nuggets, self._citations, self._retrieval, CostsBoard(self.board.costs)):
-            if part is not None:
-                yield from part.sections()
+    def _parts(self) -> dict[str, Any]:
+        """The boards of agents judged without an opponent, and of what answers took, in the order of their columns.
 
-    # The boards of stages are imported where a tournament has them.
+        Those of stages are imported where a tournament has them.
+        """
+        board, parts = self.board, dict[str, Any]()
+        if board.nuggets is not None:
+            from arena.boards.nuggets import Nuggets
 
-    @property
-    def _exam(self) -> ExamBoard | None:
-        if self.board.exam is None:
-            return None
-        from arena.boards.exam import ExamBoard
+            parts["nuggets"] = Nuggets(board.nuggets, self.order)
+        if board.citations is not None:
+            from arena.boards.citations import Citations
 
-        return ExamBoard(self.board.exam)
+            parts["citations"] = Citations(board.citations, self.order)
+        if board.exam is not None:
+            from arena.boards.exam import ExamBoard
 
-    @property
-    def _nuggets(self) -> Nuggets | None:
-        if self.board.nuggets is None:
-            return None
-        from arena.boards.nuggets import Nuggets
+            parts["exam"] = ExamBoard(board.exam)
+        parts["criteria"] = Criteria(board.criteria, self.order, (board.settings.get("criteria") or {}).get("scale"))
+        if board.retrieval is not None:
+            from arena.boards.retrieval import Retrieval
 
-        return Nuggets(self.board.nuggets, self.order)
-
-    @property
-    def _citations(self) -> Citations | None:
-        if self.board.citations is None:
-            return None
-        from arena.boards.citations import Citations
-
-        return Citations(self.board.citations, self.order)
-
-    @property
-    def _retrieval(self) -> Retrieval | None:
-        if self.board.retrieval is None:
-            return None
-        from arena.boards.retrieval import Retrieval
-
-        return Retrieval(self.board.retrieval, self.order)
+            parts["retrieval"] = Retrieval(board.retrieval, self.order)
+        return parts | {"costs": CostsBoard(board.costs)}
 
     def _agents(self) -> list[dict[str, Any]]:
         """Of each agent its rating, its criteria, and scores that are one number."""
         if self.board.ratings is None:
             return []
-        table = self._table()
-        left_out = {"bt_controlled", *self._criterion_keys(), *(self._retrieval.columns("") if self._retrieval else ())}
-        left_out |= CostsBoard(self.board.costs).columns("").keys()
-        columns = [column for column in table.columns if column.key not in left_out]
-        return [
-            {**row, "criteria": self.board.criteria.get(row["agent"], {})}
-            for row in records(replace(table, columns=columns))
-        ]
+        rows = records(self._table(("nuggets", "citations", "exam")))
+        return [{**row, "criteria": self.board.criteria.get(row["agent"], {})} for row in rows]
 
-    def _table(self) -> Table:
+    def _table(self, beside: Collection[str] = _COLUMNS) -> Table:
         """The ratings; beside them, for programs, all other scores that are one number for an agent."""
-        board, beside = self.board, self._beside
-        if board.ratings is None:
-            nuggets = [] if self._nuggets is None else self._nuggets.agents()
-            retrieving = [] if self._retrieval is None else self._retrieval.scored()
-            agents = [*board.criteria, *self._covers(), *nuggets, *retrieving]
-            table = Table(
-                "scores", "", [Column("agent", "Agent")], [{"agent": agent} for agent in dict.fromkeys(agents)]
-            )
-        else:
+        board, parts = self.board, self._parts()
+        chosen = [part for name, part in parts.items() if name in beside]
+        if board.ratings is not None:
             table = rating_table(board.ratings)
-        rows = [{**row, **beside(row["agent"])} for row in table.rows]
-        headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else dict.fromkeys(beside(""), "")
-        return replace(
-            table,
-            columns=[*table.columns, *(Column(key, headings.get(key, ""), SCORE) for key in beside(""))],
-            rows=rows,
-        )
-
-    def _beside(self, agent: str) -> dict[str, Any]:
-        board = self.board
-        found: dict[str, Any] = {}
-        if board.controlled is not None:
+        else:
+            agents = [agent for name in _JUDGED_ALONE if name in parts for agent in parts[name].scored()]
+            rows = [{"agent": agent} for agent in dict.fromkeys(agents)]
+            table = Table("scores", "", [Column("agent", "Agent")], rows)
+        controlled = {}
+        if board.controlled is not None and beside is _COLUMNS:
             controlled = {row.agent: row.rating for row in board.controlled.agents}
-            found["bt_controlled"] = controlled.get(agent)
-        if self._nuggets is not None:
-            found |= self._nuggets.columns(agent)
-        if self._citations is not None:
-            found |= self._citations.columns(agent)
-        if board.exam is not None:
-            found["exam_cover"] = self._covers().get(agent)
-        grades = board.criteria.get(agent, {})
-        for key, name in self._criterion_keys().items():
-            found[key] = grades[name].mean if name in grades else None
-        retrieved = {} if self._retrieval is None else self._retrieval.columns(agent)
-        return found | retrieved | CostsBoard(board.costs).columns(agent)
 
-    def _criterion_keys(self) -> dict[str, str]:
-        """Criteria by the keys of their columns."""
-        names = dict.fromkeys(name for grades in self.board.criteria.values() for name in grades)
-        return {f"criteria_{name}": name for name in names}
+        def scores(agent: str) -> dict[str, Any]:
+            found = {"bt_controlled": controlled.get(agent)} if controlled else {}
+            return found | {key: own for part in chosen for key, own in part.columns(agent).items()}
 
-    def _covers(self) -> Mapping[str, float]:
-        """By agent the mean cover at the grade that counts."""
-        return {} if self.board.exam is None else self.board.exam.covers
-
-    def _criteria(self) -> Section:
-        given, keys = self.board.criteria, self._criterion_keys()
-        rows = []
-        for agent in [*(agent for agent in self.order if agent in given), *sorted(set(given) - set(self.order))]:
-            one = next(iter(given[agent].values()))
-            means = {key: given[agent][name].mean if name in given[agent] else None for key, name in keys.items()}
-            rows.append({"agent": agent, **means, "graded": f"{COUNT.write(one.graded)} of {COUNT.write(one.wanted)}"})
-        columns = [
-            Column("agent", "Agent"),
-            *(Column(key, name, FIGURE) for key, name in keys.items()),
-            Column("graded", "Answers graded"),
-        ]
-        low, high = (self.board.settings.get("criteria") or {}).get("scale", ("the lowest", "the highest"))
-        lead = f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better."
-        table = Table("criteria", "Mean grades by criterion", columns, rows)
-        return Section("criteria", "Grades by criterion", lead, [table])
+        headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else {}
+        columns = [*table.columns, *(Column(key, headings.get(key, ""), SCORE) for key in scores(""))]
+        return replace(table, columns=columns, rows=[{**row, **scores(row["agent"])} for row in table.rows])
 
     def _coverage(self) -> Iterator[Section]:
         board = self.board
@@ -310,6 +249,41 @@ def _panel_json(panel: PanelRatings) -> dict[str, Any]:
         "problems": [problem.message for problem in panel.problems],
         "converged": panel.converged,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria(Board):
+    """Mean grades of answers by agent and criterion; ``order`` is that of the ratings, ``scale`` its two ends."""
+
+    given: Mapping[str, Mapping[str, CriterionMean]]
+    order: Sequence[str]
+    scale: Sequence[int] | None
+
+    def sections(self) -> list[Section]:
+        """One, or none."""
+        if not self.given:
+            return []
+        rows = []
+        for agent in [*(agent for agent in self.order if agent in self.given), *sorted({*self.given} - {*self.order})]:
+            one = next(iter(self.given[agent].values()))
+            graded = f"{COUNT.write(one.graded)} of {COUNT.write(one.wanted)}"
+            rows.append({"agent": agent, **self.columns(agent), "graded": graded})
+        named = (Column(key, key.removeprefix(_CRITERION), FIGURE) for key in self.columns(""))
+        columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
+        low, high = self.scale or ("the lowest", "the highest")
+        lead = f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better."
+        table = Table("criteria", "Mean grades by criterion", columns, rows)
+        return [Section("criteria", "Grades by criterion", lead, [table])]
+
+    def scored(self) -> Iterable[str]:
+        """Agents with a grade."""
+        return self.given
+
+    def columns(self, agent: str) -> dict[str, float | None]:
+        """An agent's means beside its rating, the same columns for every agent."""
+        grades = self.given.get(agent, {})
+        names = dict.fromkeys(name for means in self.given.values() for name in means)
+        return {f"{_CRITERION}{name}": grades[name].mean if name in grades else None for name in names}
 
 
 def without_bank(settings: Mapping[str, Any]) -> dict[str, Any]:

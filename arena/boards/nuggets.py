@@ -76,7 +76,7 @@ class Nuggets(Board):
             shape["documents"] = {"depth": self.scores.depth, **_scores_json(documents, "agents")}
         return shape
 
-    def agents(self) -> list[str]:
+    def scored(self) -> list[str]:
         """Those with a score."""
         return list(dict.fromkeys(own.run for _, _, scored in self._scored() for own in scored.runs))
 

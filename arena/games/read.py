@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from arena.games.table import FAILED, FIRST, NOT_WANTED, SECOND, TIE, WAITING, GameTable
 from arena.ratings.games import Floats, Ints
 from arena.store import Store
+from arena.store.bulk import Columns, in_order
 from judges.types import Judgment, Verdict
 
 if TYPE_CHECKING:
     from arena.samples import Consistency
-    from arena.store.bulk import Columns
 
 _STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
 """By the outcome as it is stored, seen from the answer shown first."""
@@ -62,9 +62,9 @@ def games_of(rows: Columns, settings: Mapping[str, Any]) -> WantedGames:
         settings: of the tournament.
     """
     rows = rows.in_order_of("position")
-    judges, judge = rows.texts["judge"].sorted()
-    queries, query = rows.texts["query"].sorted()
-    agents, (first, second) = rows.texts["first"].sorted_with(rows.texts["second"])
+    judges, (judge,) = in_order(rows.texts["judge"])
+    queries, (query,) = in_order(rows.texts["query"])
+    agents, (first, second) = in_order(rows.texts["first"], rows.texts["second"])
     a, b, b_first = np.minimum(first, second), np.maximum(first, second), first > second
     key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
     _, start, game = np.unique(key, return_index=True, return_inverse=True)

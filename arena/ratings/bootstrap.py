@@ -179,8 +179,9 @@ def _refit(
         part = near[start : start + chunk]
         x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, leans)
     far = np.flatnonzero(~converged)
-    for start in range(0, far.size, _newton_chunk(fitted)):
-        part = far[start : start + _newton_chunk(fitted)]
+    chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # of matrices of second derivatives that fit into memory
+    for start in range(0, far.size, chunk):
+        part = far[start : start + chunk]
         best = maximise(
             form,
             counts.sample(part),
@@ -217,11 +218,6 @@ def _chord(
         if ((left <= fitted.settings.tolerance) | hopeless).all():
             break
     return x, left <= fitted.settings.tolerance
-
-
-def _newton_chunk(fitted: BradleyTerry) -> int:
-    """Samples whose matrices of second derivatives fit into memory together."""
-    return max(1, _CELLS_IN_MEMORY // fitted.form.size**2)
 
 
 def _model_draws(fitted: BradleyTerry, samples: int, rng: np.random.Generator) -> Floats:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import scipy
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
-from arena.ratings.fragility import Flip, Unit, leader_flip, pair_flip
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
-from arena.ratings.results import DirectGames, Fragility, PairDifference
+from arena.ratings.results import DirectGames, PairDifference
 from retrieval_eval.stats.bootstrap import share_interval, student, wilson
 
 _NO_VARIANCE = 1e-9
@@ -117,44 +115,6 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
         )
         found.append(pair)
     return tuple(found)
-
-
-def fragilities(
-    games: Games,
-    fitted: BradleyTerry,
-    neighbours: Iterable[tuple[str, str]],
-    *,
-    by_query: bool,
-    queries: tuple[str, ...] | None,
-) -> tuple[Fragility, ...]:
-    """How fragile the lead and the order of the given neighbours are, by game and, where wanted, by query.
-
-    Args:
-        games: those that ``fitted`` comes from.
-        fitted: the ratings.
-        neighbours: pairs of agents.
-        by_query: leave out whole queries too, where they are known.
-        queries: their names.
-    """
-    units: tuple[Unit, ...] = ("game", "query") if by_query else ("game",)
-    found: list[tuple[Literal["leader", "neighbours"], Flip | None]]
-    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
-    found += [("neighbours", pair_flip(games, fitted, *two, unit)) for two in neighbours for unit in units]
-    return tuple(_named(change, flip, queries) for change, flip in found if flip is not None)
-
-
-def _named(change: Literal["leader", "neighbours"], flip: Flip, queries: tuple[str, ...] | None) -> Fragility:
-    return Fragility(
-        change=change,
-        ahead=flip.ahead,
-        behind=flip.behind,
-        unit=flip.unit,
-        units=flip.units,
-        count=flip.count,
-        share=flip.share,
-        tried=flip.tried,
-        queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ def elo(
         ValueError: a setting is out of range, or a weight is no whole number of games.
     """
     settings = EloSettings(k, initial, scale, tournaments, seed)
-    played = _sorted(games)
+    played = _packed(games)
+    played.codes.sort()  # an order that depends on nothing but the games
     finals = replay(played, _rule(settings), starts(seed, tournaments), threads=threads)
     spread = finals.std(axis=0, ddof=1) if tournaments > 1 else np.zeros(len(games.agents))
     return EloRatings(games.agents, finals.mean(axis=0), spread, settings, played.codes.size)
@@ -113,24 +114,11 @@ def _rule(settings: EloSettings) -> Rule:
     return Rule(float(settings.initial), float(settings.k), float(settings.scale))
 
 
-def _sorted(games: Games) -> Packed:
-    """Games in an order that depends on nothing but the games."""
-    packed = _packed(games)
-    packed.codes.sort()
-    return packed
-
-
 def _packed(games: Games) -> Packed:
-    """Games with the lower-numbered agent as ``a``."""
+    """One code per game, the lower-numbered agent as ``a``; a row of weight 3 is played three times, of 0 never."""
     flip = games.a > games.b
     score = np.where(flip, 1.0 - games.score, games.score)
-    low, high = np.minimum(games.a, games.b), np.maximum(games.a, games.b)
-    return _unrolled(replace(games, a=low, b=high, score=score))
-
-
-def _unrolled(games: Games) -> Packed:
-    """One code per game: a row of weight 3 is played three times, a row of weight 0 not at all."""
-    packed = pack(games.a, games.b, games.score, len(games.agents))
+    packed = pack(np.minimum(games.a, games.b), np.maximum(games.a, games.b), score, len(games.agents))
     if games.weight is None:
         return packed
     if not games.are_whole:

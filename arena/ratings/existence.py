@@ -71,7 +71,8 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     for number, row, linked in zip(first, found, _strongly_connected(counts.sample(first)), strict=True):
         sample = counts.sample(np.array([number]))
         row[: form.agents] = False if linked else _unsettled_agents(sample)
-        row[form.agents :] = row.any() or not (_position_settled(form, sample) and _bounded(form, sample))
+        settled = not form.position or position_identified(sample)
+        row[form.agents :] = row.any() or not (settled and _bounded(form, sample))
     shared: NDArray[np.bool_] = found[alike.ravel()]
     return shared
 
@@ -124,10 +125,6 @@ def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
         if np.unique(labels[inside]).size > 1:
             found |= inside & _outside_largest(labels, inside)
     return found
-
-
-def _position_settled(form: Form, counts: PairCounts) -> bool:
-    return not form.position or position_identified(counts)
 
 
 def _bounded(form: Form, counts: PairCounts) -> bool:

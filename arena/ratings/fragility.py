@@ -9,9 +9,8 @@ been confirmed by fitting what remains. It is an upper bound on the fewest: fewe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy
@@ -20,11 +19,13 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import probabilities, tie_values
-
-Unit: TypeAlias = Literal["game", "query"]
+from arena.ratings.results import AgentRating, Fragility, RatingSettings, Unit
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal."""
+
+_FEW_AGENTS, _FEW_GAMES = 12, 20_000
+"""Up to here the fragility of all neighbours takes no more than a second or two."""
 
 _CHALLENGERS = 3
 """Agents tried for the lead: those that the influence function says are nearest to it."""
@@ -57,6 +58,47 @@ class Flip:
     def share(self) -> float | None:
         """Of all units, ``None`` where the count is not known."""
         return None if self.count is None else self.count / self.units
+
+
+def fragilities(
+    games: Games,
+    fitted: BradleyTerry,
+    rows: Sequence[AgentRating],
+    settings: RatingSettings,
+    queries: tuple[str, ...] | None,
+) -> tuple[Fragility, ...]:
+    """How fragile the lead and the order of neighbours are, as far as the settings ask: by game and by query.
+
+    Args:
+        games: those that ``fitted`` comes from.
+        fitted: the ratings.
+        rows: the agents, best first.
+        settings: which orders, and whether by query too, where queries are known.
+        queries: their names.
+    """
+    if settings.fragility == "none":
+        return ()
+    few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
+    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
+    units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
+    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
+    for two in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
+        found += [("neighbours", pair_flip(games, fitted, *two, unit)) for unit in units]
+    return tuple(
+        Fragility(
+            change="leader" if change == "leader" else "neighbours",
+            ahead=flip.ahead,
+            behind=flip.behind,
+            unit=flip.unit,
+            units=flip.units,
+            count=flip.count,
+            share=flip.share,
+            tried=flip.tried,
+            queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
+        )
+        for change, flip in found
+        if flip is not None
+    )
 
 
 def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share: float = 0.25) -> Flip | None:
@@ -129,7 +171,7 @@ def _flip(
     if deck.fitted.ratings[ahead] - deck.fitted.ratings[behind] <= _RESOLUTION:
         return Flip(names[ahead], names[behind], unit, deck.units, 0, 0, ())
     queue = deck.queue(ahead, behind)
-    limit = min(queue.size, int(largest_share * deck.units + 1e-9))
+    limit = min(int(queue.number.sum()), int(largest_share * deck.units + 1e-9))
 
     def flipped(count: int) -> bool:
         return overtaker(deck.ratings_without(queue.left_out(count))) is not None
@@ -217,7 +259,8 @@ class _Deck:
             weight=counts[kept],
         )
         again = bradley_terry(games, replace(self.fitted.settings, anchor=None))
-        torn = "disconnected" in {problem.cause for problem in again.problems} - self._causes()
+        known = {problem.cause for problem in self.fitted.problems}
+        torn = "disconnected" in {problem.cause for problem in again.problems} - known
         if again.converged and not torn:
             ratings[played] = again.ratings
             for cause, end in (("undefeated", np.inf), ("winless", -np.inf)):
@@ -225,9 +268,6 @@ class _Deck:
                 for agent in itertools.chain(*alike) if len(alike) > 1 else ():
                     ratings[self.fitted.agents.index(agent)] = end
         return ratings
-
-    def _causes(self) -> set[str]:
-        return {problem.cause for problem in self.fitted.problems}
 
     def _influence(self, ahead: int, behind: int) -> Floats:
         """What leaving out one game of each kind adds to the gap of two agents, in log-odds, shape (kinds,).
@@ -269,11 +309,6 @@ class _Queue:
     influence: Floats
     number: NDArray[np.int64]
     gap: float
-
-    @property
-    def size(self) -> int:
-        """Number of units."""
-        return int(self.number.sum())
 
     def guess(self, largest_share: float) -> int:
         """How many units the influence function says close the gap, at most the given share of all and one more."""

@@ -194,11 +194,14 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
         units: number of independent queries (or games).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
-    variance = np.max([_difference_variance(covariance) for covariance in covariances], axis=0)
+    own = [np.diag(covariance) for covariance in covariances]
+    variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(own, covariances, strict=True)], axis=0)
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
     p = np.where(apart, 2 * scipy.special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
-    return PairedTests(difference, p, _holm_of_pairs(p))
+    upper, corrected = np.triu_indices(len(p), k=1), np.ones_like(p)
+    corrected[upper] = corrected.T[upper] = holm(p[upper])
+    return PairedTests(difference, p, corrected)
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -251,22 +254,6 @@ def _critical(deviations: Floats, below: Floats, units: int, level: float) -> fl
 def _short_of(deviations: Floats, agent: int) -> Floats:
     """How much each sample's difference of one agent to all others is below the estimate, shape (samples, agents)."""
     return np.maximum(deviations - deviations[:, [agent]], 0.0)
-
-
-def _difference_variance(covariance: Floats) -> Floats:
-    own = np.diag(covariance)
-    variance: Floats = own[:, np.newaxis] + own[np.newaxis] - 2 * covariance
-    return variance
-
-
-def _holm_of_pairs(p: Floats) -> Floats:
-    """Holm's correction over the pairs above the diagonal."""
-    upper = np.triu_indices(len(p), k=1)
-    corrected = holm(p[upper])
-    result = np.ones_like(p)
-    result[upper] = corrected
-    result.T[upper] = corrected
-    return result
 
 
 def _letter(number: int) -> str:

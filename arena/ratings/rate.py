@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.comparison import Comparison, compare, contradicted, direct_games, fragilities, pair_differences
+from arena.ratings.comparison import Comparison, compare, contradicted, direct_games, pair_differences
 from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
+from arena.ratings.fragility import fragilities
 from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
@@ -34,9 +36,6 @@ from arena.ratings.results import (
 from judges.errors import InputError
 
 __all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "rate_by_judge", "rate_games"]
-
-_FEW_AGENTS, _FEW_GAMES = 12, 20_000
-"""Up to here the fragility of all neighbours takes no more than a second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Ratings:
     @property
     def by_rank(self) -> tuple[AgentRating, ...]:
         """The agents from the highest Bradley-Terry rating down, whatever orders ``agents``."""
-        return tuple(sorted(self.agents, key=lambda row: (row.rank, row.agent)))
+        return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
 
     @property
     def flips(self) -> tuple[Fragility, ...]:
@@ -203,7 +202,8 @@ def rate_games(
     fitted = bradley_terry(parts, bradley_terry_settings(settings))
     by_elo = elo(games, **asdict(elo_settings(settings))) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
-    unit, units = _units(games, settings)
+    unit: Unit = "query" if settings.cluster and games.cluster is not None else "game"
+    units = round(float(games.weights.sum())) if unit == "game" else np.unique(np.asarray(games.cluster)).size
     resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
     if resampled is not None:
         resampled = replace(resampled, by=unit)
@@ -222,9 +222,19 @@ def rate_games(
         tie_parameter=fitted.tie_parameter,
         tally=games.tally,
         settings=settings,
-        convergence=_convergence(fitted, resampled),
+        convergence=Convergence(
+            converged=fitted.converged,
+            iterations=fitted.iterations,
+            gradient_norm=fitted.gradient_norm,
+            prior_games=float(fitted.prior.max()),
+            resampled=resampled.by if resampled else None,
+            units=resampled.units if resampled else 0,
+            samples=len(resampled.samples) if resampled else 0,
+            samples_without_maximum=resampled.without_maximum if resampled else 0,
+            samples_not_converged=resampled.not_converged if resampled else 0,
+        ),
         notes=said if first.value is None else (*said, position_note(fitted, first)),
-        fragility=_fragility(parts, fitted, agents, settings, queries),
+        fragility=fragilities(parts, fitted, agents, settings, queries),
         position_low=first.low,
         position_high=first.high,
         direct=direct_games(parts, settings.level, by_query=by_query),
@@ -269,12 +279,6 @@ def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
     return bool((joint.different[at] & (joint.difference[at] > 0))[others].all())
 
 
-def _units(games: Games, settings: RatingSettings) -> tuple[Unit, int]:
-    if settings.cluster and games.cluster is not None:
-        return "query", np.unique(games.cluster).size
-    return "game", round(float(games.weights.sum()))
-
-
 def _rows(
     games: Games,
     fitted: BradleyTerry,
@@ -315,7 +319,7 @@ def _rows(
         )
         for i, name in enumerate(games.agents)
     ]
-    return tuple(sorted(rows, key=lambda row: (row.rank, row.agent)))
+    return tuple(sorted(rows, key=attrgetter("rank", "agent")))
 
 
 def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
@@ -327,35 +331,6 @@ def _flags(games: Games, fitted: BradleyTerry) -> dict[str, tuple[str, ...]]:
         if count <= 1:
             flags[name].append("single_game")
     return {name: tuple(dict.fromkeys(causes)) for name, causes in flags.items()}
-
-
-def _fragility(
-    games: Games,
-    fitted: BradleyTerry,
-    rows: Sequence[AgentRating],
-    settings: RatingSettings,
-    queries: tuple[str, ...] | None,
-) -> tuple[Fragility, ...]:
-    if settings.fragility == "none":
-        return ()
-    few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
-    all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
-    neighbours = itertools.pairwise(row.agent for row in rows) if all_pairs else ()
-    return fragilities(games, fitted, neighbours, by_query=settings.cluster, queries=queries)
-
-
-def _convergence(fitted: BradleyTerry, resampled: Bootstrap | None) -> Convergence:
-    return Convergence(
-        converged=fitted.converged,
-        iterations=fitted.iterations,
-        gradient_norm=fitted.gradient_norm,
-        prior_games=float(fitted.prior.max()),
-        resampled=resampled.by if resampled else None,
-        units=resampled.units if resampled else 0,
-        samples=len(resampled.samples) if resampled else 0,
-        samples_without_maximum=resampled.without_maximum if resampled else 0,
-        samples_not_converged=resampled.not_converged if resampled else 0,
-    )
 
 
 def _whole(count: float) -> float:

@@ -304,7 +304,7 @@ class Store:
     def outcomes(self, name: str, task: Task, query_id: str | None = None) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
         with self._read() as connection:
-            return wishes.outcomes(connection, tournament_number(connection, name), task, query_id)
+            return list(wishes.each_outcome(connection, tournament_number(connection, name), task, query_id))
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""

@@ -125,22 +125,14 @@ class Texts(NamedTuple):
     names: Sequence[str | None]
     codes: NDArray[np.int32]
 
-    def sorted(self) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-        """The texts in their order, none of them missing, and which each row has."""
-        names, (codes,) = self._sorted(self)
-        return names, codes
 
-    def sorted_with(self, other: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-        """The texts of two columns in their order, and which each row has in the one and in the other."""
-        return self._sorted(self, other)
-
-    @staticmethod
-    def _sorted(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-        names = tuple(sorted({str(name) for column in columns for name in column.names}))
-        place = {name: at for at, name in enumerate(names)}
-        return names, tuple(
-            np.array([place[str(name)] for name in column.names], np.int32)[column.codes] for column in columns
-        )
+def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
+    """The texts of some columns in their order, none of them missing, and which each row has in each column."""
+    names = tuple(sorted({str(name) for column in columns for name in column.names}))
+    place = {name: at for at, name in enumerate(names)}
+    return names, tuple(
+        np.array([place[str(name)] for name in column.names], np.int32)[column.codes] for column in columns
+    )
 
 
 class Columns(NamedTuple):

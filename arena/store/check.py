@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, Select, String, cast, func, update
+from sqlalchemy import Connection, String, cast, func, update
 from sqlmodel import delete, select
 
 from arena.dataset import Dataset
@@ -230,7 +230,9 @@ def _wrong_in_tournament(connection: Connection, number: int, name: str, data: D
     if not given and any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))})):
         yield f"the data of tournament {name!r}"
     here = table(WantedRow)
-    for rows in _stream(connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None))):
+    for rows in stream(
+        connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None)), _FETCHED
+    ):
         for row in rows:
             if row[-1] != _summed(WantedRow, row):
                 yield f"what tournament {name!r} wants ({', '.join(map(str, row[1:8]))})"
@@ -238,12 +240,8 @@ def _wrong_in_tournament(connection: Connection, number: int, name: str, data: D
 
 def _damaged_judgments(connection: Connection) -> Iterator[str]:
     here = table(JudgmentRow)
-    for rows in _stream(connection, select(here).where(here.c.checksum.is_not(None))):
+    for rows in stream(connection, select(here).where(here.c.checksum.is_not(None)), _FETCHED):
         yield from (row[0] for row in rows if row[-1] != checksum(row[:-1]))
-
-
-def _stream(connection: Connection, chosen: Select[Any]) -> Iterator[list[tuple[Any, ...]]]:
-    return stream(connection, chosen, _FETCHED)
 
 
 def _wanted_for(connection: Connection, ident: str) -> str:

@@ -47,17 +47,10 @@ def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
 
 
-def outcomes(
-    connection: Connection, number: int, task: Task, query_id: str | None = None
-) -> list[tuple[Wanted, Result | None]]:
-    """Everything wanted of one task with its result, or of one query only."""
-    return list(each_outcome(connection, number, task, query_id))
-
-
 def each_outcome(
     connection: Connection, number: int, task: Task, query_id: str | None = None
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """The same, one by one as the database reads them: in one statement, since there may be millions."""
+    """Everything wanted of one task, or of one query of it, with its result, in one statement: there may be many."""
     here, judged = table(WantedRow), table(JudgmentRow)
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (

@@ -71,19 +71,14 @@ def estimates(
         sampled = sampled[~np.isnan(sampled)]
         if unit < 2 or sampled.size < 2 or np.isnan(figure):
             continue
-        tail = _tail(unit, level)
+        far = math.sqrt(unit / (unit - 1)) * float(scipy.special.stdtrit(unit - 1, 1 - (1 + level) / 2))
+        tail = float(scipy.special.ndtr(far))  # the share of samples beyond each end
         ends = np.quantile(sampled, [tail, 1 - tail])
         bounds[:, place] = np.clip(ends + (figure - sampled.mean()), -1, 1) if centred else ends
     return tuple(
         Estimate(None, n=unit) if math.isnan(value) else Estimate(value, _number(low), _number(high), unit, METHOD)
         for value, low, high, unit in zip(figures.tolist(), *bounds.tolist(), units.tolist(), strict=True)
     )
-
-
-def _tail(queries: int, level: float) -> float:
-    """The share of samples beyond each end."""
-    far = math.sqrt(queries / (queries - 1)) * float(scipy.special.stdtrit(queries - 1, 1 - (1 + level) / 2))
-    return float(scipy.special.ndtr(far))
 
 
 def _number(value: float) -> float | None:

@@ -28,7 +28,7 @@ def show(source: data.Source) -> None:
         )
         return
     scores = Nuggets(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
-    agents = scores.agents()
+    agents = scores.scored()
     _say_what_is_missing(results)
     show_sections(scores.sections())
     if results.banks and not agents:
