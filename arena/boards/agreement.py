@@ -10,14 +10,13 @@ from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT_1, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, crossed
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
     from retrieval_eval.trec import FaultyLine, Note, Qrels
 
 WIDE: Final = "95% interval"
-FEW_QUERIES: Final = 10
-"""With fewer queries a bootstrap over them has too little to draw from."""
 MOST_NAMED: Final = 3
 """Queries, and faulty lines of one file, that are named."""
 COEFFICIENTS: Final = (

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from arena.boards.agreement import FEW_QUERIES, MOST_NAMED, WIDE, as_read, remarks_on
+from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, SCORE_4, Form, Number, counted, listed
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
     from retrieval_eval.metrics import Metrics

@@ -10,12 +10,10 @@ from arena.calibration.judge_people import JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.opinions import Level
 from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
 
 Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
-
-FEW_QUERIES: Final = 10
-"""With fewer queries an interval has too little to draw from."""
 
 THINGS: Final[dict[Level, str]] = {
     "verdicts": "games",

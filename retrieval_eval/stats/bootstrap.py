@@ -24,6 +24,8 @@ from retrieval_eval.stats.estimate import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
 
+FEW_QUERIES: Final = 10
+"""With fewer queries a bootstrap over them has too little to draw from."""
 METHOD: Final = "bootstrap"
 
 

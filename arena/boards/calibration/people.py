@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
 
-from arena.boards.agreement import COEFFICIENTS, FEW_QUERIES, WIDE, confusion, correlation_columns
+from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import Comparison
 from arena.calibration.judge_people import JudgeAgainstPeople
@@ -19,6 +19,7 @@ from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SIGNED_2, counted, l
 from arena.present.picture import Look, of_table
 from arena.present.plain import flat
 from arena.present.table import Column, Table
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 _MOST_NAMED: Final = 8
 _WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
