@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 import typer
@@ -44,29 +44,50 @@ CLI: TypeAlias = Callable[..., Ended]
 
 LONGEST = (
     "test_docs",
-    "test_hard_endings",
     "test_kill",
-    "test_ui_browser",
-    "test_agents_endings",
+    "test_provider_transformers",
+    "test_ray_executor",
+    "test_ui_runs",
+    "test_golden",
+    "test_hard_endings",
     "test_calibration_studies",
-    "test_ui_accessible_browser",
-    "test_rated_tables",
-    "test_report",
+    "test_agents_endings",
+    "test_ui_browser",
     "test_batches",
+    "test_rated_tables",
+    "test_ui_accessible_browser",
+    "test_keys",
     "test_ui_vote_browser",
-    "test_ui_bank_browser",
+    "test_store_annotations",
+    "test_store",
     "test_ui_sign_in_browser",
     "test_ui_nugget_browser",
-    "test_store_annotations",
-    "test_provider_transformers",
+    "test_cli_synth",
+    "test_ui_bank_browser",
     "test_synth",
-    "test_ray_executor",
-    "test_keys",
-    "test_voting",
-    "test_ui_calibration",
+    "test_report_browser",
+    "test_ui_vote",
+    "test_metrics",
+    "test_tournament",
+    "test_cli_runs",
+    "test_streams",
     "test_six_agents",
+    "test_packaging",
+    "test_report",
+    "test_ui_serve",
 )
-"""Modules that take longest. They are begun first, so that at the end no worker is alone with one of them."""
+"""Modules that take longest. They are begun first, so that at the end no worker is alone with one of them; those that
+wait for processes and servers stand between those that compute."""
+
+OF_MODELS = {
+    "test_provider_transformers",
+    "test_provider_extractive_qa",
+    "test_local_labels",
+    "test_exam_extraction",
+    "test_ratings_preferences",
+    "test_embeddings",
+}
+"""Modules that run models in their own process: one worker loads what that needs, and teaches a model once."""
 
 
 def pytest_collection() -> None:
@@ -84,6 +105,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give whole modules to workers, and those of models to one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByModule(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            module = super()._split_scope(nodeid)
+            return "models" if Path(module).stem in OF_MODELS else module
+
+    return ByModule(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session")

@@ -34,14 +34,6 @@ def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[obj
     )
 
 
-def test_a_stand_in_for_embeddings_says_so_in_name_and_note(cli: Any, options: list[object], tmp_path: Path) -> None:
-    ended = cli("agents", "retrieve", *options, "--retriever", "hybrid", "--embeddings", "hashed", "--cache", tmp_path)
-    assert ended.status == 0
-    assert "run hybrid-hashed" in ended.out
-    assert "know no meaning" in ended.err
-    assert list(tmp_path.glob("embeddings-*.jsonl"))
-
-
 def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_path: Path) -> None:
     with LLMServer() as server:
         hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "vec 1", "--base-url", server.openai_url]

@@ -136,7 +136,7 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["verdict", "relevance", "criteria"])
+@pytest.mark.parametrize("kind", ["verdict", "criteria"])
 def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
     vote("ann", Verdict.A)
     label("ann", 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from arena.nuggets.people import annotations_of, sheets
 from arena.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.nuggets.files import read_assignments, write_assignments
 from retrieval_eval.nuggets.types import Support
 from tests.support.tournaments import write_data
 
@@ -55,21 +53,6 @@ def assess(annotator: str, *labels: Support | None, answers: int = 6) -> None:
         Annotations(store, "small").add(said for sheet in todo for said in annotations_of(sheet, labels, annotator))
 
 
-def test_votes_are_counted_by_person_and_kind(config: str, cli: Any) -> None:
-    assert cli("votes", "list", config).out == (
-        "nobody has said anything of 'small' yet; 'ragarena ui' has a page for it\n"
-    )
-    assess("ann", Support.FULL, Support.NONE, answers=4)
-    assess("ann", Support.FULL, Support.FULL, answers=2)
-    assess("b <b>", None, None, answers=1)
-    rows = json.loads(cli("votes", "list", "store.db", "--json").out)["votes"]
-    assert [{key: row[key] for key in row if key != "last"} for row in rows] == [
-        {"annotator": "ann", "kind": "nugget", "labels": 8, "skipped": 0, "replaced": 2},
-        {"annotator": "b <b>", "kind": "nugget", "labels": 0, "skipped": 2, "replaced": 0},
-    ]
-    assert "ann        nugget" in cli("votes", "list", config).out
-
-
 def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str, cli: Any) -> None:
     assess("ann", Support.FULL, Support.NONE)
     out = cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets")
@@ -104,23 +87,6 @@ def test_a_file_of_assignments_is_taken_as_a_person_s_once(config: str, cli: Any
         assert done.out == f"12 labels by bob, {new} of them new, answers: 6\n", done.err
     cli("votes", "export", config, "bob.jsonl", "--kind", "nuggets", "--annotator", "bob")
     assert Path("bob.jsonl").read_bytes() == Path("ann.jsonl").read_bytes()
-
-
-def test_labels_of_other_texts_are_not_taken(config: str, cli: Any) -> None:
-    assess("ann", Support.FULL, Support.NONE)
-    cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets")
-    first, second, *rest = read_assignments(["ann.jsonl"])
-    write_assignments("odd.jsonl", [replace(first, run="nobody"), replace(second, answer="older"), *rest])
-    done = cli("votes", "import", config, "odd.jsonl", "--kind", "nuggets", "--annotator", "bob")
-    assert done.out.splitlines() == [
-        "8 labels by bob, 8 of them new, answers: 4",
-        "- answers that the tournament does not have, left out: 1",
-        "- answers with another text than the tournament's, left out: 1",
-    ]
-    write_assignments("odd.jsonl", [replace(first, run="nobody")])
-    refused = cli("votes", "import", config, "odd.jsonl", "--kind", "nuggets", "--annotator", "bob")
-    assert refused.status == 2
-    assert refused.err.startswith("error: odd.jsonl: no label of an answer and a nugget of 'small'; answers that the")
 
 
 @pytest.mark.parametrize(

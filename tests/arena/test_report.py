@@ -62,12 +62,6 @@ def test_a_clear_leader_is_named_with_what_the_lead_is_worth(write: Any, tmp_pat
     assert page.count(">leads<") == 1
 
 
-def test_too_few_queries_fail_a_check_and_what_nobody_knows_passes_none(write: Any, tmp_path: Path) -> None:
-    page = write(write_store(tmp_path / "s.db", queries=4))
-    assert checks(page)["Enough queries"] == "failed"
-    assert checks(page)["People agree with the judge"] == "unknown"
-
-
 def test_people_are_held_against_the_judge_and_correct_its_figures(write: Any, tmp_path: Path) -> None:
     people = {f"q{number:02}": {f"q{number:02}-common": 2, f"q{number:02}-d0": 0} for number in range(12)}
     store = write_store(tmp_path / "s.db", margin=0.5, qrels=people)
@@ -80,11 +74,6 @@ def test_people_are_held_against_the_judge_and_correct_its_figures(write: Any, t
         "People agree with the judge strict on labels",
     }
     assert kept["People agree with the judge strict on labels"] == "failed"
-
-
-def test_without_labels_of_people_there_is_no_section_on_them(demo_page: str) -> None:
-    assert 'id="people"' not in demo_page
-    assert checks(demo_page)["People agree with the judge"] == "unknown"
 
 
 def test_people_who_judged_other_things_are_no_error(write: Any, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, wr
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import page, shown, start_on, table
 from tests.support.sample_store import SETTINGS
-from tests.support.tournaments import run as run_tournament
 
 
 @pytest.fixture(autouse=True)
@@ -106,42 +105,6 @@ def test_a_query_shows_its_grid_and_the_answers_beside_the_grades(
     run.selectbox(key="query").select("rock").run(timeout=20)
     assert PIONEERS in shown(run)
     assert list(table(run, "No.")["Item"]) == [PIONEERS]
-
-
-@pytest.mark.parametrize("whose", ["people", "the judge"])
-def test_labels_of_passages_show_what_the_bank_lacks_and_what_it_asks_for_in_vain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
-) -> None:
-    """By hand: the passage on the organ is relevant and covers nothing, the epidermis is not and covers LAYERS."""
-    write_exam(tmp_path)
-
-    def script(call: Call) -> Reply:
-        asked: str = call.body["messages"][-1]["content"]
-        if "response_format" in call.body:
-            return Reply(
-                '{"reason": "r", "label": "%s"}' % ("very relevant" if "organ of ours" in asked else "not relevant")
-            )
-        return judge(call)
-
-    if whose == "people":
-        (tmp_path / "p.qrels").write_text("skin 0 skin/one#1 0\nskin 0 skin/one#2 2\nskin 0 elsewhere 3\n")
-        data: dict[str, Any] = {"qrels": [tmp_path / "p.qrels"]}
-        beside: dict[str, Any] = {}
-    else:
-        rows = "skin,skin/one#1,The epidermis is outside.\nskin,skin/one#2,The skin is an organ of ours.\n"
-        (tmp_path / "documents.csv").write_text(f"qid,did,document\n{rows}")
-        data, beside = {"documents": [tmp_path / "documents.csv"]}, {"retrieval": {"judge": "judge"}}
-    data |= {"queries": [tmp_path / "queries.csv"], "answers": [tmp_path / "answers.csv"]}
-    with LLMServer(script) as server:
-        config = exam_config(tmp_path, server.openai_url, beside=beside | {"data": data})
-        run_tournament(config)
-    start_on(monkeypatch, config)
-    run = page("exam")
-    assert run.selectbox(key="labels").options == [whose]
-    uncovered, spurious = table(run, "Highest grade", "Label"), table(run, "Not relevant, cover it")
-    assert uncovered[["Query", "Passage", "Label", "Highest grade"]].values.tolist() == [["skin", "skin/one#2", 2, 2]]
-    assert uncovered["Text"][0] == "The skin is an organ of ours."
-    assert spurious.values.tolist() == [["skin", LAYERS, 1, 1, 0, 1]]
 
 
 @pytest.mark.parametrize("name", ["exam", "bank"])

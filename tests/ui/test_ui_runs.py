@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -16,19 +15,16 @@ import pytest
 from sqlalchemy import text
 from streamlit.testing.v1 import AppTest
 
-from arena.config.whole import Config, load_config
+from arena.config.whole import Config
 from arena.store import Store
 from arena.store.agents import AgentReplies, Asked
 from arena.store.progress import Progress, progress
 from arena.store.runners import Runner
-from arena.store.runs import Run, Runs
-from arena.store.spending import Spent
+from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.agents.types import AgentReply
-from tests.conftest import CLI
-from tests.support.agents import answering, http_agent, write_config
-from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.llm_server import LLMServer, steady_judge
 from tests.support.pages import page, shown, start_on, table
 from tests.support.sample_store import write_store
 from tests.support.stores import JUDGMENT
@@ -152,68 +148,6 @@ def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monk
     with ThreadPoolExecutor(4) as lookers:
         seen = list(lookers.map(lambda _: runs.how_far(location, "sample"), range(4)))
     assert (len(counts), len({id(own) for own in seen})) == (1, 1)
-
-
-def test_a_runs_spending_is_seen_while_it_goes_on_and_is_what_its_summary_says(
-    cli: CLI, tmp_path: Path, store_location: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("A_KEY", "none")
-    seen: dict[str, Run] = {}
-
-    def spends(stage: str, results: int) -> bool:
-        """Look at the run at work, as the page does, until it has kept so many results."""
-        (seen[stage],) = runs.at_work(store_location, "asked")
-        return seen[stage].spent.get(stage, Spent()).judged >= results
-
-    def script(call: Call) -> Reply:
-        if len(server.calls) == 12:  # of 16 to two agents, one at a time
-            until(lambda: spends("agents", 12 - 2))
-        elif len(server.calls) == 16 + 20:  # of 32 to two judges, one at a time
-            until(lambda: spends("pairwise", 20 - 2))
-        return steady_judge(call) if "messages" in call.body else answering()(call)
-
-    with LLMServer(script) as server:
-        agents = {name: http_agent(f"http://127.0.0.1:{server.port}/{name}", concurrency=1) for name in ("x", "y")}
-        model = {
-            "provider": "openai",
-            "model": "m",
-            "base_url": server.openai_url,
-            "api_key_env": "A_KEY",
-            "concurrency": 1,
-        }
-        judges = {"dear": {**model, "price": {"input": 2000, "output": 8000}}, "unpriced": {**model, "model": "n"}}
-        pairwise = {"judges": ["dear", "unpriced"], "documents": {"include": False}}
-        path = write_config(tmp_path, agents, store=store_location, judges=judges, pairwise=pairwise)
-        said = [cli("run", path), cli("run", path)]
-    assert [ended.status for ended in said] == [0, 0]
-    asking, judging = seen["agents"], seen["pairwise"]
-    assert (asking.stages["agents"]["wanted"], asking.spent.keys()) == (16, {"agents"})
-    assert asking.spent["agents"].judged < 12
-    assert judging.spent["agents"].judged == 16
-    assert judging.spent["pairwise"].judged < 20
-
-    start_on(monkeypatch, load_config(path))
-    asked = page("runs")
-    every = table(asked, "Cost unknown")
-    for row, ended in zip(every.to_dict("records"), reversed(said), strict=True):
-        costs = re.findall(r"calls, \$([\d.,]+)(?: \+ (\d+) of unknown cost)?", ended.err)
-        assert len(costs) == 3, "two agents and the games"
-        assert row["Cost"] == pytest.approx(sum(float(cost.replace(",", "")) for cost, _ in costs), abs=0.01)
-        assert row["Cost unknown"] == sum(int(unknown or 0) for _, unknown in costs)
-    assert every[["Answered", "Judged", "Known", "Calls"]].values.tolist() == [[0, 0, 48, 0], [16, 32, 0, 48]]
-    asked.selectbox(key="run").select_index(1).run(timeout=20)
-    stages = table(asked, "Cost known")
-    assert stages["Stage"].tolist() == ["Agents asked", "Games judged, each order counted"]
-    assert stages["Cost"].sum() == pytest.approx(every["Cost"][1], abs=0.01)
-    assert stages["Cost"][0] == pytest.approx(0.032)
-    assert stages["Cost known"].tolist() == ["16 of 16", "16 of 32"]
-    with closing(Store.open(store_location)) as store:
-        results = [own for _, own in store.outcomes("asked", Task.PAIRWISE) if own is not None]
-    assert stages["Cost"][1] == pytest.approx(sum(own.cost_usd or 0 for own in results), rel=0.05)
-    assert stages["Tokens in"][1] == sum(own.usage.input_tokens or 0 for own in results)
-    assert f"16 answers and 32 judgments by 48 calls; {stages['Tokens in'][1]:,.0f} tokens in" in shown(asked)
-    assert "without 16 results of unknown tokens" in shown(asked)
-    assert "without 16 results of unknown cost" in shown(asked)
 
 
 def played_games(folder: Path) -> Config:

@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+from dataclasses import replace
+from html.parser import HTMLParser
 
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from arena.present import files, terminal
@@ -75,13 +78,42 @@ def test_what_is_opened_in_a_spreadsheet_runs_no_formula() -> None:
     assert said.split("\r\n")[:-1] == ["'=a", "'=1+1", "' @x", "-1.5", "-2 to -1", "-3"]
 
 
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a|b",
+    "*x*",
+    "=cmd()",
+    "[x](javascript:y)",
+    "![i](http://h/p.png)",
+    "red\x1b[31m",
+]
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        assert {name for name, _ in attrs} <= {"aria-label", "class", "role", "scope", "style", "tabindex", "title"}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
 def test_texts_from_outside_are_no_markup() -> None:
-    assert r"a\|b" in files.markdown(TABLE)
-    assert "=1+1&lt;b&gt;&amp;" in files.markdown(TABLE)
-    assert "<td" in files.html_table(TABLE)
-    assert "<b>" not in files.html_table(TABLE)
+    hostile = Table(HOSTILE[0], HOSTILE[0], COLUMNS[:1], [{"agent": name} for name in HOSTILE], HOSTILE)
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table").render(files.markdown(hostile))
+    for page in (files.html_table(hostile), markdown):
+        read = Tags()
+        read.feed(page)
+        assert read.tags <= {"caption", "div", "table", "thead", "tbody", "tr", "th", "td", "p", "strong"}
+        assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(read.texts)
     assert r"=1+1<b>\&" in files.latex(TABLE)
-    assert "\x1b" not in written(Table("t", "\x1b[1mT", COLUMNS[:1], [{"agent": "\x1b[31mred"}]))
+    assert "\x1b" not in written(replace(hostile, title="\x1b[1mT"))
+    assert sorted(row["agent"] for row in csv.DictReader(io.StringIO(files.csv_text(hostile)))) == sorted(HOSTILE)
 
 
 def test_notes_stand_below_the_table_in_every_form_for_people() -> None:
