@@ -34,7 +34,7 @@ OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
 RUN = """
 import sys
 from pathlib import Path
-from arena.config import load_config
+from arena.config.whole import load_config
 from arena.tournament import run
 from benchmarks.runtime import Silent
 assert run(load_config(Path(sys.argv[1])), Silent()).complete

@@ -133,8 +133,8 @@ def test_the_time_is_the_store_s_where_none_is_given(kept: Annotations) -> None:
 WRITER = """
 import sys
 from dataclasses import replace
-from arena.store import Annotation, Annotations, Store
-from arena.store.annotations import Kind
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind
 said = Annotation(Kind.NUGGET, "", "q1", "", "", "t", "support")
 def act(who):
     store = Store.open(sys.argv[1])

@@ -84,7 +84,8 @@ def test_a_connection_that_is_cut_costs_one_line_and_no_judgment(postgres: Postg
 
 ASKER = """
 import os, signal, sys
-from arena.store import Runner, Store, Wanted
+from arena.store import Store, Wanted
+from arena.store.runners import Runner
 from judges.types import Judgment, Task
 location, who = sys.argv[1:]
 store, runner = Store.create(location), Runner()

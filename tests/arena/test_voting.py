@@ -92,8 +92,8 @@ def test_a_query_whose_answer_changed_is_asked_anew_and_a_new_game_does_not_brin
 VOTER = """
 import sys
 from contextlib import closing
-from arena.store import Annotations, Store
-from arena.store.annotations import Kind
+from arena.store import Store
+from arena.store.annotations import Annotations, Kind
 from arena.voting.games import annotation_of, ballots
 from arena.voting.things import State
 from judges.types import Verdict
