@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from arena.safe_files import history
 from retrieval_eval.exam.bank_files import read_bank
-from tests.support.browser import INERT, opened_with, settle, visit
+from tests.support.browser import INERT, opened_with, settle, show_at, visit
 from tests.support.exams import LAYERS, PIONEERS, exam_config, graded, write_exam
 from tests.support.pages import config_file
 
@@ -40,11 +40,10 @@ def address(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["exam", "bank"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_pages_open_and_fit_their_window(page: Page, address: str, name: str, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 844})
+def test_the_pages_open_and_fit_their_window(page: Page, address: str, name: str) -> None:
     visit(page, f"{address}/{name}")
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    for width in (1280, 390):
+        show_at(page, width)
     assert "HIDDEN" not in page.content()
 
 
