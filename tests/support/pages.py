@@ -57,6 +57,14 @@ def unfolded(run: AppTest, key: str) -> AppTest:
     return run
 
 
+def press(run: AppTest, label: str) -> AppTest:
+    """The page after its only button of this name was pressed."""
+    (button,) = (button for button in run.button if button.label == label)
+    after = button.click().run(timeout=20)
+    assert not after.exception
+    return after
+
+
 def shown(run: AppTest) -> str:
     """All words outside tables and fields."""
     kinds = (run.header, run.subheader, run.text, run.caption, run.info, run.warning, run.error, run.success)

@@ -14,7 +14,8 @@ from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament
-from tests.support.pages import shown
+from tests.support.pages import page as drawn
+from tests.support.pages import press, shown
 from ui.data import LOCATION_VARIABLE
 
 
@@ -25,17 +26,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def draw() -> None:
-    from ui import data
-    from ui.views import assess
-
-    version, names = data.tournaments()
-    assess.show(data.Source(data.location(), version, names[-1]))
-
-
 def opened(name: str = "") -> AppTest:
     """The page as somebody of this name comes to it."""
-    page = AppTest.from_function(draw).run(timeout=20)
+    page = drawn("assess")
     return page.text_input(key="annotator").set_value(name).run(timeout=20) if name else page
 
 
@@ -46,11 +39,6 @@ def words(page: AppTest) -> str:
 
 def progress(page: AppTest) -> str:
     return str(page.get("progress")[0].proto.text)
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    (button,) = (button for button in page.button if button.label == label)
-    return button.click().run(timeout=20)
 
 
 def label_all(page: AppTest, *labels: Support) -> AppTest:

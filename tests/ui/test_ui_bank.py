@@ -27,7 +27,7 @@ from tests.support.exams import (
     write_exam,
 )
 from tests.support.llm_server import Call, LLMServer, Reply
-from tests.support.pages import config_file, page, sent, shown, start_on, table, unfolded
+from tests.support.pages import config_file, page, press, sent, shown, start_on, table, unfolded
 
 NEW = "Which layer is the <b>outermost</b>?"
 
@@ -67,13 +67,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
         graded(config)
         start_on(monkeypatch, config, editable=True)
         yield Here(tmp_path, config, server)
-
-
-def press(run: AppTest, label: str) -> AppTest:
-    (button,) = (button for button in run.button if button.label == label)
-    run = button.click().run(timeout=20)
-    assert not run.exception
-    return run
 
 
 def field(kind: Any, label: str) -> Any:

@@ -18,7 +18,8 @@ from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
 from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
-from tests.support.pages import shown, table, unfolded
+from tests.support.pages import page as drawn
+from tests.support.pages import press, shown, table, unfolded
 from tests.support.tournaments import calls, run, write_data
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
@@ -32,26 +33,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def draw() -> None:
-    from ui import data
-    from ui.views import nuggets
-
-    version, names = data.tournaments()
-    nuggets.show(data.Source(data.location(), version, names[-1]))
-
-
 def opened() -> AppTest:
-    return AppTest.from_function(draw).run(timeout=20)
+    return drawn("nuggets")
 
 
 def words(page: AppTest) -> str:
     assert not page.exception
     return shown(page)
-
-
-def press(page: AppTest, label: str) -> AppTest:
-    (button,) = (button for button in page.button if button.label == label)
-    return button.click().run(timeout=20)
 
 
 def choose(page: AppTest, *places: int) -> AppTest:

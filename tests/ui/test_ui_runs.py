@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import Config
 from arena.store import Store
@@ -25,7 +24,7 @@ from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.agents.types import AgentReply
 from tests.support.llm_server import LLMServer, steady_judge
-from tests.support.pages import page, shown, start_on, table
+from tests.support.pages import page, press, shown, start_on, table
 from tests.support.sample_store import write_store
 from tests.support.stores import JUDGMENT
 from tests.support.tournaments import configured, run, write_data
@@ -49,11 +48,6 @@ def until(done: Callable[[], object]) -> None:
     pytest.fail("it never happened")
 
 
-def button(run: AppTest, label: str) -> AppTest:
-    (found,) = (one for one in run.button if one.label == label)
-    return found.click().run(timeout=20)
-
-
 def state(config: Config) -> str:
     found = runs.latest(config.store, config.name)
     return found[0].state if found else "none"
@@ -67,16 +61,16 @@ def test_a_run_is_planned_started_seen_by_everybody_stopped_and_killed(
     start_on(monkeypatch, slow, editable=True)
     asked = page("runs")
     assert "No run of this tournament has been recorded yet" in shown(asked)
-    asked = button(asked, "Plan it")
+    asked = press(asked, "Plan it")
     assert table(asked, "Calls")["Calls"].sum() == 20
-    asked = button(asked, "Start the run")
+    asked = press(asked, "Start the run")
     assert not asked.exception
     until(lambda: state(slow) == "running")
     with pytest.raises(InputError, match="at work already"):
         runs.start(session())
     another = page("runs")
     assert "A run is at work since" in shown(another)
-    stopped = button(another, "Stop")
+    stopped = press(another, "Stop")
     assert "finishes what is in flight" in shown(stopped)
     until(lambda: not runs.begins(session()))
     ended = page("runs")

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
-from tests.support.pages import page, sent, shown
+from tests.support.pages import page, press, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.stores import JUDGMENT, save
 from ui import data, people
@@ -35,13 +35,6 @@ def opened(view: str, name: str) -> AppTest:
 
 def progress(run: AppTest) -> str:
     return str(run.get("progress")[0].proto.text)
-
-
-def press(run: AppTest, label: str) -> AppTest:
-    (button,) = (button for button in run.button if button.label == label)
-    after = button.click().run(timeout=20)
-    assert not after.exception
-    return after
 
 
 def kept(store: Path, *, history: bool = False) -> list[Annotation]:
