@@ -144,23 +144,27 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
     """Where the order of the ratings means nothing."""
     rows = ratings.by_rank
     if not ratings.convergence.converged:
-        return _unclear("No ratings", "The ratings did not converge, so they cannot be compared.")
+        return Conclusion("unclear", "No ratings", "The ratings did not converge, so they cannot be compared.")
     if any("disconnected" in row.flags for row in rows):
-        return _unclear(
+        return Conclusion(
+            "unclear",
             "Not all agents met",
             "Some agents never met the others, not even through third ones, so their ratings cannot be compared.",
         )
     if by_place := _by_place(ratings):
         return by_place
     if circle := ratings.contradicted:
-        return _unclear(
+        return Conclusion(
+            "unclear",
             "No one order fits",
             f"One rating for each agent cannot describe these games: {listed(circle, _NAMED)} beat each other in a "
             "circle, or lose to agents rated below them, by more than chance. Compare them pair by pair.",
         )
     if rows[0].bt - rows[-1].bt <= _EQUAL:
         why = "Wins and losses balance" if any(row.wins for row in rows) else "Every game is a tie"
-        return _unclear("All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads.")
+        return Conclusion(
+            "unclear", "All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads."
+        )
     return None
 
 
@@ -169,13 +173,15 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
     health, tally = ratings.judge_health, ratings.tally
     known = health or tally
     if known is not None and known.both_orders and 2 * known.contradictions >= known.both_orders:
-        return _unclear(
+        return Conclusion(
+            "unclear",
             "The orders contradict each other",
             f"In {known.contradictions:,} of the {counted(known.both_orders, 'game')} judged in both orders, each "
             "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
         )
     if health is None and tally is not None and tally.single_order:
-        return _unclear(
+        return Conclusion(
+            "unclear",
             BY_PLACE,
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
@@ -188,7 +194,8 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
     if health is not None and health.first_share.value is not None:
         first = round(health.first_share.value * health.decided)
         said += f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
-    return _unclear(
+    return Conclusion(
+        "unclear",
         BY_PLACE,
         f"{said}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
@@ -206,7 +213,8 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     decisive: Sequence[Finding] = [own for own in known if own.judge == PANEL] or known
     if not decisive or any(own.trust != "chance" for own in decisive):
         return None
-    return _unclear(
+    return Conclusion(
+        "unclear",
         "The judge is not shown to agree with people",
         f"{decisive[0].sentence} So its games name no leader.",
         ordered=True,
@@ -218,25 +226,23 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
         only = counted(number, *ratings.noun)
-        return _unclear(
+        return Conclusion(
+            "unclear",
             f"Too few {ratings.noun[1]}",
             f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):
         doubt = "There are no intervals, so a higher rating may be chance."
-        return _unclear("Not enough signal", doubt, ordered=True)
+        return Conclusion("unclear", "Not enough signal", doubt, ordered=True)
     if ratings.beyond_place is False and rows[0].rank_high == 1:
-        return _unclear(
+        return Conclusion(
+            "unclear",
             BY_PLACE,
             f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
             "first may count for something, its lead may be chance. Judge both orders.",
         )
     return None
-
-
-def _unclear(headline: str, sentence: str, *, ordered: bool = False) -> Conclusion:
-    return Conclusion("unclear", headline, sentence, ordered=ordered)
 
 
 def _leads(ratings: Ratings) -> str:

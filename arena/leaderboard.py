@@ -359,16 +359,14 @@ def _of_stages(
 def _criteria(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, CriterionMean]]:
-    given: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    given: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     wanted: Counter[str] = Counter()
     for want, result in outcomes:
         wanted[want.item] += 1
         if isinstance(result, Judgment):
             for name, grade in grades(result, settings).items():
-                given[want.item][name].append(grade)
-    return {
-        agent: {
-            name: CriterionMean(sum(values) / len(values), len(values), wanted[agent]) for name, values in named.items()
-        }
-        for agent, named in sorted(given.items())
-    }
+                given[want.item, name].append(grade)
+    found: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in given})}
+    for (agent, name), values in given.items():
+        found[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent])
+    return found

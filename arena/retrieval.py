@@ -228,17 +228,16 @@ def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> 
         {
             agent: AgentScores(
                 intervals[agent],
-                {name: _known(metrics.of_measure(name)[place].tolist()) for name in metrics.measures},
+                {
+                    name: tuple(None if math.isnan(own) else own for own in metrics.of_measure(name)[place].tolist())
+                    for name in metrics.measures
+                },
                 metrics.coverage[agent].missing,
                 metrics.coverage[agent].unasked,
             )
             for place, agent in enumerate(metrics.runs)
         },
     )
-
-
-def _known(values: Iterable[float]) -> tuple[float | None, ...]:
-    return tuple(None if math.isnan(value) else value for value in values)
 
 
 def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:

@@ -97,8 +97,9 @@ def cited_documents(
             continue
         ranking = rankings.get(key, ())
         ids = {*ranking, *labels.get(own.query_id, ())}
-        in_text = _cited_in_text(marks[key], ranking, ids, first=0 if own.agent in from_zero else 1)
-        found[key] = _cited_as_told(own, ranking, in_text)
+        first = 0 if own.agent in from_zero else 1
+        places = [mark if mark in ids else int(mark) - first for mark in marks[key] if mark in ids or _is_place(mark)]
+        found[key] = _cited_as_told(own, ranking, _resolved(places, ranking))
     return found
 
 
@@ -117,11 +118,6 @@ def _cited_as_told(answer: Answer, ranking: Sequence[str], in_text: Cited) -> Ci
 
 def _marks(text: str) -> list[str]:
     return [mark.strip() for inner in _BRACKETS.findall(text) for mark in _SEPARATOR.split(inner)]
-
-
-def _cited_in_text(marks: Iterable[str], ranking: Sequence[str], ids: set[str], first: int) -> Cited:
-    places = [int(mark) - first if mark not in ids else mark for mark in marks if mark in ids or _is_place(mark)]
-    return _resolved(places, ranking)
 
 
 def _is_place(mark: str) -> bool:

@@ -130,7 +130,11 @@ def evaluate(
         coverage[run] = RunCoverage(
             missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
-            judged={name: _mean(values[name]) for name, measure in every.items() if is_judged(measure)},
+            judged={
+                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
+                for name, measure in every.items()
+                if is_judged(measure)
+            },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
         )
     return Metrics(
@@ -158,10 +162,6 @@ def _values(
     except (ArithmeticError, CalledProcessError) as error:  # ERR@k is gdeval's, which takes numbered queries only
         raise InputError(f"{run}: one of {', '.join(measures)} cannot be computed on this run ({error})") from error
     return {name: found[measure] for name, measure in measures.items()}
-
-
-def _mean(values: Floats) -> float:
-    return float(weighted_means(values[np.newaxis], np.ones((1, values.size)))[0, 0])
 
 
 Measure: TypeAlias = Any

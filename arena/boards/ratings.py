@@ -147,8 +147,9 @@ def ratings_section(
         blocks.append(_controlled(controlled, name))
     said = few_alike(ratings.notes)
     if conclusion.ordered:
-        blocks += [*_neighbours(ratings, name), *_carriers(ratings, queries or {}, name)]
-        said = [*(flip.sentence for flip in _leader_flips(ratings)), *said]
+        flips = [flip for flip in ratings.flips if flip.change == "leader" and flip.count]
+        blocks += [*_neighbours(ratings, name), *_carriers(flips, queries or {}, name)]
+        said = [*(flip.sentence for flip in flips), *said]
     if said := [*said, *remarks]:
         blocks.append(Remarks(said))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
@@ -314,13 +315,9 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
     yield Table(f"{name}-neighbours", "Can neighbours be told apart?", columns, rows)
 
 
-def _leader_flips(ratings: Ratings) -> list[Fragility]:
-    return [found for found in ratings.flips if found.change == "leader" and found.count]
-
-
-def _carriers(ratings: Ratings, texts: Mapping[str, str], name: str) -> Iterator[Table]:
+def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
     """The queries without which another agent would be rated highest, where their texts are known."""
-    found = next((one for one in _leader_flips(ratings) if one.unit == "query"), None)
+    found = next((one for one in flips if one.unit == "query"), None)
     if found is None or not texts:
         return
     names = found.queries[:_MOST_QUERIES]

@@ -129,9 +129,13 @@ class Store:
             InputError: there is none.
             StoreError: it cannot be read, or was written by another version.
         """
-        if outlasting(shown(location), lambda _: missing(location)):
-            raise InputError(f"{shown(location)}: no store there; 'ragarena run' makes one")
-        return outlasting(shown(location), lambda _: cls._opened(location))
+
+        def opened(_again: bool) -> Store:
+            if missing(location):
+                raise InputError(f"{shown(location)}: no store there; 'ragarena run' makes one")
+            return cls._opened(location)
+
+        return outlasting(shown(location), opened)
 
     @classmethod
     def _opened(cls, location: str, *, to_write: bool = False) -> Store:

@@ -78,13 +78,15 @@ def estimates(
         ends = np.quantile(sampled, [tail, 1 - tail])
         bounds[:, place] = np.clip(ends + (figure - sampled.mean()), -1, 1) if centred else ends
     return tuple(
-        Estimate(None, n=unit) if math.isnan(value) else Estimate(value, _number(low), _number(high), unit, METHOD)
+        Estimate(
+            None if math.isnan(value) else value,
+            None if math.isnan(low) else low,
+            None if math.isnan(high) else high,
+            unit,
+            "" if math.isnan(value) else METHOD,
+        )
         for value, low, high, unit in zip(figures.tolist(), *bounds.tolist(), units.tolist(), strict=True)
     )
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 Interval: TypeAlias = tuple[float, float]
