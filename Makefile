@@ -13,7 +13,7 @@ help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: .venv/core  ## run the offline tournament and print its leaderboard
-	$(BIN)/ragarena demo
+	$(BIN)/ragleague demo
 
 test: .venv/dev  ## all checks and tests, side by side
 	$(MAKE) --no-print-directory --jobs 2 pytest check
@@ -35,7 +35,7 @@ clean:  ## remove the environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .venv/bootstrap: requirements/bootstrap.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ragarena needs Python 3.11 or later")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ragleague needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
 	@touch $@

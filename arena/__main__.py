@@ -1,4 +1,4 @@
-"""``python -m arena`` is ``ragarena``, for whoever starts it without the script."""
+"""``python -m arena`` is ``ragleague``, for whoever starts it without the script."""
 
 from arena.cli.main import main
 

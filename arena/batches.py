@@ -83,7 +83,7 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
         chosen.append((each.batch, spec))
     for batch, spec in chosen:
         if batch.remote_id is None:
-            yield batch.marker, "its hand-in was not answered; 'ragarena run CONFIG' looks for it first"
+            yield batch.marker, "its hand-in was not answered; 'ragleague run CONFIG' looks for it first"
             continue
         provider = cast(HostedProvider, open_provider(spec))
         server = open_server(spec, provider)
@@ -104,7 +104,7 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
         if judge is not None and not judge.spec.in_batches:
             raise InputError(
                 f"judges.{each.judge}: {each.requests} requests of it wait in batches that are paid for; keep "
-                "'mode: batch' until they are fetched, or give them up with 'ragarena batches CONFIG --forget'"
+                "'mode: batch' until they are fetched, or give them up with 'ragleague batches CONFIG --forget'"
             )
 
 

@@ -82,7 +82,7 @@ class Shortfall:
     def remedy(self) -> str:
         """How to see the ratings, if there are any."""
         more = "run again to judge the rest"
-        return f"{more}, or see them with 'ragarena leaderboard --below-coverage'" if self.rated else more
+        return f"{more}, or see them with 'ragleague leaderboard --below-coverage'" if self.rated else more
 
 
 def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:

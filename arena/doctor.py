@@ -37,11 +37,11 @@ def examine(config_path: str | None = None) -> list[Finding]:
     """Look at the installation and, where one is given, at a configuration with its data, prompts and judges."""
     findings: list[Finding] = [
         ("python", True, platform.python_version()),
-        ("ragarena", True, metadata.version("ragarena")),
+        ("ragleague", True, metadata.version("ragleague")),
     ]
     for extra, modules in _EXTRAS.items():
         absent = [name for name in modules if util.find_spec(name) is None]
-        detail = f"not installed: {', '.join(absent)}; pip install 'ragarena[{extra}]'" if absent else "installed"
+        detail = f"not installed: {', '.join(absent)}; pip install 'ragleague[{extra}]'" if absent else "installed"
         findings.append((f"extra {extra}", not absent, detail))
     for name in _KEYS:
         findings.append((f"key {name}", name in os.environ, "set" if name in os.environ else "not set"))

@@ -69,7 +69,7 @@ def import_table(
 
 def _want(file: Path, verdict: GameVerdict) -> Wanted:
     if verdict.query_id is None:
-        raise DataError(file, "has no 'qid' column; a store needs one ('ragarena rate' does not)")
+        raise DataError(file, "has no 'qid' column; a store needs one ('ragleague rate' does not)")
     first, second = sorted((verdict.agent_a, verdict.agent_b))
     order = "ab" if verdict.agent_a == first else "ba"
     return Wanted(Task.PAIRWISE, verdict.judge or UNNAMED_JUDGE, verdict.query_id, first, second, order)

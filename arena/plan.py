@@ -26,7 +26,7 @@ _ASSUMED = (
     "replies outside their contract are asked again, and attempts repeated, on top of this",
 )
 _QUERIES_FIRST = (
-    "what agents and judges will be asked about these queries is not counted: 'ragarena run CONFIG --stage synth', "
+    "what agents and judges will be asked about these queries is not counted: 'ragleague run CONFIG --stage synth', "
     "then plan again"
 )
 _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
@@ -101,7 +101,7 @@ def _plan_tournament(config: Config) -> Plan:
         notes.append(
             f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "
             f"{to_come[1]:,} more games and grades, and the documents that agents will have retrieved; "
-            "'ragarena run CONFIG --stage agents', then plan again"
+            "'ragleague run CONFIG --stage agents', then plan again"
         )
     return Plan(rows, notes, agents)
 

@@ -46,7 +46,7 @@ def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = N
             failed[result.cause] += 1
     written = sum(map(len, labels.values()))
     if not written:
-        raise InputError(f"{tournament}: no document has a label yet; 'ragarena run' judges them")
+        raise InputError(f"{tournament}: no document has a label yet; 'ragleague run' judges them")
     write_qrels(out, labels)
     return ExportedQrels(written, dict(sorted(failed.items())), len(results) - written - failed.total())
 

@@ -19,7 +19,7 @@ def only_tournament(store: Store) -> str:
     """
     names = rated_tournaments(store)
     if not names:
-        raise InputError("the store holds no tournament yet; 'ragarena run' fills it")
+        raise InputError("the store holds no tournament yet; 'ragleague run' fills it")
     if len(names) > 1:
         raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
     return names[0]

@@ -275,7 +275,7 @@ PAGE = """\
 
 A 95 % interval should hold the truth 95 times in 100. Verdicts on one query depend on each other: an agent that
 misunderstands a query loses all its games on it. An interval that counts games as independent takes the
-{per_query} verdicts on one query for {per_query} observations, and is too narrow. So ragarena resamples, and clusters
+{per_query} verdicts on one query for {per_query} observations, and is too narrow. So ragleague resamples, and clusters
 by, whole queries.
 
 This page is written by `python -m benchmarks.coverage > docs/interval-coverage.md`.

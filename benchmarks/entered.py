@@ -91,7 +91,7 @@ def _entered(checkout: Path, what: str, store: str) -> set[CodeType]:
         if event == "call":
             entered.add(frame.f_code)
 
-    sys.argv = ["ragarena", "leaderboard", store]
+    sys.argv = ["ragleague", "leaderboard", store]
     sys.path.insert(0, str(checkout))
     printed, sys.stdout = sys.stdout, open("/dev/null", "w")  # noqa: SIM115, PTH123 - until the process ends
     threading.setprofile(note)

@@ -94,7 +94,7 @@ def write_grades(folder: Path) -> int:
 
 
 def of_store(folder: Path) -> None:
-    """As ``ragarena leaderboard`` and the page of the exam do."""
+    """As ``ragleague leaderboard`` and the page of the exam do."""
     from arena.boards.exam import ExamBoard
     from arena.exam.stored import stored_scores
     from arena.store import Store

@@ -79,7 +79,7 @@ def errors(
         queries: in each tournament.
         simulations: tournaments.
         seed: of the tournaments.
-        fewest: queries below which nobody is told apart; 0 for the intervals as they are, absent as ragarena does.
+        fewest: queries below which nobody is told apart; 0 for the intervals as they are, absent as ragleague does.
     """
     rng = np.random.default_rng([seed, queries])
     truth = np.array(world.strengths)

@@ -23,7 +23,7 @@ from arena.kept import kept_leaderboard
 from arena.store import Store
 from arena.which import only_tournament
 from benchmarks.used import run
-from judges.errors import RagarenaError
+from judges.errors import RagleagueError
 
 
 def shown(path: Path) -> str:
@@ -57,7 +57,7 @@ def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
         flipped[place] ^= rng.randrange(1, 256)
         try:
             yield place, "same" if shown_copy(path, bytes(flipped)) == right else "silent"
-        except RagarenaError:
+        except RagleagueError:
             yield place, "said"
         except Exception as error:  # to be counted, and none is right
             yield place, f"crashed: {type(error).__name__}: {error}"

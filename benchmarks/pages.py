@@ -2,7 +2,7 @@
 
 The server's work is measured in a child process that has drawn the pages of a small store before, so that libraries are
 loaded: the first drawing of each page (cold) and the second (warm), by Streamlit's own runner, in processor and wall
-time. The store is as ``ragarena run`` leaves it, rated; what the first reader of one that nobody rated waits for is
+time. The store is as ``ragleague run`` leaves it, rated; what the first reader of one that nobody rated waits for is
 told apart. Calibration keeps its slow figures there too: its cold drawing is that of a store made just now. Then
 Chromium opens warm pages of a started server.
 """

@@ -14,7 +14,7 @@ _GROUPS = {
     r"/(asyncio|selectors\.py)|_asyncio|select\.|_socket": "asyncio",
     r"/(arena/store|sqlalchemy|sqlmodel|sqlite3)|sqlite3": "store",
     r"/(arena/prompting|arena/feed|judges/prompts|judges/pairwise|judges/criteria|jinja2)": "prompts",
-    r"/(judges|arena|retrieval_eval)/": "the rest of ragarena",
+    r"/(judges|arena|retrieval_eval)/": "the rest of ragleague",
     r"/pydantic": "pydantic",
     r"/json/|_json": "JSON",
 }

@@ -85,7 +85,7 @@ def client(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
 
 
 def provider(spec: JudgeSpec, stack: AsyncExitStack) -> Call:
-    """What ragarena does."""
+    """What ragleague does."""
     used = OpenAIProvider(spec)
     stack.push_async_callback(used.close)
     return lambda: used.complete(PROMPT)
@@ -112,7 +112,7 @@ WAYS: dict[str, Way] = {
     "SDK, raw post, httpx2": raw(openai.DefaultAsyncHttpxClient),
     "SDK, raw post, aiohttp": raw(openai.DefaultAioHttpClient),
     "SDK's HTTP client on aiohttp": client,
-    "ragarena": provider,
+    "ragleague": provider,
     "plain aiohttp": plain,
 }
 

@@ -38,7 +38,7 @@ WITHOUT_EXTRAS = f"import sys; sys.modules['numba'] = None; {COMMAND}"
 
 
 def run(*words: str, python: str = COMMAND) -> Used:
-    """Run ``ragarena`` in a process of its own.
+    """Run ``ragleague`` in a process of its own.
 
     Args:
         words: of the command line.

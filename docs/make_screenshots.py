@@ -56,7 +56,7 @@ def main() -> None:
 
 def _report(store: str, folder: Path) -> Path:
     out = folder / "report.html"
-    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragarena'; main()"
+    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragleague'; main()"
     subprocess.run([sys.executable, "-c", call, "report", store, "--out", str(out)], check=True)  # noqa: S603 - ours
     return out
 

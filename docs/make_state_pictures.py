@@ -62,7 +62,7 @@ def main() -> None:
 
 def sheets(folder: Path) -> list[Sheet]:
     """The states, their stores made."""
-    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragarena'; main()"
+    call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragleague'; main()"
     demo = folder / "demo"
     command = [sys.executable, "-c", call, "demo", "--dir", str(demo)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own

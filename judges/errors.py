@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from judges.types import Allowance
 
 
-class RagarenaError(Exception):
+class RagleagueError(Exception):
     """Base of every error this project raises on purpose."""
 
 
-class InputError(RagarenaError):
+class InputError(RagleagueError):
     """The user's input is wrong; the message says where and what to do."""
 
 
@@ -29,7 +29,7 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the '{extra}' extra: install 'ragarena[{extra}]'")
+        super().__init__(f"{purpose} needs the '{extra}' extra: install 'ragleague[{extra}]'")
 
 
 class DataError(InputError):
@@ -42,7 +42,7 @@ class DataError(InputError):
         super().__init__(f"{where}: {problem}{shown}")
 
 
-class StoreError(RagarenaError):
+class StoreError(RagleagueError):
     """The store cannot be read or written; names the store and what to do."""
 
 
@@ -50,11 +50,11 @@ class StoreGoneError(StoreError):
     """The store's server went away during a run, and did not come back in time."""
 
 
-class ReplyError(RagarenaError):
+class ReplyError(RagleagueError):
     """A reply outside its contract. The message is what the judge is told when it is asked again."""
 
 
-class ProviderError(RagarenaError):
+class ProviderError(RagleagueError):
     """A call brought no reply. ``cause`` is one of ``CAUSES``.
 
     ``retry_after_s`` is how long the server asks to wait, ``allowance`` what it says is left of its rate limits.
@@ -91,7 +91,7 @@ class JudgeStoppedError(ProviderError):
     """No request to this judge can succeed (bad key, unknown model): stop asking it."""
 
 
-class StillWaitingError(RagarenaError):
+class StillWaitingError(RagleagueError):
     """The request is in a batch, or was to go into one, and nobody waits for it any more. No fault of the judgment."""
 
 

@@ -63,7 +63,7 @@ class JudgeSpec(Section):
     """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
     ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
     family: str | None = None
-    """Whose model it is, for ``ragarena calibrate`` to see whether it favours agents of its own kin (``families``)."""
+    """Whose model it is, for ``ragleague calibrate`` to see whether it favours agents of its own kin (``families``)."""
     samples: Count = 1
     """How often each thing is judged; the repetitions become one outcome by ``combine``."""
     combine: Literal["majority", "median", "mean"] = "majority"
@@ -136,7 +136,7 @@ class JudgeSpec(Section):
         if self.runs_here and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
-            raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragarena sets itself")
+            raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragleague sets itself")
         for section in ("extra_body", "chat_template_kwargs"):
             if secret := next(filter(_SECRET.search, _names(getattr(self, section))), None):
                 raise ValueError(
@@ -159,7 +159,7 @@ class JudgeSpec(Section):
                 )
         if fixed := self.chat_template_kwargs.keys() & _SET_FOR_TEMPLATES:
             raise ValueError(
-                f"chat_template_kwargs may not hold {', '.join(sorted(fixed))}, which ragarena sets itself"
+                f"chat_template_kwargs may not hold {', '.join(sorted(fixed))}, which ragleague sets itself"
             )
         if self.device is not None and self.device_map is not None:
             raise ValueError("'device' is for the whole model and 'device_map' for its parts; give one of them")

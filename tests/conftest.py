@@ -123,10 +123,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of recorded judgments of people and models that are not part of the project."""
-    folder = Path(os.environ.get("RAGARENA_SHARED", "../shared"))
+    folder = Path(os.environ.get("RAGLEAGUE_SHARED", "../shared"))
     folder = folder if folder.is_absolute() else ROOT / folder
     if not (folder / "data").is_dir():
-        message = "RAGARENA_SHARED does not lead to the recorded data"
+        message = "RAGLEAGUE_SHARED does not lead to the recorded data"
         if os.environ.get("CI", "").casefold() == "true":
             pytest.fail(f"{message}: CI must have it")
         pytest.skip(message)
@@ -140,7 +140,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         monkeypatch.delenv(name, raising=False)
 
     def run(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["ragarena", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["ragleague", *map(str, arguments)])
         with pytest.raises(SystemExit) as ending:
             main()
         said = capsys.readouterr()

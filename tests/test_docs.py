@@ -4,7 +4,7 @@ In README.md and docs/*.md
 
 - ```` ```console ```` blocks are run, each page in a folder of its own. A line that begins with ``$ `` is a
   command, the lines below it must occur in its output in that order, ``...`` stands for anything left out, and a last
-  line ``# exit status 3`` names a status other than 0. A plain ``ragarena ...`` runs in this process, which saves its
+  line ``# exit status 3`` names a status other than 0. A plain ``ragleague ...`` runs in this process, which saves its
   start; whatever needs a shell runs in one;
 - a block with a file name behind its language (```` ```yaml tournament.yaml ````) is written to that file beforehand;
 - ```` ```python ```` blocks are run; ```` ```yaml ```` blocks with ``data:`` and ``store:`` are whole configurations;
@@ -40,11 +40,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, *sorted((ROOT / "docs/handbook").glob("*.md")), ROOT / "configs/README.md", ROOT / "CONTRIBUTING.md"]
 STARTING_OTHERS = {"ray.md"}
 """Pages whose commands start processes themselves, which end with their own."""
-SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "ray ", "sqlite3 ", "ragarena ui ")
+SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "ray ", "sqlite3 ", "ragleague ui ")
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_PLAIN = re.compile(r"(ragarena (?!ui )[^|<>;&$`*?~\\]*?)(?: 2> ([\w.]+))?")
+_PLAIN = re.compile(r"(ragleague (?!ui )[^|<>;&$`*?~\\]*?)(?: 2> ([\w.]+))?")
 """A command that asks little of a shell, to be split at blanks and to keep its errors, and starts no process itself."""
 _STATUS = re.compile(r"# exit status (\d+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -94,7 +94,7 @@ def ids(page: Path) -> str:
 def recorded_verdicts(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``verdicts.csv``, which pages take as given: the verdicts of a demo tournament."""
     folder = tmp_path_factory.mktemp("verdicts")
-    assert in_this_process(f"ragarena export {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
+    assert in_this_process(f"ragleague export {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
     return folder / "verdicts.csv"
 
 
@@ -129,7 +129,7 @@ def in_a_shell(command: str, folder: Path) -> tuple[int, str]:
 
 
 def in_this_process(command: str, folder: Path) -> tuple[int, str]:
-    """As in a shell, for a plain ``ragarena ...``."""
+    """As in a shell, for a plain ``ragleague ...``."""
     plain = _PLAIN.fullmatch(command)
     assert plain
     output = StringIO()

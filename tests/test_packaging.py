@@ -66,7 +66,7 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel: Path, tmp
     script = (
         "import arena.cli, judges, retrieval_eval, ui, sys\n"
         "print(*(package.__file__ for package in (arena, judges, retrieval_eval, ui)), file=sys.stderr)\n"
-        "sys.argv = ['ragarena', 'demo', '--dir', 'elsewhere']\n"
+        "sys.argv = ['ragleague', 'demo', '--dir', 'elsewhere']\n"
         "arena.cli.main()\n"
     )
     done = subprocess.run(

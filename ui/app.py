@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from judges.errors import RagarenaError
+from judges.errors import RagleagueError
 from ui import address, data
 from ui.pages import PAGES
 from ui.states import no_tournament, problem
@@ -16,7 +16,7 @@ from ui.views import runs, sign_in
 
 def main() -> None:
     """Draw the page that is asked for; an unreadable store is said in one line."""
-    st.set_page_config(page_title="ragarena", layout="wide", initial_sidebar_state="collapsed")
+    st.set_page_config(page_title="ragleague", layout="wide", initial_sidebar_state="collapsed")
     pages = {
         heading: [
             st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)
@@ -38,7 +38,7 @@ def _draw(show: Callable[[data.Source], None]) -> None:
             runs.show(None)
         else:
             no_tournament()
-    except RagarenaError as error:
+    except RagleagueError as error:
         problem("The store cannot be shown.", error)
 
 

@@ -32,7 +32,7 @@ from ui.records import GameRecord, Shown
 Further = ParamSpec("Further")
 Found = TypeVar("Found")
 
-LOCATION_VARIABLE: Final = "RAGARENA_UI_STORE"
+LOCATION_VARIABLE: Final = "RAGLEAGUE_UI_STORE"
 """Environment variable through which ``ui.serve`` tells the pages which store to read."""
 
 _KEPT = 4
@@ -68,7 +68,7 @@ def location() -> str:
         InputError: nobody said.
     """
     if LOCATION_VARIABLE not in os.environ:
-        raise InputError(f"{LOCATION_VARIABLE} names no store: start the pages with 'ragarena ui'")
+        raise InputError(f"{LOCATION_VARIABLE} names no store: start the pages with 'ragleague ui'")
     return os.environ[LOCATION_VARIABLE]
 
 
@@ -92,7 +92,7 @@ def stored(
 
 
 board = stored(kept_leaderboard, "Rating the games …")
-"""The leaderboard, as ``ragarena leaderboard`` computes it."""
+"""The leaderboard, as ``ragleague leaderboard`` computes it."""
 dataset = stored(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
 dataset_of = stored(Store.dataset, "Reading the data …", _ONE_BY_ONE)

@@ -15,12 +15,12 @@ from typing import Final
 import streamlit as st
 
 from arena.config.whole import Config, load_config
-from judges.errors import InputError, RagarenaError
+from judges.errors import InputError, RagleagueError
 from ui import text
 from ui.roles import allowed, viewer
 from ui.states import problem
 
-CONFIG_VARIABLE: Final = "RAGARENA_UI_CONFIG"
+CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
 """Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""
 _REFUSED: Final = "refused"
 
@@ -68,7 +68,7 @@ def attempt(action: Callable[..., None], *given: object) -> None:
     try:
         check_editor()
         action(*given)
-    except (RagarenaError, ValueError) as error:
+    except (RagleagueError, ValueError) as error:
         st.session_state[_REFUSED] = str(error)
 
 
@@ -82,7 +82,7 @@ def why_not() -> str:
     """Where there is no session, why, and what to do; our own words."""
     if not allowed("edit"):
         return "To read only: your role does not include edits."
-    return "To read only: these pages were started on a store. `ragarena ui CONFIG` opens them for edits."
+    return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
 def ask_name(label: str, key: str) -> None:

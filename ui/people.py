@@ -14,7 +14,7 @@ import streamlit as st
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from arena.voting.things import State, Thing
-from judges.errors import InputError, RagarenaError
+from judges.errors import InputError, RagleagueError
 from ui import data, text
 from ui.roles import allowed, viewer
 from ui.states import problem
@@ -160,7 +160,7 @@ class Desk(Generic[AnyThing]):
                 raise InputError("Your role is to read.")
             with closing(Store.open(self.source.location)) as store:
                 Annotations(store, self.source.tournament).add(said, check)
-        except RagarenaError as error:
+        except RagleagueError as error:
             self.refuse(f"Not saved. {error}")
             return
         self.go_to(None)

@@ -12,9 +12,9 @@ import streamlit as st
 from judges.errors import InputError
 from ui.access import Access, Action, Person, Role, SignIns, load_access, person_of
 
-ROLES_VARIABLE: Final = "RAGARENA_UI_ROLES"
+ROLES_VARIABLE: Final = "RAGLEAGUE_UI_ROLES"
 """Environment variable through which ``ui.serve`` says that people sign in, and which file gives them their roles."""
-EVERYBODY_VARIABLE: Final = "RAGARENA_UI_EVERYBODY"
+EVERYBODY_VARIABLE: Final = "RAGLEAGUE_UI_EVERYBODY"
 """Environment variable through which ``ui.serve`` says which role everybody has where nobody signs in."""
 
 _SIGN_INS: Final = SignIns(time.time())
@@ -55,7 +55,7 @@ def role() -> Role:
         person = _person(access)
         return Role.NONE if person is None else access.role_of(person)
     if EVERYBODY_VARIABLE not in os.environ:
-        raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragarena ui'")
+        raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragleague ui'")
     return Role(os.environ[EVERYBODY_VARIABLE])
 
 

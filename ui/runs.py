@@ -1,4 +1,4 @@
-"""Runs that the pages start and stop: processes of ``ragarena run`` of their own, which go on if the pages end.
+"""Runs that the pages start and stop: processes of ``ragleague run`` of their own, which go on if the pages end.
 
 Only the configuration that the pages were started with is run, and only an editor starts or stops anything. What a run
 does is in the store, so that a reload, or pages started anew, see it; what it says is in a file beside the YAML file.
@@ -135,7 +135,7 @@ def never_began(session: Session, last: Run | None) -> bool:
 
 
 def start(session: Session, *, retry_failed: bool = False) -> None:
-    """Start ``ragarena run`` on the configuration.
+    """Start ``ragleague run`` on the configuration.
 
     Raises:
         InputError: not allowed, or a run of it is at work.

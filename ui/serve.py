@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from judges.errors import InputError, RagarenaError
+from judges.errors import InputError, RagleagueError
 from ui.access import Role
 from ui.entrance import LOOPBACK, Entrance, entrance, sign_in_secrets
 
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             everybody=Role(given.without_sign_in) if given.without_sign_in else None,
         )
         serve(given.location, way_in, port=given.port, open_browser=not given.no_browser, config=given.config)
-    except RagarenaError as error:
+    except RagleagueError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
     return 0

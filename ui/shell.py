@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from arena.present.markup import STYLE
 from arena.store import Store
-from judges.errors import RagarenaError
+from judges.errors import RagleagueError
 from ui.data import location
 from ui.entrance import Entrance
 from ui.pages import PAGES
@@ -80,7 +80,7 @@ def health(_request: Request) -> Response:
     try:
         with closing(Store.open(location())) as store:
             store.changes()
-    except RagarenaError:
+    except RagleagueError:
         return PlainTextResponse("the store cannot be read\n", 503)
     return PlainTextResponse("ok\n")
 

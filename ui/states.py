@@ -14,7 +14,7 @@ def nothing(words: str) -> None:
 
 def no_tournament() -> None:
     """The store is empty, and what to do."""
-    nothing("This store holds no tournament yet. Run `ragarena run` with your YAML file and come back.")
+    nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
 
 
 def incomplete(words: str) -> None:

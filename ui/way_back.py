@@ -16,7 +16,7 @@ from streamlit.user_info import AUTH_LOGIN_ENDPOINT, AUTH_LOGOUT_ENDPOINT
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE: Final = "ragarena_way_back"
+COOKIE: Final = "ragleague_way_back"
 
 _CALLBACK: Final = "/oauth2callback"
 _FIRST: Final = "/"

@@ -300,13 +300,13 @@ def missing(board: Leaderboard) -> list[str]:
         owed = sum(own.queries - own.answered for own in gaps)
         said.append(
             f"Answers are missing, {owed:,} in all, of {counted(len(gaps), 'agent')}. Games are played where both "
-            "agents answered. 'ragarena run' asks again."
+            "agents answered. 'ragleague run' asks again."
         )
     wanted, judged, failed = (sum(getattr(own, name) for own in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
         said.append(
             f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {wanted - judged - failed:,} "
-            "not made yet. Figures use what is there. 'ragarena run' makes the missing ones; with --retry-failed it "
+            "not made yet. Figures use what is there. 'ragleague run' makes the missing ones; with --retry-failed it "
             "also asks again where a judge gave an unusable reply."
         )
     return said
@@ -330,5 +330,5 @@ def _failures(causes: Mapping[Any, int]) -> Table:
                 "remedy": "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed",
             }
         )
-    notes = ["'ragarena failures' lists them with their replies."]
+    notes = ["'ragleague failures' lists them with their replies."]
     return Table("failures", "Why judgments failed", _FAILURES, rows, notes)

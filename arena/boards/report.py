@@ -29,7 +29,7 @@ from judges.types import JudgeFailure, Judgment, Task, Usage
 
 Outcomes: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
-_PACKAGES: Final = ("ragarena", "numpy", "scipy", "ir-measures")
+_PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
 """Whose versions may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
 """Of the settings, in the order in which they are shown; any other comes behind."""
@@ -89,7 +89,7 @@ class TournamentReport(Board):
             trust=in_short(checks),
             doubted=any(check.status == "failed" for check in checks),
             sections=self.sections(),
-            made=f"{made:%Y-%m-%d %H:%M} UTC by ragarena {self.versions['ragarena']}",
+            made=f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
         )
 
     def _subtitle(self) -> str:
@@ -113,7 +113,7 @@ class TournamentReport(Board):
         blocks: list[Block] = [
             Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
             Commands(
-                [shlex.join(["ragarena", one, self.source, *chosen]) for one in ("leaderboard", "report", "failures")]
+                [shlex.join(["ragleague", one, self.source, *chosen]) for one in ("leaderboard", "report", "failures")]
             ),
             Remarks(
                 [

@@ -103,7 +103,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
         "Enough is judged",
         passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT_1.write(bar)} of each stage.",
-        "Run 'ragarena run' again, with --retry-failed where replies were unusable; 'ragarena failures' says why.",
+        "Run 'ragleague run' again, with --retry-failed where replies were unusable; 'ragleague failures' says why.",
     )
     if board.costs.agents:
         gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]

@@ -45,5 +45,5 @@ def vote_counts(store: Store, tournament: str) -> VoteCounts:
         labels, last = sum(said.value is not None for said in own), max(said.at for said in own)[:19]
         row = {"annotator": annotator, "kind": kind.value, "labels": labels, "skipped": len(own) - labels}
         rows.append(row | {"replaced": ever - len(own), "last": last})
-    nobody = f"nobody has said anything of {tournament!r} yet; 'ragarena ui' has a page for it"
+    nobody = f"nobody has said anything of {tournament!r} yet; 'ragleague ui' has a page for it"
     return VoteCounts(tournament, Table("votes", "", _COLUMNS, rows, () if rows else (nobody,)))

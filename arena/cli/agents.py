@@ -89,7 +89,7 @@ def _print_agents(run: AgentsRun) -> None:
             partly = "partly read: " if file.outcome == "partly read" else ""
             say(f"corpus: {file.source} {partly}{file.reason}", errors)
         if (more := len(corpus.skipped) - _NAMED) > 0:
-            say(f"corpus: ... and {more:,} more; 'ragarena documents' lists all", errors)
+            say(f"corpus: ... and {more:,} more; 'ragleague documents' lists all", errors)
     for name, summary in run.agents.items():
         say(f"agent {name}: {_words(summary)}", errors)
         if summary.stopped:

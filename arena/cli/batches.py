@@ -35,7 +35,7 @@ def batches(
 ) -> None:
     """List the batches whose replies are not in the store yet. Asks no server unless one is to be cancelled.
 
-    'ragarena run CONFIG' fetches what has ended, of a cancelled batch what it had done by then; it stops there, and
+    'ragleague run CONFIG' fetches what has ended, of a cancelled batch what it had done by then; it stops there, and
     with --retry-failed it asks for the rest again. Forget a batch only if the server has lost it, or its replies are
     not wanted: it is paid for nevertheless.
     """
@@ -105,7 +105,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
     whole = asyncio.run(ask())
     if chosen:
-        say(f"'ragarena run {source}' keeps the replies that cancelled batches have", errors)
+        say(f"'ragleague run {source}' keeps the replies that cancelled batches have", errors)
     return whole
 
 

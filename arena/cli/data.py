@@ -40,7 +40,7 @@ def import_verdicts(
     imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
     again = f", {imported.repeated} repeated rows left out" if imported.repeated else ""
     output.print(f"{imported.verdicts} verdicts imported as {tournament!r}{again}")
-    output.print(f"next:  ragarena leaderboard {shlex.quote(store)} --tournament {shlex.quote(tournament)}")
+    output.print(f"next:  ragleague leaderboard {shlex.quote(store)} --tournament {shlex.quote(tournament)}")
 
 
 def export(

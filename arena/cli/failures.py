@@ -25,7 +25,7 @@ def failures(
 ) -> None:
     """List what failed and why: counts per cause and judge, then each with its last reply; and answers agents owe.
 
-    Of a store that holds several tournaments, all of them. 'ragarena run' asks most causes again by itself, the others
+    Of a store that holds several tournaments, all of them. 'ragleague run' asks most causes again by itself, the others
     with --retry-failed.
     """
     from contextlib import closing

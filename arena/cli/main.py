@@ -1,4 +1,4 @@
-"""The ``ragarena`` command: one app, one place where errors become exit statuses.
+"""The ``ragleague`` command: one app, one place where errors become exit statuses.
 
 Standard output and standard error may be full, closed, or have no reader any more.
 """
@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from arena.cli.console import INCOMPLETE, errors, printable
-from judges.errors import InputError, RagarenaError, StoreError, StoreGoneError
+from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError
 
 _MODULES: Final[Mapping[str, Sequence[str]]] = {
     "demo": ["tournament"],
@@ -80,7 +80,7 @@ def _no_options() -> None:
 
 
 app = typer.Typer(
-    name="ragarena",
+    name="ragleague",
     cls=_LateCommands,
     help="Decide which of your RAG systems is better, and whether the judge that says so can be trusted.",
     no_args_is_help=True,
@@ -113,7 +113,7 @@ def _status() -> int:
         return _failed(INCOMPLETE, error)
     except (InputError, StoreError) as error:
         return _failed(2, error)
-    except RagarenaError as error:
+    except RagleagueError as error:
         return _failed(1, error)
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
@@ -122,13 +122,13 @@ def _status() -> int:
     return 0
 
 
-def _failed(status: int, error: RagarenaError) -> int:
+def _failed(status: int, error: RagleagueError) -> int:
     errors.print(printable(f"error: {error}"))
     return status
 
 
 _READER_GONE: Final = 141
-"""Exit status of a command whose reader left (``ragarena ... | head``): 128 and SIGPIPE's number, as shells say it."""
+"""Exit status of a command whose reader left (``ragleague ... | head``): 128 and SIGPIPE's number, as shells say it."""
 _UNWRITTEN: Final = 1
 
 

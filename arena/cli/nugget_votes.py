@@ -58,5 +58,5 @@ def import_nuggets(source: str, tournament: str | None, file: Path, annotator: s
 def _nuggets(store: Store, name: str) -> NuggetResults:
     results = nugget_results(store, name)
     if results is None or not results.banks:
-        raise InputError(f"the tournament {name!r} has no nuggets yet; 'ragarena run' makes or reads them")
+        raise InputError(f"the tournament {name!r} has no nuggets yet; 'ragleague run' makes or reads them")
     return results

@@ -128,7 +128,7 @@ def assign(
     with closing(Store.open(loaded.store)) as store:
         results = nugget_results(store, loaded.name)
     if results is None or not results.banks:
-        raise InputError(f"{config}: no query has nuggets yet; 'ragarena nuggets create {config}' makes them")
+        raise InputError(f"{config}: no query has nuggets yet; 'ragleague nuggets create {config}' makes them")
     told: dict[str, Any] = {}
     lines: list[str] = []
     if "answers" in section.assign.texts:
@@ -140,7 +140,7 @@ def assign(
         told["passages"] = _written("documents", documents_out, passages, lines)
     lines += _left_out(results.without)
     if "answers" in section.assign.texts:
-        lines.append(f"next:  ragarena nuggets score {out}")
+        lines.append(f"next:  ragleague nuggets score {out}")
     tell(told | {"without": dict(results.without)}, lines, as_json=as_json)
     if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)

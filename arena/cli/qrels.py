@@ -79,8 +79,8 @@ def export(
         exported = export_qrels(store, name, out, judge)
     output.print(printable(f"{exported.written:,} labels written to {out}"))
     for cause, count in exported.failed.items():
-        output.print(f"{count:,} failed: {cause} ('ragarena failures' lists them)")
+        output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
     if exported.left:
-        output.print(f"{exported.left:,} not judged yet ('ragarena run' goes on)")
+        output.print(f"{exported.left:,} not judged yet ('ragleague run' goes on)")
     if exported.failed or exported.left:
         raise typer.Exit(INCOMPLETE)

@@ -78,7 +78,7 @@ def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, par
     if report.summary is not None:
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} written to {own.synth.out}; 'ragarena synth' says more", errors)
+    say(f"synth: {kept} written to {own.synth.out}; 'ragleague synth' says more", errors)
     if report.skipped:
         say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
     for model, (found, quota) in report.short.items():

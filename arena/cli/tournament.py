@@ -56,7 +56,7 @@ def demo(
 
     config = copy_demo(folder)
     run(config)
-    output.print(f"\nSee it in the browser:  ragarena ui {config}")
+    output.print(f"\nSee it in the browser:  ragleague ui {config}")
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
@@ -67,7 +67,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")
     config = copy_demo(folder)
-    output.print(f"wrote {config} and its data\nnext:  ragarena plan {config}   then   ragarena run {config}")
+    output.print(f"wrote {config} and its data\nnext:  ragleague plan {config}   then   ragleague run {config}")
 
 
 def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
@@ -206,7 +206,7 @@ def print_summary(summary: RunSummary) -> None:
             told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
             errors.print(
                 f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
-                f"'ragarena {told_by}' says which"
+                f"'ragleague {told_by}' says which"
             )
     for name, judge in summary.judges.items():
         if judge.latency_s is not None:
@@ -219,7 +219,7 @@ def print_summary(summary: RunSummary) -> None:
     if summary.waiting:
         errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
     elif not summary.complete:
-        errors.print("incomplete: 'ragarena failures' lists what failed; run again to go on")
+        errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")
 
 
 def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:

@@ -112,7 +112,7 @@ class Config(Section):
         """
         if self.synth is not None and self.lacks_queries:
             raise InputError(
-                f"{self.synth.out}: not written yet; 'ragarena run CONFIG --stage synth' makes the queries"
+                f"{self.synth.out}: not written yet; 'ragleague run CONFIG --stage synth' makes the queries"
             )
         return self.query_files
 

@@ -16,7 +16,7 @@ from arena.config.executor import ExecutorSection
 from arena.runtime.interrupts import signals_wait
 from judges.errors import InputError
 
-PROGRESS: Final = logging.getLogger("ragarena.progress")
+PROGRESS: Final = logging.getLogger("ragleague.progress")
 ANSWER_S: Final = 20.0
 """How long an address may take to answer. Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5

@@ -18,7 +18,7 @@ from arena.present.files import html_block
 from arena.present.markup import STYLE
 from arena.present.numbers import printable
 
-MARK: Final = "<!doctype html>\n<!-- ragarena report -->\n"
+MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
 """How every report begins, so that a command knows one it may replace."""
 
 

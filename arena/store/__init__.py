@@ -132,7 +132,7 @@ class Store:
 
         def opened(_again: bool) -> Store:
             if missing(location):
-                raise InputError(f"{shown(location)}: no store there; 'ragarena run' makes one")
+                raise InputError(f"{shown(location)}: no store there; 'ragleague run' makes one")
             return cls._opened(location)
 
         return outlasting(shown(location), opened)
@@ -421,11 +421,11 @@ class Store:
             read_earlier(self._engine)
         elif older and not to_write:
             raise StoreError(
-                f"{self.location}: written by an earlier version of ragarena; 'ragarena run' brings it up to date"
+                f"{self.location}: written by an earlier version of ragleague; 'ragleague run' brings it up to date"
             )
         if found != SCHEMA_VERSION and not older:
             raise StoreError(
-                f"{self.location}: written by another version of ragarena (schema {found}, not {SCHEMA_VERSION})"
+                f"{self.location}: written by another version of ragleague (schema {found}, not {SCHEMA_VERSION})"
             )
         if lost := [name for name in _NEEDED if name not in there]:
             raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
@@ -455,7 +455,7 @@ class Store:
 
     def _damaged(self, damage: Damage) -> StoreError:
         return StoreError(
-            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragarena store check' lists "
+            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragleague store check' lists "
             "all damage; restore a copy, or take the damaged parts out with its --discard"
         )
 

@@ -27,7 +27,7 @@ PATIENCE_S = 30.0
 _PAUSE_S = 0.05
 _TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
-"""The advisory lock by which PostgreSQL's writers keep out of each other's way: "ragarena" in ASCII."""
+"""The advisory lock by which PostgreSQL's writers keep out of each other's way: "ragleague" in ASCII."""
 
 
 def sqlite_path(location: str) -> Path | None:
@@ -111,7 +111,7 @@ def _postgres(location: str) -> Engine:
         import psycopg  # noqa: F401 - SQLAlchemy would import it, with an error that does not say what to do
     except ImportError as error:
         raise InputError(
-            f"{shown(location)}: PostgreSQL needs a driver: install the extra 'postgres' (ragarena[postgres])"
+            f"{shown(location)}: PostgreSQL needs a driver: install the extra 'postgres' (ragleague[postgres])"
         ) from error
     # A reader of several tables sees all of them at one moment.
     return create_engine(
@@ -189,18 +189,18 @@ def _begin(connection: Connection) -> None:
 
 DAMAGED: Final = "damaged; restore a copy, or name a new store"
 _EARLIER: Final = (
-    "written by an earlier version of ragarena; reading it takes temporary views, which this role or server does not "
-    "allow; 'ragarena run' brings it up to date"
+    "written by an earlier version of ragleague; reading it takes temporary views, which this role or server does not "
+    "allow; 'ragleague run' brings it up to date"
 )
 _PROBLEMS: Final = {
     "permission denied to create temporary": _EARLIER,
     "read-write mode during recovery": _EARLIER,
-    "no such table": "not a ragarena store",
-    "no such column": "not a ragarena store",
-    'relation "': "not a ragarena store",
-    "column state.": "not a ragarena store",
-    "not a database": "not a ragarena store, or damaged",
-    "unsupported file format": "not a ragarena store, or damaged",
+    "no such table": "not a ragleague store",
+    "no such column": "not a ragleague store",
+    'relation "': "not a ragleague store",
+    "column state.": "not a ragleague store",
+    "not a database": "not a ragleague store, or damaged",
+    "unsupported file format": "not a ragleague store, or damaged",
     "malformed": DAMAGED,
     "decode": DAMAGED,
     "locked": "another program keeps it locked; try again when it is done",

@@ -1,4 +1,4 @@
-"""A file for ``ragarena synth``: a store, judges, and what to make of which documents."""
+"""A file for ``ragleague synth``: a store, judges, and what to make of which documents."""
 
 from __future__ import annotations
 

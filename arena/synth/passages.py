@@ -69,7 +69,7 @@ def sampled_passages(passages: Iterable[Document], number: int | None, seed: int
     """
     found = drawn(passages, seed, lambda passage: passage.doc_id)
     if not found:
-        raise InputError("no document has any text; 'ragarena documents' lists what was skipped and why")
+        raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
     return found[:number]
 
 

@@ -83,7 +83,7 @@ def _notes(
     asked = f"passages asked about: {sampled} of {reading.passages} (documents: {reading.documents})"
     yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
     if reading.skipped:
-        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragarena documents' lists them"
+        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
     most = Counter(each.generator for each in candidates if not each.dropped)
     for model, quota in section.quotas.items():
         if most[model] < quota:

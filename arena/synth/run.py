@@ -1,4 +1,4 @@
-"""``ragarena synth`` as a function: documents -> passages -> queries of several models -> the file of queries."""
+"""``ragleague synth`` as a function: documents -> passages -> queries of several models -> the file of queries."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
         "0",
         "0",
-        {"ragarena": "0"},
+        {"ragleague": "0"},
     )
 
 

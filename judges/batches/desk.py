@@ -29,7 +29,7 @@ _QUIET_S = 1.0
 _SEARCH_S = 300.0
 """How long a batch is looked for whose hand-in was not answered: a server's list may lag behind what it has taken."""
 _NEXT = {
-    "cancelled": "'ragarena run CONFIG --retry-failed' asks for the rest again",
+    "cancelled": "'ragleague run CONFIG --retry-failed' asks for the rest again",
     "expired": "the next run asks for the rest again",
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}

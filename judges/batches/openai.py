@@ -15,7 +15,7 @@ from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
 from judges.spec import JudgeSpec
 from judges.types import Completion
 
-_MARK = "ragarena"
+_MARK = "ragleague"
 """The key of a batch's metadata that holds its marker."""
 _ENDINGS: Mapping[str, Ending] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 _SKEW_S = 86_400.0

@@ -91,7 +91,7 @@ def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Pa
             "ALTER TABLE wanted DROP COLUMN checksum;"
             "UPDATE state SET schema_version = 2;"
         )
-    with pytest.raises(StoreError, match="'ragarena run' brings it up to date"):
+    with pytest.raises(StoreError, match="'ragleague run' brings it up to date"):
         Store.open(str(path))
     with closing(Store.create(str(path))) as brought:
         AgentReplies(brought).save([(ASKED, REPLY)])

@@ -78,7 +78,7 @@ def test_a_cancelled_batch_keeps_its_replies_and_is_asked_again_only_by_a_word(
 
     said = cli("run", path)
     line = f"judge 'judge' stopped: batch {made.remote_id} was cancelled: 3 of 8 replies are kept; "
-    assert line + "'ragarena run CONFIG --retry-failed' asks for the rest again" in said.err
+    assert line + "'ragleague run CONFIG --retry-failed' asks for the rest again" in said.err
     assert said.status == 3
     server.batches.held = False
     assert (

@@ -35,7 +35,7 @@ def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arguments(command: str, shared: Path, folder: Path) -> list[str]:
-    words = shlex.split(command.replace("$RAGARENA_SHARED", str(shared)))[1:]
+    words = shlex.split(command.replace("$RAGLEAGUE_SHARED", str(shared)))[1:]
     return [str(folder / word) if word in {"verdicts.csv", "gold.csv", "few.csv"} else word for word in words]
 
 

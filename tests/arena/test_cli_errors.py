@@ -48,7 +48,7 @@ def test_a_missing_configuration_is_named(cli: Any, tmp_path: Path, command: lis
 
 
 def test_a_missing_store_says_what_makes_one(cli: Any, tmp_path: Path) -> None:
-    assert "'ragarena run' makes one" in refused(cli, "leaderboard", tmp_path / "nowhere.db")
+    assert "'ragleague run' makes one" in refused(cli, "leaderboard", tmp_path / "nowhere.db")
 
 
 def test_a_folder_is_no_store(cli: Any, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
     store = tmp_path / "s.db"
     for name in ("one", "two"):
         imported = cli("import", tmp_path / "v.csv", "--store", store, "--name", name)
-        assert imported.out.endswith(f"ragarena leaderboard {store} --tournament {name}\n")
+        assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
     assert "several tournaments, name one: one, two" in refused(cli, "leaderboard", store)
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
 
@@ -216,7 +216,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
     [
         ("verdicts", "no/such/out.csv", "cannot be written"),
         ("verdicts", "out.xlsx", "not a table"),
-        ("labels", "out.qrels", "'ragarena qrels export' writes qrels"),
+        ("labels", "out.qrels", "'ragleague qrels export' writes qrels"),
         ("data", "queries.csv", "cannot be made a folder"),
         ("data", "queries.csv/inside", "cannot be made a folder"),
     ],

@@ -1,4 +1,4 @@
-"""``ragarena metrics`` and ``ragarena qrels``: output for people and programs, and what is wrong with the input."""
+"""``ragleague metrics`` and ``ragleague qrels``: output for people and programs, and what is wrong with the input."""
 
 from __future__ import annotations
 

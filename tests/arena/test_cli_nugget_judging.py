@@ -133,7 +133,7 @@ def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("assign", "t.yaml"), "no query has nuggets yet; 'ragarena nuggets create t.yaml' makes them"),
+        (("assign", "t.yaml"), "no query has nuggets yet; 'ragleague nuggets create t.yaml' makes them"),
         (("assign", "t.yaml", "--nuggets", "n.jsonl"), "--nuggets and --answers go together"),
         (("assign", "t.yaml", "--nuggets", "n.jsonl", "--answers", "other.csv"), "no answer to a query of n.jsonl"),
         (("assign", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),

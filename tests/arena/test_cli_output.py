@@ -98,7 +98,7 @@ def test_without_queries_more_games_are_needed_not_more_queries(cli: Any, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "what", ["import arena", "import arena.cli; import sys; sys.argv = ['ragarena', '--help']; arena.cli.main()"]
+    "what", ["import arena", "import arena.cli; import sys; sys.argv = ['ragleague', '--help']; arena.cli.main()"]
 )
 def test_starting_up_loads_nothing_heavy(what: str) -> None:
     heavy = ["numpy", "pandas", "scipy", "pyarrow", "sqlalchemy", "openai", "anthropic", "torch", "streamlit"]

@@ -38,7 +38,7 @@ def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: 
 def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: Any, tmp_path: Path) -> None:
     made = cli("init", tmp_path / "new")
     assert made.status == 0
-    assert "ragarena plan" in made.out
+    assert "ragleague plan" in made.out
     before = sorted((tmp_path / "new").iterdir())
     refused = cli("init", tmp_path / "new")
     assert (refused.status, refused.out) == (2, "")
@@ -88,7 +88,7 @@ def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverag
     assert "bm25-3" in ran.out
     assert re.search(rf"^Games judged, each order counted +96\.9% +520 +504 +{failed} +0 ", ran.out, re.MULTILINE)
     assert re.search(rf"no reply is recorded for this prompt .* {failed} +run again", ran.out)
-    assert "'ragarena failures' lists them" in ran.out
+    assert "'ragleague failures' lists them" in ran.out
     assert "run again to go on" in ran.err
 
     listed = cli("failures", config)

@@ -25,7 +25,7 @@ import pytest
 from arena.config.whole import load_config
 from judges.types import Judgment
 from tests.conftest import CLI, ROOT, Ended
-from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragarena, start
+from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragleague, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import results, run, write_data
 
@@ -132,7 +132,7 @@ def lost(line: str) -> int:
 
 
 def test_a_file_that_may_not_grow_ends_a_run_with_a_whole_store(config: Path, server: LLMServer) -> None:
-    line = one_line(ragarena(config.parent, "run", config, hardship=files_at_most(450_000)))
+    line = one_line(ragleague(config.parent, "run", config, hardship=files_at_most(450_000)))
     assert f"{store_of(config)}: the disk is full or fails" in line
     assert whole(store_of(config))
     goes_on(config, server, lost(line))
@@ -201,12 +201,12 @@ def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path
     closed.chmod(0o555)
     try:
         for arguments in (("run", played), ("import", table, "--store", store_of(played))):
-            line = one_line(ragarena(played.parent, *arguments, hardship=bound_by_permissions))
+            line = one_line(ragleague(played.parent, *arguments, hardship=bound_by_permissions))
             assert f"{store_of(played)}: cannot be written; mend its permissions" in line
-        assert ragarena(played.parent, "leaderboard", played, hardship=bound_by_permissions).status == 0
+        assert ragleague(played.parent, "leaderboard", played, hardship=bound_by_permissions).status == 0
         if shut == "folder":
             new = folder / "new.db"
-            line = one_line(ragarena(played.parent, "import", table, "--store", new, hardship=bound_by_permissions))
+            line = one_line(ragleague(played.parent, "import", table, "--store", new, hardship=bound_by_permissions))
             assert f"{new}: cannot be opened; mend the permissions" in line
     finally:
         closed.chmod(0o755)
@@ -253,12 +253,12 @@ def newer(store: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "said", "at_once"),
     [
-        (garbage_header, "not a ragarena store, or damaged", True),
+        (garbage_header, "not a ragleague store, or damaged", True),
         (cut_in_the_middle, "damaged; restore a copy", True),
         (pages_overwritten, "damaged; restore a copy", False),
         (settings_unreadable, "damaged; restore a copy", False),
         (judgments_gone, "damaged; restore a copy", True),
-        (another_programs, "not a ragarena store", True),
+        (another_programs, "not a ragleague store", True),
         (newer, "written by another version", True),
     ],
     ids=lambda value: getattr(value, "__name__", None),

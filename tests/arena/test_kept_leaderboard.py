@@ -97,7 +97,7 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
 
 def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, tmp_path: Path) -> None:
     fresh = repr(kept_leaderboard(store, "sample"))
-    for change in ("UPDATE figures SET made_by = 'ragarena 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
+    for change in ("UPDATE figures SET made_by = 'ragleague 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
         with closing(sqlite3.connect(tmp_path / "s.db")) as file, file:
             file.execute(change)
         assert repr(kept_leaderboard(store, "sample")) == fresh

@@ -15,7 +15,7 @@ PAGE = ROOT / "docs/metrics.md"
 def words(command: str, shared: Path) -> list[str]:
     """The words of a command, patterns spread as a shell does."""
     found: list[str] = []
-    for word in shlex.split(command.replace("$RAGARENA_SHARED", str(shared))):
+    for word in shlex.split(command.replace("$RAGLEAGUE_SHARED", str(shared))):
         folder, _, pattern = word.rpartition("/")
         found += [str(path) for path in sorted(Path(folder).glob(pattern))] if "*" in pattern else [word]
     return found

@@ -106,7 +106,7 @@ def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, 
     assert refused.status == 3
     assert line.startswith("Conclusion: Judge strict has ")
     assert "and ratings need 80% of every judge's and agent's: run again to judge the rest" in line
-    assert "'ragarena leaderboard --below-coverage'" in line
+    assert "'ragleague leaderboard --below-coverage'" in line
     assert "Bradley-Terry" not in refused.out
     assert "would be rated highest" not in refused.out
     assert "judgments are missing: 0 failed, 60 not made yet" in refused.out

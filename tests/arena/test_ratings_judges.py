@@ -20,7 +20,7 @@ from judges.types import Verdict
 from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
 from retrieval_eval.stats.coefficients import cohen_kappa
 
-DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")
 A, B, TIE = Verdict
 QUICK = RatingSettings(bootstrap=50, tournaments=5)

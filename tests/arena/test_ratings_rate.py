@@ -18,7 +18,7 @@ from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from judges.errors import InputError
 from judges.types import Verdict
 
-DATA = Path(os.environ.get("RAGARENA_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")
 QUICK = RatingSettings(bootstrap=200, tournaments=20)
 

@@ -124,7 +124,7 @@ def test_ray_address_is_heeded_and_workers_get_the_runtime_env(
     write_data(tmp_path)
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     executor = {"kind": "ray", "workers": 1, "runtime_env": {"env_vars": {"MODELS": "/models"}}}
-    with caplog.at_level("INFO", "ragarena.progress"):
+    with caplog.at_level("INFO", "ragleague.progress"):
         assert run(configured(tmp_path, executor=executor)).complete
     assert f"executor: the Ray cluster at {cluster.address} (RAY_ADDRESS)" in caplog.messages
     import ray
@@ -141,7 +141,7 @@ def test_what_the_nodes_lack_is_said_before_anything_is_sent(
         run(on_ray(tmp_path, cluster, "http://127.0.0.1:1/v1", workers=1, api_key_env="ABSENT_KEY"))
     gpus = {"kind": "ray", "address": cluster.address, "gpus": 1, "wait_s": 0.6}
     lacking = "the workers of judge 'judge' need 2 GPUs, the cluster has 0"
-    with caplog.at_level("INFO", "ragarena.progress"), pytest.raises(InputError, match=f"{lacking}$"):
+    with caplog.at_level("INFO", "ragleague.progress"), pytest.raises(InputError, match=f"{lacking}$"):
         run(configured(tmp_path, judge={"provider": "transformers", "path": tmp_path}, executor=gpus))
     assert f"executor: {lacking}; waiting up to 0.6 s for more (executor.wait_s)" in caplog.messages
 
@@ -163,7 +163,7 @@ def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(
 
     with LLMServer(fatal_for_a_node) as server:
         config = on_ray(tmp_path, cluster, server.openai_url, timeout_s=2)
-        with caplog.at_level("INFO", "ragarena.progress"):
+        with caplog.at_level("INFO", "ragleague.progress"):
             assert run(config).complete
         keys = {call.headers["authorization"] for call in server.calls}
     assert len(cluster.nodes) == 1

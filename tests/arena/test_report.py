@@ -128,7 +128,7 @@ def test_keys_and_paths_are_not_in_it(
     page = write(tmp_path / "demo/tournament.yaml")
     assert "sk-very-secret" not in page
     assert str(tmp_path) not in page
-    assert "ragarena leaderboard tournament.yaml" in page
+    assert "ragleague leaderboard tournament.yaml" in page
 
 
 def test_a_report_is_replaced_and_any_other_file_is_not(

@@ -53,7 +53,7 @@ def assert_laid_out_as_published(cli: CLI, config: Path, folder: Path, queries: 
     table = cli("leaderboard", config, "--matrix", "--format", "csv").out
     assert next(csv.reader(io.StringIO(table))) == ["agent", *AGENTS, "average"]
     (folder / "matrix.csv").write_text(table, encoding="utf-8")
-    assert read_win_matrix(folder / "matrix.csv")[0] == AGENTS, "what 'ragarena rate' reads"
+    assert read_win_matrix(folder / "matrix.csv")[0] == AGENTS, "what 'ragleague rate' reads"
     return dict(board)
 
 

@@ -43,7 +43,7 @@ def test_commands_of_the_page_say_what_it_shows(
     entries = [entry for block in blocks(PAGE) if block.language == "text" for entry in shown(block.text)]
     assert len(entries) == 2
     for entry in entries:
-        words = entry.command.replace('"', "").replace("$RAGARENA_SHARED", str(shared)).split()
+        words = entry.command.replace('"', "").replace("$RAGLEAGUE_SHARED", str(shared)).split()
         words = [str(tmp_path / word) if word == "words.csv" else word for word in words]
         assert_occur_in_order(entry, cli(*words[1:]).out)
 

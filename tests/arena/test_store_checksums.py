@@ -58,7 +58,7 @@ def test_what_was_changed_is_refused_and_named(store: Store, named: str) -> None
     with store._engine.begin() as connection:
         connection.exec_driver_sql(DAMAGE[named])
     (name,) = store.tournaments()
-    with pytest.raises(StoreError, match=f"{named} is not what was written: .*'ragarena store check'"):
+    with pytest.raises(StoreError, match=f"{named} is not what was written: .*'ragleague store check'"):
         store.verify(name)
     assert check(store).problems
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from arena.store import SCHEMA_VERSION, Store
-from judges.errors import InputError, RagarenaError, StoreError
+from judges.errors import InputError, RagleagueError, StoreError
 from tests.support.stores import DATA, JUDGMENT, LABEL, save
 
 
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def one_line(error: RagarenaError, path: Path) -> str:
+def one_line(error: RagleagueError, path: Path) -> str:
     assert str(error).startswith(str(path))
     assert "\n" not in str(error)
     return str(error)
@@ -34,7 +34,7 @@ def refused(path: Path) -> set[str]:
     """What opening and creating a store at ``path`` say; both must refuse."""
     told = set()
     for opening in (Store.open, Store.create):
-        with pytest.raises(RagarenaError) as caught:
+        with pytest.raises(RagleagueError) as caught:
             opening(str(path))
         told.add(one_line(caught.value, path))
     return told
@@ -43,7 +43,7 @@ def refused(path: Path) -> set[str]:
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(b"these are my notes\n" * 500)
-    assert refused(path) == {f"{path}: not a ragarena store, or damaged"}
+    assert refused(path) == {f"{path}: not a ragleague store, or damaged"}
     assert path.read_bytes() == b"these are my notes\n" * 500
 
 
@@ -54,7 +54,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
             connection.execute(statement)
         connection.close()
         before = path.read_bytes()
-        assert refused(path) == {f"{path}: not a ragarena store"}
+        assert refused(path) == {f"{path}: not a ragleague store"}
         assert path.read_bytes() == before
         assert sorted(file.name for file in tmp_path.glob(f"music{number}*")) == [path.name]
 
@@ -67,7 +67,7 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
         connection.execute("DROP TABLE answer")
     connection.close()
     before = path.read_bytes()
-    assert refused(path) == {f"{path}: written by another version of ragarena (schema 99, not {SCHEMA_VERSION})"}
+    assert refused(path) == {f"{path}: written by another version of ragleague (schema 99, not {SCHEMA_VERSION})"}
     assert path.read_bytes() == before
 
 
@@ -89,7 +89,7 @@ def test_a_damaged_store_is_one_line(store: Store, tmp_path: Path) -> None:
 def test_an_empty_file_becomes_a_store_and_is_none_before(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
-    with pytest.raises(StoreError, match="not a ragarena store"):
+    with pytest.raises(StoreError, match="not a ragleague store"):
         Store.open(str(path))
     Store.create(str(path)).close()
     Store.open(str(path)).close()
@@ -100,7 +100,7 @@ def test_a_missing_store_or_folder_is_the_users_mistake(tmp_path: Path) -> None:
         Store.open(str(tmp_path / "gone.db"))
     one_line(caught.value, tmp_path / "gone.db")
     for opening in (Store.open, Store.create):
-        with pytest.raises(RagarenaError) as told:
+        with pytest.raises(RagleagueError) as told:
             opening(str(tmp_path / "gone" / "s.db"))
         one_line(told.value, tmp_path / "gone" / "s.db")
     assert list(tmp_path.iterdir()) == []

@@ -56,7 +56,7 @@ def test_a_store_of_an_earlier_version_is_brought_up_to_date_by_whoever_writes(
     store_location: str, version: int
 ) -> None:
     made_older(store_location, version)
-    with pytest.raises(StoreError, match="earlier version of ragarena; 'ragarena run' brings it up to date"):
+    with pytest.raises(StoreError, match="earlier version of ragleague; 'ragleague run' brings it up to date"):
         Store.open(store_location)
     Store.create(store_location).close()
     brought = Store.open(store_location)

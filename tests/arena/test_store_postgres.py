@@ -26,7 +26,7 @@ from tests.support.stores import DATA, GAME, JUDGMENT, save
 
 def test_an_empty_database_is_no_store_until_a_run_makes_one(postgres: PostgresServer) -> None:
     location = postgres.database()
-    with pytest.raises(InputError, match="no store there; 'ragarena run' makes one"):
+    with pytest.raises(InputError, match="no store there; 'ragleague run' makes one"):
         Store.open(location)
     Store.create(location).close()
     Store.open(location).close()
@@ -38,7 +38,7 @@ def test_another_programs_database_is_refused_and_left_alone(postgres: PostgresS
     with psycopg.connect(location) as connection:
         connection.execute(statement)
     for opening in (Store.open, Store.create):
-        with pytest.raises(StoreError, match=r"not a ragarena store$"):
+        with pytest.raises(StoreError, match=r"not a ragleague store$"):
             opening(location)
     with psycopg.connect(location) as connection:
         tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()

@@ -17,7 +17,7 @@ import os, sys
 from arena.cli.main import main
 for words in sys.argv[2:]:
     if not (child := os.fork()):
-        sys.argv = ["ragarena", *words.split("|")]
+        sys.argv = ["ragleague", *words.split("|")]
         main()
     print("status", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.stderr)
 """

@@ -32,7 +32,7 @@ def main() -> int:
         if options.only and world.name not in options.only:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            shared = (ROOT / os.environ.get("RAGARENA_SHARED", "../shared")).resolve()
+            shared = (ROOT / os.environ.get("RAGLEAGUE_SHARED", "../shared")).resolve()
             texts = written(world, Path(folder), shared)
         if options.write is not None:
             write(world, texts, options.write)

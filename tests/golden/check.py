@@ -41,7 +41,7 @@ class Case:
 
     Attributes:
         printed: golden file of standard output, and of the exit status where that is not 0; none where it is empty.
-        command: the words behind ``ragarena``; ``$SHARED`` is the folder of recorded judgments.
+        command: the words behind ``ragleague``; ``$SHARED`` is the folder of recorded judgments.
         files: golden file by the name of each file that the command writes and that is kept.
     """
 
@@ -85,7 +85,7 @@ def written(world: World, folder: Path, shared: Path | None = None) -> dict[str,
         world.prepare(folder)
         for case in world.cases:
             status, out, err = _ran(case.command.replace("$SHARED", str(shared)))
-            assert status in {0, 3}, f"ragarena {case.command}: exit status {status}\n{out[-2000:]}{err[-2000:]}"
+            assert status in {0, 3}, f"ragleague {case.command}: exit status {status}\n{out[-2000:]}{err[-2000:]}"
             if case.printed:
                 texts[case.printed] = f"{out}# exit status {status}\n" if status else out
             for file, golden in case.files.items():
@@ -114,7 +114,7 @@ def is_for_people(name: str) -> bool:
 def _ran(command: str) -> tuple[int, str, str]:
     out, err = StringIO(), StringIO()
     status = 0
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["ragarena", *shlex.split(command)]):
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", ["ragleague", *shlex.split(command)]):
         output.width = errors.width = WIDE
         try:
             main()

@@ -19,7 +19,7 @@ QUERIES = 10
 
 
 def write_demo(folder: Path) -> None:
-    """The demo as ``ragarena demo`` has it, not yet run."""
+    """The demo as ``ragleague demo`` has it, not yet run."""
     copy_demo(folder)
 
 

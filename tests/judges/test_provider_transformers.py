@@ -215,7 +215,7 @@ def test_a_device_that_is_not_there_is_one_line(random_model: Path) -> None:
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, random_model: Path) -> None:
     monkeypatch.setattr("judges.providers.local_source.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"ragarena\[local\]"):
+    with pytest.raises(MissingExtraError, match=r"ragleague\[local\]"):
         open_provider(declared(random_model))
 
 

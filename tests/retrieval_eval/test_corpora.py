@@ -163,9 +163,9 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
         queries_tsv=str(put(tmp_path, "queries.tsv", "q1\twhat is it")),
         qrels_trec=str(put(tmp_path, "a.qrels", "q1 0 d1 2", "q1 0 d2 0")),
     )
-    ir_datasets.registry.register("ragarena-test", dataset)
-    yield "irds:ragarena-test"
-    del ir_datasets.registry._registered["ragarena-test"]
+    ir_datasets.registry.register("ragleague-test", dataset)
+    yield "irds:ragleague-test"
+    del ir_datasets.registry._registered["ragleague-test"]
 
 
 def test_ir_datasets_gives_topics_labels_and_documents(registered: str) -> None:
@@ -183,12 +183,12 @@ def test_a_dataset_without_labels_says_so(registered: str, tmp_path: Path, monke
     import ir_datasets
 
     bare = ir_datasets.create_dataset(queries_tsv=str(tmp_path / "queries.tsv"))
-    monkeypatch.setitem(ir_datasets.registry._registered, "ragarena-bare", bare)
-    with pytest.raises(InputError, match="irds:ragarena-bare: this dataset of ir_datasets has no qrels"):
-        read_qrels("irds:ragarena-bare")
+    monkeypatch.setitem(ir_datasets.registry._registered, "ragleague-bare", bare)
+    with pytest.raises(InputError, match="irds:ragleague-bare: this dataset of ir_datasets has no qrels"):
+        read_qrels("irds:ragleague-bare")
 
 
 def test_without_ir_datasets_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(MissingExtraError, match=r"install 'ragarena\[ir-datasets\]'"):
+    with pytest.raises(MissingExtraError, match=r"install 'ragleague\[ir-datasets\]'"):
         fetch_documents(["irds:cranfield"], {"1"})

@@ -45,7 +45,7 @@ def served(store: Path | str, config: Path | None = None, *options: str, home: P
 
 @contextmanager
 def opened_with(config: Path) -> Iterator[str]:
-    """The same as ``ragarena ui CONFIG`` opens it, on a machine without a display."""
+    """The same as ``ragleague ui CONFIG`` opens it, on a machine without a display."""
     with _started(["-c", "from arena.cli.main import main; main()", "ui", str(config)]) as address:
         yield address
 

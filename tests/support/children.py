@@ -47,7 +47,7 @@ def ended(process: subprocess.Popen[str], timeout_s: float = 300) -> Ended:
     return Ended(process.returncode, out, err)
 
 
-def ragarena(folder: Path, *arguments: object, hardship: Callable[[], object] | None = None) -> Ended:
+def ragleague(folder: Path, *arguments: object, hardship: Callable[[], object] | None = None) -> Ended:
     """Run the command line to its end."""
     return ended(start(command(*arguments), folder, hardship=hardship))
 

@@ -21,7 +21,7 @@ from aiohttp import BasicAuth, web
 from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
-CLIENT, SECRET = "ragarena-pages", "told to nobody"
+CLIENT, SECRET = "ragleague-pages", "told to nobody"
 
 
 class Provider:

@@ -18,7 +18,7 @@ def steady_text(request: Mapping[str, Any]) -> str:
     """The reply of a judge that reads the texts, not what they say to it.
 
     A verdict prefers the answer with the larger hash, so that both orders of a game agree; anything else is chosen by a
-    hash of the texts judged. Texts are found by the marks that ragarena's prompts put around them.
+    hash of the texts judged. Texts are found by the marks that ragleague's prompts put around them.
 
     A list is filled up with made-up questions. Without a schema a rating is a number from 0 to 5, a word one of those
     named, and the answer to a question about one passage its first sentence, with the passage's number where that is

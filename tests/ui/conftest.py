@@ -13,7 +13,7 @@ from ui.roles import EVERYBODY_VARIABLE
 
 @pytest.fixture(autouse=True)
 def everybody_edits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages that are drawn in this process are as ``ragarena ui`` starts them on this machine, without a sign-in."""
+    """Pages that are drawn in this process are as ``ragleague ui`` starts them on this machine, without a sign-in."""
     monkeypatch.setenv(EVERYBODY_VARIABLE, "editor")
 
 

@@ -103,7 +103,7 @@ def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_
     field(run.text_input, "Your name, for the history").input("Ann <b>")
     run = press(run, "Save the bank")
     assert "Saved" in shown(run)
-    assert f"ragarena run {here.folder / 't.yaml'}" in shown(run)
+    assert f"ragleague run {here.folder / 't.yaml'}" in shown(run)
 
     bank = read_bank(here.bank)
     texts = {item.text: item for item in bank.items}
@@ -189,7 +189,7 @@ def test_items_that_the_tournament_does_not_ask_for_stay_in_the_file(here: Here)
 def test_a_page_started_on_a_store_is_to_read_and_says_how_to_edit(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     start_on(monkeypatch, here.config)
     run = page("bank")
-    assert "`ragarena ui CONFIG` opens them for edits" in shown(run)
+    assert "`ragleague ui CONFIG` opens them for edits" in shown(run)
     assert list(table(run, "Item", "Type")["Item"]) == [LAYERS, ORGAN, PIONEERS]
     assert not run.button
 

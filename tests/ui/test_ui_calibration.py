@@ -88,7 +88,7 @@ def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(stor
         "[Vote](vote?tournament=sample)",
         "[Assess](assess?tournament=sample)",
         "data: {qrels: FILE}",
-        "ragarena votes import",
+        "ragleague votes import",
     ):
         assert way in said
     assert "Most alike are" in said

@@ -52,13 +52,13 @@ def test_the_files_of_the_page_open_the_address_that_browsers_call(auth: dict[st
     assert way_in.url == "https://arena.example.com"
     assert "arena.example.com" in way_in.hosts
     assert "evil.example" not in way_in.hosts
-    assert way_in.variables == {"RAGARENA_UI_ROLES": str(roles), "RAGARENA_UI_EVERYBODY": None}
+    assert way_in.variables == {"RAGLEAGUE_UI_ROLES": str(roles), "RAGLEAGUE_UI_EVERYBODY": None}
     assert load_access(roles).default is Role.NONE
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
 def test_on_this_machine_everybody_edits(address: str) -> None:
-    assert entrance(None, address=address).variables["RAGARENA_UI_EVERYBODY"] == "editor"
+    assert entrance(None, address=address).variables["RAGLEAGUE_UI_EVERYBODY"] == "editor"
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "arena.example.com"])
@@ -66,7 +66,7 @@ def test_another_address_is_refused_until_a_role_for_everybody_is_said(address: 
     with pytest.raises(InputError, match="can be reached from other machines"):
         entrance(None, address=address)
     way_in = entrance(None, address=address, everybody=Role.VIEWER)
-    assert way_in.variables["RAGARENA_UI_EVERYBODY"] == "viewer"
+    assert way_in.variables["RAGLEAGUE_UI_EVERYBODY"] == "viewer"
 
 
 def test_what_does_not_fit_is_refused(auth: dict[str, Any], roles: Path) -> None:

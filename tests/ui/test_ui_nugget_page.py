@@ -73,7 +73,7 @@ def test_a_store_without_a_configuration_can_be_read_and_not_edited(
     played_nugget_tournament(here)
     monkeypatch.delenv(CONFIG_VARIABLE)
     page = opened()
-    assert "`ragarena ui CONFIG` opens them for edits" in words(page)
+    assert "`ragleague ui CONFIG` opens them for edits" in words(page)
     assert not page.button
 
 
@@ -133,7 +133,7 @@ def test_a_saved_edit_is_in_the_file_with_its_history_and_leaves_other_queries_a
     page = press(page, "Move down")
     page.text_input(key="nugget-editor").set_value("ann")
     page = press(page, "Save to the file")
-    assert "bank.jsonl: 2 split, 1 removed. Run 'ragarena run t.yaml'" in words(page)
+    assert "bank.jsonl: 2 split, 1 removed. Run 'ragleague run t.yaml'" in words(page)
     first, second = (here / "bank.jsonl").read_text().splitlines()
     assert json.loads(second) == json.loads(before[1])
     edit = json.loads(first)

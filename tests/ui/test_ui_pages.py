@@ -49,7 +49,7 @@ def test_without_a_store_or_a_tournament_it_is_said_what_to_do(here: Path, monke
     Store.create(str(here)).close()
     assert "no tournament yet" in shown(opened())
     monkeypatch.delenv(LOCATION_VARIABLE)
-    assert "start the pages with 'ragarena ui'" in shown(opened())
+    assert "start the pages with 'ragleague ui'" in shown(opened())
 
 
 def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> None:

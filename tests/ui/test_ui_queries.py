@@ -56,4 +56,4 @@ def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: P
 def test_without_a_verdict_the_page_says_what_to_do(here: Path, queries: dict[str, Query]) -> None:
     with closing(Store.create(str(here))) as store:
         store.begin("empty", SETTINGS, Dataset(queries), [])
-    assert "run `ragarena run`" in shown(page("queries")).replace("Run", "run")
+    assert "run `ragleague run`" in shown(page("queries")).replace("Run", "run")

@@ -125,7 +125,7 @@ def test_a_killed_run_is_said_to_be_and_a_run_elsewhere_is_not_stopped_here(
     asked = page("runs")
     assert "A run is at work since" in shown(asked)
     assert "Documents labelled: 8 of 8" in [one.text for one in asked.get("progress")]
-    assert "ragarena ui CONFIG" in shown(asked), "opened on a store, nothing can be started"
+    assert "ragleague ui CONFIG" in shown(asked), "opened on a store, nothing can be started"
     assert [one.label for one in asked.button] == []
 
 

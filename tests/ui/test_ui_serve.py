@@ -71,12 +71,12 @@ def test_a_store_that_cannot_be_read_is_not_well_and_its_place_is_not_told(
         Store.create(str(tmp_path / "secret-name.db")).close()
 
 
-SERVE = "import sys; sys.argv[0] = 'ragarena'; from arena.cli.main import main; main()"
+SERVE = "import sys; sys.argv[0] = 'ragleague'; from arena.cli.main import main; main()"
 
 
 @contextmanager
 def opened(store: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
-    """``ragarena ui`` on a store, once it answers."""
+    """``ragleague ui`` on a store, once it answers."""
     Store.create(str(store)).close()
     command = [*before, sys.executable, "-c", SERVE, "ui", str(store), "--port", "0"]
     with subprocess.Popen(

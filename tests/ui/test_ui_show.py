@@ -37,7 +37,7 @@ def _page() -> None:
             Figures([Figure("Ties", 0.25, PERCENT_1, "Share of ties.", 0.2, 0.3)]),
             Checks([Check("Orders", "failed", "They differ.", "Judge both.")]),
             Remarks(["*One*", "Two"]),
-            Commands(["ragarena run"]),
+            Commands(["ragleague run"]),
             Table("empty", "", columns, [], ["No game yet."]),
         ],
     )
@@ -83,4 +83,4 @@ def test_words_are_shown_as_they_are() -> None:
     assert "<b>What to do:</b> Judge both." in shown
     assert "95% interval: 20.0 to 30.0%" in shown
     assert "No game yet." in shown
-    assert page.code[0].value == "ragarena run"
+    assert page.code[0].value == "ragleague run"

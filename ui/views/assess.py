@@ -22,7 +22,7 @@ def show(source: data.Source) -> None:
     results = data.nuggets(source)
     if results is None or not results.banks:
         nothing(
-            "There are no nuggets yet. Give the YAML file a `nuggets` section and run `ragarena run`. "
+            "There are no nuggets yet. Give the YAML file a `nuggets` section and run `ragleague run`. "
             "Then people can say here which of them each answer states."
         )
     elif who := people.annotator():

@@ -33,10 +33,10 @@ def show(source: data.Source) -> None:
         return
     study = exam.study(source)
     if study is None:
-        nothing("This tournament has no test bank. Give its YAML file an `exam` section and run `ragarena run`.")
+        nothing("This tournament has no test bank. Give its YAML file an `exam` section and run `ragleague run`.")
         return
     if study.bank is None or not study.bank.items:
-        nothing("A judge writes this bank, and has not yet: `ragarena run` or `ragarena exam generate` asks it.")
+        nothing("A judge writes this bank, and has not yet: `ragleague run` or `ragleague exam generate` asks it.")
         return
     if found is None:
         st.info(why_not())

@@ -155,7 +155,7 @@ def _draft(path: Path) -> Draft:
 def _say_what_was_saved(found: Session) -> None:
     if saved := st.session_state.pop(_SAVED, None):
         st.success("Saved. The earlier version is kept beside the file. What is new is graded by the next run:")
-        text.plain(f"ragarena run {found.path}")
+        text.plain(f"ragleague run {found.path}")
         text.quiet(f"Earlier version: {saved}")
 
 
@@ -164,7 +164,7 @@ def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
     text.quiet(f"File: {draft.file.path.name}")
     study = exam.study(source)
     if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
-        st.info("The file is not the version that was graded last. `ragarena run` grades what is new in it.")
+        st.info("The file is not the version that was graded last. `ragleague run` grades what is new in it.")
 
 
 def _warn_of_another_version(draft: Draft, path: Path) -> None:

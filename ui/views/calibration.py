@@ -106,8 +106,8 @@ def _say_how_to_get_people(tournament: str) -> None:
     nothing(
         "**No human labels yet** on anything that a judge judged. Three ways to get some:\n\n"
         f"- on the pages where people judge without knowing whose an answer is: {', '.join(pages)};\n"
-        "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragarena run`;\n"
-        "- labels that you have already: `ragarena votes import`, or `ragarena calibrate CONFIG --people FILE`.\n\n"
+        "- relevance labels: `data: {qrels: FILE}` in the YAML file, then `ragleague run`;\n"
+        "- labels that you have already: `ragleague votes import`, or `ragleague calibrate CONFIG --people FILE`.\n\n"
         "Fifty labels on many queries say more than hundreds on few. Until then this page shows what needs no people."
     )
 

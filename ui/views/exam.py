@@ -38,10 +38,10 @@ def show(source: data.Source) -> None:
     st.header("Exam", anchor=False)
     study = exam.study(source)
     if study is None:
-        nothing("This tournament has no exam. Give its YAML file an `exam` section and run `ragarena run`.")
+        nothing("This tournament has no exam. Give its YAML file an `exam` section and run `ragleague run`.")
         return
     if study.bank is None or not any(study.bank.active.values()):
-        nothing("No item of the test bank is written yet. `ragarena run` has them written.")
+        nothing("No item of the test bank is written yet. `ragleague run` has them written.")
         return
     text.quiet(f"Graded by {study.grader}")
     if secret := sum(item.secret for own in study.bank.active.values() for item in own):

@@ -111,7 +111,7 @@ def _show_order(order: Shown, game: GameRecord) -> None:
             problem("No verdict: the judge failed.", f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
             _show_reply(result, key)
         else:
-            nothing("Not judged yet. Run `ragarena run` to ask the judge.")
+            nothing("Not judged yet. Run `ragleague run` to ask the judge.")
 
 
 def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:

@@ -30,7 +30,7 @@ def show(source: data.Source) -> None:
     st.header("Games", anchor=False)
     games = data.games(source)
     if not len(games):
-        nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragarena run`.")
+        nothing("This tournament plans no games. Give its YAML file a `pairwise` section and run `ragleague run`.")
         return
     wanted = _filter(games, data.queries(source))
     listed = wanted.rows(games, data.scores(source))

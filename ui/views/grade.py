@@ -32,7 +32,7 @@ def show(source: data.Source) -> None:
     rubric, graded = rubric_of(data.settings(source)), graded_answers(source)
     if rubric is None or not graded:
         nothing(
-            "No answer has a grade yet. Give the YAML file a `criteria` section and run `ragarena run`. "
+            "No answer has a grade yet. Give the YAML file a `criteria` section and run `ragleague run`. "
             "Then people can grade here what the judges graded."
         )
     elif who := people.annotator():

@@ -23,7 +23,7 @@ def show(source: data.Source) -> None:
     }
     if not labelled:
         nothing(
-            "No document has a label yet. Give the YAML file a `retrieval` section and run `ragarena run`. "
+            "No document has a label yet. Give the YAML file a `retrieval` section and run `ragleague run`. "
             "Then people can label here what the judges labelled."
         )
     elif who := people.annotator():

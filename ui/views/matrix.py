@@ -27,7 +27,7 @@ def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Who beats whom", anchor=False)
     if not data.games(source).played.any():
-        nothing("No game has a verdict yet. Run `ragarena run` and come back.")
+        nothing("No game has a verdict yet. Run `ragleague run` and come back.")
         return
     choice = _chosen(source)
     if data.pairs(source, choice.judge, choice.group) is None:

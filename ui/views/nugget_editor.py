@@ -60,7 +60,7 @@ def show_editor(source: data.Source, results: NuggetResults, query_id: str) -> N
         st.caption(editing.why_not())
         return
     if session.config.name != source.tournament or session.config.nuggets is None:
-        st.caption("To edit nuggets here, start the pages with the tournament's YAML file: `ragarena ui CONFIG`.")
+        st.caption("To edit nuggets here, start the pages with the tournament's YAML file: `ragleague ui CONFIG`.")
         return
     if note := st.session_state.pop(_NOTE, None):
         st.success("Saved.", icon=":material/check:")
@@ -88,7 +88,7 @@ def _save_all(session: editing.Session, results: NuggetResults) -> None:
     _save_file(session, session.folder / name, banks, seen=None, by="", what="the judge's")
     st.session_state[_NOTE] = (
         f"{session.folder / name}: nuggets of {len(banks)} queries. In {session.path.name}, write 'bank: {name}' below "
-        "'nuggets' in place of 'create' and 'keep', and run 'ragarena run' once."
+        "'nuggets' in place of 'create' and 'keep', and run 'ragleague run' once."
     )
 
 
@@ -122,7 +122,7 @@ def _show_changes(draft: _Draft, results: NuggetResults) -> None:
     last = results.banks.get(query_id)
     said = [[(own.text, own.importance) for own in bank.nuggets] for bank in (last or draft.before, draft.before)]
     if said[0] != said[1]:
-        st.info("The file has changed since the last run: `ragarena run` assigns what is new.")
+        st.info("The file has changed since the last run: `ragleague run` assigns what is new.")
     elif not draft.is_changed:
         return
     if draft.is_changed:
@@ -139,7 +139,7 @@ def _save(session: editing.Session, path: Path, key: str) -> None:
     what = ", ".join(f"{number} {kind.value}" for kind, number in draft.counts.items()) or "reordered"
     _save_file(session, path, list(banks.values()), seen=draft.seen, by=who, what=f"{mine.query_id}: {what}")
     st.session_state.pop(key)
-    st.session_state[_NOTE] = f"{path.name}: {what}. Run 'ragarena run {session.path.name}' to assign what is new."
+    st.session_state[_NOTE] = f"{path.name}: {what}. Run 'ragleague run {session.path.name}' to assign what is new."
 
 
 def _save_file(

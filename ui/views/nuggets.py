@@ -24,7 +24,7 @@ def show(source: data.Source) -> None:
     if results is None or board.nuggets is None:
         nothing(
             "This tournament has no nuggets. Give its YAML file a section `nuggets`, with a `bank` or with a judge "
-            "that makes them, and run `ragarena run`."
+            "that makes them, and run `ragleague run`."
         )
         return
     scores = Nuggets(board.nuggets, [row.agent for row in board.ratings.agents] if board.ratings else [])
@@ -52,7 +52,7 @@ def _say_what_is_missing(results: NuggetResults) -> None:
     if open_ := labels.count(None):
         incomplete(
             f"{open_:,} of {len(labels):,} labels failed or are not made yet. A score that needs "
-            "one of them is in no mean. `ragarena run` makes what is missing, with `--retry-failed` also what failed."
+            "one of them is in no mean. `ragleague run` makes what is missing, with `--retry-failed` also what failed."
         )
 
 

@@ -41,7 +41,7 @@ def show(source: data.Source) -> None:
     expected = [] if board.ratings is None else expectation(board.ratings, conclusion)
     text.quiet("\n\n".join([*expected, in_short(shown.checks())]))
     if not board.coverage:
-        nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragarena run`.")
+        nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
     for said in missing(board):
         incomplete(said)
     show_sections(sections)

@@ -19,7 +19,7 @@ _OPENED = "query"
 
 
 board_of = data.stored(query_board, "Reading the queries …")
-"""What the queries show, as ``ragarena queries`` computes it."""
+"""What the queries show, as ``ragleague queries`` computes it."""
 
 
 def show(source: data.Source) -> None:
@@ -27,7 +27,7 @@ def show(source: data.Source) -> None:
     st.header("Which queries decide", anchor=False)
     board = board_of(source)
     if not board.queries:
-        nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragarena run`.")
+        nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
         return
     ratings = data.board(source).ratings
     rated = [row.agent for row in ratings.agents] if ratings else []
@@ -41,7 +41,7 @@ def show(source: data.Source) -> None:
 
 def _show_separation(board: QueryBoard) -> None:
     if not any(one.games for one in board.standings.figures):
-        nothing("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragarena run`.")
+        nothing("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragleague run`.")
         return
     show_block(board.in_short())
     _show_choosable(board.by_separation_table())

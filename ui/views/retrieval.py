@@ -22,7 +22,7 @@ def show(source: data.Source) -> None:
     if board is None:
         nothing(
             "No document is labelled in this tournament. Give its YAML file a `retrieval` section, or people's labels "
-            "under `data: {qrels: ...}`, and run `ragarena run`."
+            "under `data: {qrels: ...}`, and run `ragleague run`."
         )
         return
     stage = leaderboard.coverage.get(Task.RELEVANCE)

@@ -19,7 +19,7 @@ from arena.present.table import Column, Table
 from arena.safe_files import digest
 from arena.store.progress import Progress
 from arena.store.runs import Run
-from judges.errors import CAUSES, RagarenaError, StoreError
+from judges.errors import CAUSES, RagleagueError, StoreError
 from ui import data, editing, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.editing import Session
@@ -186,7 +186,7 @@ def show_next(session: Session | None, name: str) -> None:
         try:
             with st.spinner("Counting what would be asked …"):
                 st.session_state[_PLAN] = version, plan(session.config)
-        except RagarenaError as error:
+        except RagleagueError as error:
             problem("It cannot be planned.", error)
             return
     planned_version, planned = st.session_state.get(_PLAN, (None, None))

@@ -24,7 +24,7 @@ def show(source: data.Source) -> None:
     games = data.met(source)
     if not games:
         nothing(
-            "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragarena run`. "
+            "No game has a verdict yet. Give the YAML file a `pairwise` section and run `ragleague run`. "
             "Then people can vote here on what the judges judged."
         )
     elif who := people.annotator():

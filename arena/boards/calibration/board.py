@@ -33,7 +33,7 @@ from arena.present.table import Table
 
 _CORRECTED: Final = (
     "The judge's figures over all things, moved by its error on those that people labelled. Right whatever the judge "
-    "is like, if what people labelled is a random sample ('ragarena calibrate --next' draws one)."
+    "is like, if what people labelled is a random sample ('ragleague calibrate --next' draws one)."
 )
 _METHODS: Final = "An order that several ways of looking share is more than one judge's habit."
 _MONEY: Final = (

@@ -14,7 +14,7 @@ import pytest
 from retrieval_eval.corpora import fetch_documents
 from retrieval_eval.data.tables import read_rows
 from tests.conftest import ROOT
-from tests.support.children import command, ended, ragarena, start
+from tests.support.children import command, ended, ragleague, start
 from tests.support.document_files import write_docx, write_pdf
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.query_writers import ten_each, write_documents
@@ -79,7 +79,7 @@ def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
 )
 def test_what_documents_cannot_do_is_said_in_a_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "a.md").write_text("Text.")
-    done = ragarena(tmp_path, "documents", *arguments)
+    done = ragleague(tmp_path, "documents", *arguments)
     assert (done.status, done.err[: len(said)], done.err.count("\n")) == (2, said, 1)
 
 

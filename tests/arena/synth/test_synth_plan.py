@@ -80,7 +80,7 @@ def test_a_tournament_without_its_queries_is_planned_as_far_as_that_goes(cli: An
     first = cli("plan", config)
     assert first.status == 0, first.err
     assert first.out.splitlines()[1].split()[:6] == ["Queries", "written,", "by", "passage", "words", "2"]
-    assert "'ragarena run CONFIG --stage synth', then plan again" in first.out
+    assert "'ragleague run CONFIG --stage synth', then plan again" in first.out
     assert cli("run", config, "--stage", "synth").status == 0
     with closing(Store.open(str(tmp_path / "t.db"))) as store:
         (made,) = Runs(store, "t").all()
