@@ -12,6 +12,7 @@ COPY judges judges
 COPY retrieval_eval retrieval_eval
 COPY arena arena
 COPY ui ui
+COPY ragleague ragleague
 RUN /opt/build/bin/hatchling build -t wheel -d /opt/wheel \
  && /opt/build/bin/uv pip install --no-cache --compile-bytecode --python /opt/ragleague/bin/python \
       --no-deps /opt/wheel/*.whl

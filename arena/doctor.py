@@ -13,6 +13,7 @@ from arena.present.numbers import listed
 from arena.prompting import Prompting
 from arena.tournament import load_data
 from judges.errors import InputError
+from judges.extras import DISTRIBUTION, how_to_install
 from judges.providers import open_provider
 from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.trec_files import read_runs
@@ -21,6 +22,8 @@ Finding: TypeAlias = tuple[str, bool, str]
 """What was looked at, whether it is fine, and what was found."""
 
 _EXTRAS = {
+    "documents": ("datasketch", "docx", "lxml", "pypdf"),
+    "fast": ("numba",),
     "local": ("torch", "transformers"),
     "postgres": ("psycopg",),
     "login": ("authlib",),
@@ -28,6 +31,7 @@ _EXTRAS = {
     "dense": ("sentence_transformers",),
     "ir-datasets": ("ir_datasets",),
 }
+_PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 _NAMED = 5
 """Queries and answers that are named; the others are counted."""
@@ -37,17 +41,28 @@ def examine(config_path: str | None = None) -> list[Finding]:
     """Look at the installation and, where one is given, at a configuration with its data, prompts and judges."""
     findings: list[Finding] = [
         ("python", True, platform.python_version()),
-        ("ragleague", True, metadata.version("ragleague")),
+        (DISTRIBUTION, True, metadata.version(DISTRIBUTION)),
+        _packages(),
     ]
     for extra, modules in _EXTRAS.items():
         absent = [name for name in modules if util.find_spec(name) is None]
-        detail = f"not installed: {', '.join(absent)}; pip install 'ragleague[{extra}]'" if absent else "installed"
+        detail = f"not installed: {', '.join(absent)}; {how_to_install(extra)}" if absent else "installed"
         findings.append((f"extra {extra}", not absent, detail))
     for name in _KEYS:
         findings.append((f"key {name}", name in os.environ, "set" if name in os.environ else "not set"))
     if config_path is not None:
         findings += _examine_config(Path(config_path))
     return findings
+
+
+def _packages() -> Finding:
+    """Whether another distribution has put files where ours are: one of both would hide the other's."""
+    makers = metadata.packages_distributions()
+    others = {name: sorted({*makers.get(name, ())} - {DISTRIBUTION}) for name in _PACKAGES}
+    shared = [f"{name} ({listed(found)})" for name, found in others.items() if found]
+    if shared:
+        return "packages", False, f"other distributions have files there too: {listed(shared)}; uninstall one of both"
+    return "packages", True, f"{listed(_PACKAGES)} are ours alone"
 
 
 def _examine_config(path: Path) -> list[Finding]:

@@ -48,7 +48,7 @@ def main() -> None:
     for name, left_out in STAGES.items():
         with tempfile.TemporaryDirectory() as folder:
             config = _two_queries(given.checkout / "arena" / "demo", Path(folder), left_out)
-            _run(given.checkout, ["-m", "arena", "run", str(config)])
+            _run(given.checkout, ["-m", "ragleague", "run", str(config)])
             store = config.with_name("rag-handbook.db")
             for what in ("computed", "command"):
                 again = [__file__, "--checkout", str(given.checkout), "--child", what, str(store)]

@@ -29,7 +29,9 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs the '{extra}' extra: install 'ragleague[{extra}]'")
+        from judges.extras import how_to_install
+
+        super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
 
 
 class DataError(InputError):

@@ -28,7 +28,7 @@ def test_the_wheel_holds_every_data_file_and_no_tests(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
     wanted = {
         file.relative_to(ROOT).as_posix()
-        for package in ("arena", "judges", "retrieval_eval", "ui")
+        for package in ("arena", "judges", "ragleague", "retrieval_eval", "ui")
         for file in (ROOT / package).rglob("*")
         if file.suffix in {*DATA_SUFFIXES, ".py"} and "__pycache__" not in file.parts
     }
@@ -38,6 +38,7 @@ def test_the_wheel_holds_every_data_file_and_no_tests(wheel: Path) -> None:
     assert {name.split("/")[0] for name in inside if ".dist-info" not in name} == {
         "arena",
         "judges",
+        "ragleague",
         "retrieval_eval",
         "ui",
     }

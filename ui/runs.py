@@ -152,7 +152,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
             said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise DataError(log, f"cannot be written: {error.strerror}") from error
-        command = [sys.executable, "-m", "arena", "run", str(session.path), *(["--retry-failed"] * retry_failed)]
+        command = [sys.executable, "-m", "ragleague", "run", str(session.path), *(["--retry-failed"] * retry_failed)]
         try:
             # In a session of its own, so that Ctrl-C where the pages were started does not reach it.
             _started().processes[session.path] = subprocess.Popen(  # noqa: S603 - our own command

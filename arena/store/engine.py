@@ -20,14 +20,14 @@ from sqlalchemy import URL, Connection, Engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
 from sqlmodel import create_engine
 
-from judges.errors import InputError, StoreError, StoreGoneError
+from judges.errors import InputError, MissingExtraError, StoreError, StoreGoneError
 
 PATIENCE_S = 30.0
 """How long a store is waited for that another program keeps locked, or whose server is away."""
 _PAUSE_S = 0.05
 _TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
-"""The advisory lock by which PostgreSQL's writers keep out of each other's way: "ragleague" in ASCII."""
+"""The advisory lock by which PostgreSQL's writers keep out of each other's way; the number means nothing, and stays."""
 
 
 def sqlite_path(location: str) -> Path | None:
@@ -110,9 +110,7 @@ def _postgres(location: str) -> Engine:
     try:
         import psycopg  # noqa: F401 - SQLAlchemy would import it, with an error that does not say what to do
     except ImportError as error:
-        raise InputError(
-            f"{shown(location)}: PostgreSQL needs a driver: install the extra 'postgres' (ragleague[postgres])"
-        ) from error
+        raise MissingExtraError("postgres", shown(location)) from error
     # A reader of several tables sees all of them at one moment.
     return create_engine(
         url.set(drivername="postgresql+psycopg"),

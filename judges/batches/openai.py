@@ -79,7 +79,7 @@ class OpenAIBatches:
             async for found in self._sdk.batches.list(limit=100):  # the newest first
                 if found.created_at < batch.made_at - _SKEW_S:
                     return None
-                if (found.metadata or {}).get(_MARK) == batch.marker:
+                if batch.marker in (found.metadata or {}).values():
                     return found.id
             return None
 

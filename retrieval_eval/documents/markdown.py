@@ -60,7 +60,9 @@ class _Html:
 
             return unseen_text(self._unseen)
         unread = amounts({"HTML block": self._unread})
-        return (f"{unread} not read; install 'ragleague[documents]'",) * bool(unread), ()
+        return (f"{unread} not read without the extra 'documents' ('ragleague doctor' says how to install it)",) * bool(
+            unread
+        ), ()
 
 
 def _blocks(root: SyntaxTreeNode, html: _Html) -> Iterator[Block]:

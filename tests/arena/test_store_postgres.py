@@ -66,7 +66,7 @@ def test_other_servers_and_malformed_addresses_are_the_users_mistake() -> None:
 
 def test_without_a_driver_the_extra_is_named(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(InputError, match="install the extra 'postgres'"):
+    with pytest.raises(InputError, match="needs the extra 'postgres'"):
         Store.create(postgres.database())
 
 

@@ -79,7 +79,7 @@ def written(world: World, folder: Path, shared: Path | None = None) -> dict[str,
     """
     if world.inputs:
         shutil.copytree(INPUTS / world.inputs, folder, dirs_exist_ok=True)
-    masks = {str(folder.resolve()): "FOLDER", str(folder): "FOLDER", str(shared): "SHARED"}
+    masks = {str(folder.resolve()): "FOLDER", str(folder): "FOLDER", str(shared): "SHARED", sys.executable: "PYTHON"}
     texts = {}
     with chdir(folder), patch.dict(os.environ, {"COLUMNS": "160"}):
         world.prepare(folder)

@@ -1,6 +1,0 @@
-"""``python -m arena`` is ``ragleague``, for whoever starts it without the script."""
-
-from arena.cli.main import main
-
-if __name__ == "__main__":
-    main()
