@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,7 @@ from arena.store import Store
 from arena.store.runs import Run, Runs
 from arena.tournament import load_data
 from tests.support.agents import answering, http_agent, write_config
-from tests.support.children import command, ended, start
+from tests.support.children import Child, begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply
 
 QUERIES = [f"q{number}" for number in range(16)]
@@ -27,7 +25,7 @@ AT_ONCE = 3
 AGENTS = ("x", "y")
 ALL = len(AGENTS) * len(QUERIES)
 
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Child]
 
 
 @pytest.fixture
@@ -48,19 +46,19 @@ def config(tmp_path: Path, server: LLMServer) -> Path:
 
 @pytest.fixture
 def running() -> Iterator[Start]:
-    children: list[subprocess.Popen[str]] = []
+    children: list[Child] = []
 
-    def begin(config: Path, *arguments: str) -> subprocess.Popen[str]:
-        children.append(start(command("agents", "run", config, *arguments), config.parent))
+    def start(config: Path, *arguments: str) -> Child:
+        children.append(begin("agents", "run", config, *arguments, folder=config.parent))
         return children[-1]
 
-    yield begin
+    yield start
     for child in children:
         child.kill()
         child.communicate()
 
 
-def wait_for(server: LLMServer, asked: int, child: subprocess.Popen[str]) -> None:
+def wait_for(server: LLMServer, asked: int, child: Child) -> None:
     deadline = time.monotonic() + 60
     while len(server.calls) < asked:
         assert child.poll() is None, child.communicate()
@@ -154,7 +152,7 @@ def test_a_run_takes_over_what_a_killed_one_was_asking(config: Path, server: LLM
 def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(
     config: Path, server: LLMServer, running: Start
 ) -> None:
-    child: Any = start(command("run", config), config.parent)
+    child = begin("run", config, folder=config.parent)
     wait_for(server, 2 * AT_ONCE, child)
     child.send_signal(signal.SIGINT)
     stopped = ended(child)

@@ -20,7 +20,7 @@ from judges.batches.openai import OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
 from tests.conftest import CLI
 from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once, under_way
-from tests.support.children import command, start
+from tests.support.children import begin
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import outcomes, results, run
 
@@ -64,7 +64,7 @@ def test_a_run_killed_between_upload_and_download_resumes_and_pays_once(
 ) -> None:
     server.batches.held = True
     config = batched(tmp_path, server, vendor)
-    child = start(command("run", as_yaml(tmp_path, server, vendor)), tmp_path)
+    child = begin("run", as_yaml(tmp_path, server, vendor), folder=tmp_path)
     wait_for(lambda: has_looked(server))
     child.send_signal(signal.SIGKILL)
     child.communicate()

@@ -25,7 +25,7 @@ import pytest
 from arena.config.whole import load_config
 from judges.types import Judgment
 from tests.conftest import CLI, ROOT, Ended
-from tests.support.children import bound_by_permissions, command, ended, files_at_most, ragleague, start
+from tests.support.children import Child, begin, bound_by_permissions, command, ended, files_at_most, ragleague, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import results, run, write_data
 
@@ -171,7 +171,7 @@ def impatient(seconds: float) -> str:
 def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path) -> None:
     with closing(sqlite3.connect(store_of(played), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        done = ended(start(command("run", played, before=impatient(0.2)), played.parent))
+        done = ended(begin("run", played, folder=played.parent, before=impatient(0.2)))
         assert f"{store_of(played)}: another program keeps it locked" in one_line(done)
         assert cli("leaderboard", played).status == 0, "readers do not wait"
         other.execute("ROLLBACK")
@@ -179,7 +179,7 @@ def test_a_store_that_is_locked_throughout_is_one_line(cli: CLI, played: Path) -
 
 
 def test_a_store_that_is_locked_during_a_run_loses_no_reply_in_silence(config: Path, server: LLMServer) -> None:
-    child = start(command("run", config, before=impatient(0.3)), config.parent)
+    child = begin("run", config, folder=config.parent, before=impatient(0.3))
     wait_until(lambda: len(server.calls) >= 40, child)
     with closing(sqlite3.connect(store_of(config), isolation_level=None, timeout=10)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -284,7 +284,7 @@ def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
 def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
     config: Path, server: LLMServer, number: signal.Signals
 ) -> None:
-    child = start(command("run", config), config.parent)
+    child = begin("run", config, folder=config.parent)
     wait_until(lambda: len(server.calls) >= 12, child)
     child.send_signal(number)
     done = ended(child)
@@ -322,7 +322,7 @@ def keeps_what_was_in_flight(config: Path, server: LLMServer, done: Ended) -> No
     assert whole(store_of(config))
 
 
-def wait_until(come: object, child: subprocess.Popen[Any]) -> None:
+def wait_until(come: object, child: Child | subprocess.Popen[Any]) -> None:
     assert callable(come)
     deadline = time.monotonic() + 120
     while not come():

@@ -24,7 +24,7 @@ from judges.types import Judgment, Task
 from tests.conftest import CLI, Ended
 from tests.support.agents import http_agent
 from tests.support.agents import write_config as write_agents
-from tests.support.children import command, ended, start
+from tests.support.children import begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import page as opened
 from tests.support.pages import sent as page_sent
@@ -213,7 +213,7 @@ def test_planted_keys_are_nowhere(
         # In a process of its own, with all that an interpreter says when it ends.
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"
         again = "run", config, "--retry-failed", "--stage", "criteria"
-        crashed = ended(start(command(*again, before=crash), tmp_path, KEYS))
+        crashed = ended(begin(*again, folder=tmp_path, keys=KEYS, before=crash))
         assert "Traceback" in said(1, crashed, *again)
         asked = write_agents(tmp_path, agents_at(f"http://127.0.0.1:{server.port}"), store="keys.db")
         ran(3, "run", asked, "--log-json", "trace.jsonl")

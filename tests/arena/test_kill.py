@@ -23,7 +23,7 @@ from arena.store import Store
 from arena.store.runs import Runs
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, Task
-from tests.support.children import command, ended, start
+from tests.support.children import Child, begin, ended
 from tests.support.postgres import PostgresServer
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
@@ -92,16 +92,11 @@ def log(url: str) -> dict[str, Any]:
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Any]:
     """Starts a run in a process of its own; whatever still runs at the end is killed."""
-    children: list[subprocess.Popen[str]] = []
+    children: list[Child] = []
 
-    def start(config: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", CHILD, str(config)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        child = subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        children.append(child)
-        return child
+    def start(config: Path) -> Child:
+        children.append(Child(CHILD, [str(config)], tmp_path, os.environ))
+        return children[-1]
 
     yield start
     for child in children:
@@ -123,7 +118,7 @@ def written(
     return config
 
 
-def wait_for(url: str, asked: int, child: subprocess.Popen[str] | None = None) -> None:
+def wait_for(url: str, asked: int, child: Child | None = None) -> None:
     deadline = time.monotonic() + 120
     while log(url)["count"] < asked:
         assert child is None or child.poll() is None, child.communicate()
@@ -260,7 +255,7 @@ def test_a_server_that_stays_away_ends_a_run_with_one_line_and_status_3(
     impatient = "from arena.store import engine; engine.PATIENCE_S = 0.6"
     with slow_server(50) as url:
         config = written(tmp_path, url, store=postgres.database())
-        child = start(command("run", config, before=impatient), tmp_path, {"OPENAI_API_KEY": "none"})
+        child = begin("run", config, folder=tmp_path, keys={"OPENAI_API_KEY": "none"}, before=impatient)
         wait_for(url, ALL // 3, child)
         with postgres.away():
             done = ended(child)

@@ -12,7 +12,7 @@ import pytest
 from arena.store import Store
 from judges.types import Judgment, Task
 from tests.conftest import CLI
-from tests.support.children import command, start
+from tests.support.children import begin
 from tests.support.tiny_models import save_random_chat_model
 from tests.support.tournaments import configured, write_data
 
@@ -55,7 +55,7 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
 ) -> None:
     """The run is killed without a word while two of its four batches are done and the third is under way."""
     Store.create(str(tmp_path / "store.db")).close()
-    child = start(command("run", config_file, before=STUCK_AFTER_TWO), tmp_path)
+    child = begin("run", config_file, folder=tmp_path, before=STUCK_AFTER_TWO)
     end = time.monotonic() + 90
     while kept(tmp_path) < 4 and time.monotonic() < end and child.poll() is None:
         time.sleep(0.3)

@@ -14,7 +14,7 @@ import pytest
 from retrieval_eval.corpora import fetch_documents
 from retrieval_eval.data.tables import read_rows
 from tests.conftest import ROOT
-from tests.support.children import command, ended, ragleague, start
+from tests.support.children import begin, ended, ragleague
 from tests.support.document_files import write_docx, write_pdf
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.query_writers import ten_each, write_documents
@@ -139,8 +139,7 @@ def test_a_run_that_is_killed_goes_on_and_pays_for_nothing_twice(tmp_path: Path)
 
     with LLMServer(slowly) as server:
         (tmp_path / "s.yaml").write_text(FILE.format(url=server.openai_url))
-        started = command("synth", "s.yaml")
-        process = start(started, tmp_path, {"OPENAI_API_KEY": "none"})
+        process = begin("synth", "s.yaml", folder=tmp_path, keys={"OPENAI_API_KEY": "none"})
         while len(server.calls) < 36:
             time.sleep(0.02)
             assert process.poll() is None, process.communicate()
@@ -148,7 +147,7 @@ def test_a_run_that_is_killed_goes_on_and_pays_for_nothing_twice(tmp_path: Path)
         ended(process)
         before = len(server.calls)
         assert before < 60
-        again = ended(start(started, tmp_path, {"OPENAI_API_KEY": "none"}))
+        again = ended(begin("synth", "s.yaml", folder=tmp_path, keys={"OPENAI_API_KEY": "none"}))
         assert again.status == 0, again.err
         calls = [call.sha256 for call in server.calls]
     assert len(set(calls)) == 60
