@@ -21,10 +21,12 @@ INERT = ":is([data-testid=stText], p.said)"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
+    "--disable-extensions",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--process-per-site",
 )
 
 

@@ -25,9 +25,14 @@ def browser(address: str) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def context(browser: Browser) -> BrowserContext:
-    """The one who reads the pages of a module."""
-    return reader(browser)
+def context(browser: Browser, address: str) -> BrowserContext:
+    """The one who reads the pages of a module.
+
+    A page that stays open keeps the process that draws the others, and with it Streamlit's scripts as it compiled them.
+    """
+    opened = reader(browser)
+    opened.new_page().goto(f"{address}/healthz")
+    return opened
 
 
 @pytest.fixture
