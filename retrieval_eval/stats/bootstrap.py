@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -29,12 +30,15 @@ FEW_QUERIES: Final = 10
 METHOD: Final = "bootstrap"
 
 
+@lru_cache(maxsize=2)  # many judges of one benchmark have the same queries
 def query_weights(queries: int, samples: int, seed: int) -> Floats:
-    """How often each query is drawn in each sample, shape (samples, queries); rows add up to ``queries``."""
-    rng = np.random.default_rng(seed)
+    """How often each query is drawn in each sample, shape (samples, queries), read-only; rows add up to ``queries``."""
     if queries == 0:
         return np.zeros((samples, 0))
-    return rng.multinomial(queries, np.full(queries, 1 / queries), size=samples).astype(np.float64)
+    drawn = np.random.default_rng(seed).multinomial(queries, np.full(queries, 1 / queries), size=samples)
+    weights = drawn.astype(np.float64)
+    weights.flags.writeable = False
+    return weights
 
 
 def weighted_means(values: Floats, weights: Floats) -> Floats:

@@ -14,6 +14,7 @@ against a mean of 0), not of all (run, topic) pairs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
@@ -28,6 +29,8 @@ from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 _DECIMALS = 12
 """Means of the same scores in another order differ in the last bits; they are ties all the same."""
 _CELLS_IN_MEMORY = 2_000_000
+_FEW_CELLS = 144
+"""Pairs of different scores up to which each unit is a table of them: two scales of 12 labels."""
 _MOST_PERMUTED = 7
 """Runs up to which Spearman's test tries all orders: the usual approximation calls one full agreement of five certain.
 """
@@ -182,6 +185,8 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
         Concordant less discordant pairs, pairs not tied in ``x``, pairs not tied in ``y``, each (units, units).
     """
     (x_all, x_at), (y_all, y_at) = (np.unique(np.round(part, _DECIMALS), return_inverse=True) for part in (x, y))
+    if x_all.size * y_all.size <= _FEW_CELLS:
+        return _pair_sums_of_cells(x_at, y_at, unit, (units, x_all.size, y_all.size))
     agreeing, untied_x, untied_y = np.zeros((3, units, units))
     for own in range(units):
         chosen = unit == own
@@ -199,6 +204,22 @@ def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tupl
         untied_x[:, own] = np.bincount(unit, total - (upto_x - under_x), units)
         untied_y[:, own] = np.bincount(unit, total - (upto_y - under_y), units)
     return agreeing, untied_x, untied_y
+
+
+def _pair_sums_of_cells(
+    x_at: NDArray[np.int64], y_at: NDArray[np.int64], unit: NDArray[np.int64], shape: tuple[int, int, int]
+) -> tuple[Floats, Floats, Floats]:
+    """The same where scores are of few kinds, as verdicts and labels are: each unit is a small table of counts."""
+    counts = np.bincount(np.ravel_multi_index((unit, x_at, y_at), shape), minlength=math.prod(shape)).reshape(shape)
+    tables = counts.astype(np.float64)
+    x_sign, y_sign = (np.sign(np.subtract.outer(np.arange(kinds), np.arange(kinds))) for kinds in shape[1:])
+    in_rows, in_columns, cells = tables.sum(axis=2), tables.sum(axis=1), tables.reshape(shape[0], -1)
+    # All are sums of whole numbers, which no order of adding changes.
+    return (
+        cells @ np.kron(x_sign, y_sign) @ cells.T,
+        in_rows @ np.abs(x_sign) @ in_rows.T,
+        in_columns @ np.abs(y_sign) @ in_columns.T,
+    )
 
 
 def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Floats:

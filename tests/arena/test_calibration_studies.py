@@ -7,12 +7,15 @@ import json
 import re
 import shlex
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from arena.opinions.tables import calibrate_tables
 from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
@@ -34,13 +37,28 @@ def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def compared_once() -> Iterator[None]:
+    """Most commands of the page are read twice, as text and as JSON: the tables behind them are compared once."""
+    known: dict[str, Any] = {}
+
+    def compared(*tables: Any, **how: Any) -> Any:
+        asked = repr((tables, how))
+        if asked not in known:
+            known[asked] = calibrate_tables(*tables, **how)
+        return known[asked]
+
+    with patch("arena.opinions.tables.calibrate_tables", compared):
+        yield
+
+
 def arguments(command: str, shared: Path, folder: Path) -> list[str]:
     words = shlex.split(command.replace("$RAGLEAGUE_SHARED", str(shared)))[1:]
     return [str(folder / word) if word in {"verdicts.csv", "gold.csv", "few.csv"} else word for word in words]
 
 
 def told(cli: Any, *words: Any) -> Any:
-    return json.loads(cli("calibrate", *words, "--samples", "50", "--json").out)
+    return json.loads(cli("calibrate", *words, "--json").out)
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=range(len(COMMANDS)))

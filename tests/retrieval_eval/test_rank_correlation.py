@@ -1,5 +1,7 @@
 """Rank correlation of two conditions: against scipy, under the bootstrap, and what counts as an observation."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +46,15 @@ def test_a_topic_drawn_twice_counts_like_two_topics(a: np.ndarray, b: np.ndarray
     agreeing, untied_a, untied_b = (weights @ part @ weights for part in pair_sums(a.ravel(), b.ravel(), unit, 4))
     scale = np.sqrt(untied_a * untied_b)
     np.testing.assert_allclose(agreeing / scale if scale else np.nan, scipy_tau(x.ravel(), y.ravel()), atol=1e-12)
+
+
+@given(GRADES, GRADES)
+def test_pairs_of_few_and_of_many_different_scores_add_up_alike(a: np.ndarray, b: np.ndarray) -> None:
+    unit = np.broadcast_to(np.arange(4), (6, 4)).ravel()
+    as_tables = pair_sums(a.ravel(), b.ravel(), unit, 4)
+    with patch("retrieval_eval.stats.rank._FEW_CELLS", 0):
+        one_by_one = pair_sums(a.ravel(), b.ravel(), unit, 4)
+    np.testing.assert_array_equal(as_tables, one_by_one)
 
 
 def noisy(topics: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
