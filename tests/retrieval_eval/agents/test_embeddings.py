@@ -228,7 +228,7 @@ async def test_the_packaged_minilm_knows_meaning() -> None:
 
 def test_without_the_extra_minilm_says_what_to_install_and_auto_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retrieval_eval.agents.embeddings.find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"ragleague\[dense\]"):
+    with pytest.raises(MissingExtraError, match=r"extra 'dense', which is not installed: .* install .*minilm"):
         open_embedder(EmbeddingsSpec(provider="minilm"))
     assert "stand in" in open_embedder(EmbeddingsSpec()).note
 
