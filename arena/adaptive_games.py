@@ -11,7 +11,7 @@ import numpy as np
 
 from arena.adaptive import AdaptiveSettings, Fixtures, Meeting, Outcomes, decision, next_games, outcomes_of
 from arena.config.judging import PairwiseSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
 from arena.schedule import Game, answering
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from arena.adaptive_games import AdaptiveGames
-from arena.leaderboard import game_verdicts
+from arena.boards.results import game_verdicts
 from arena.prompting import Prompting
 from arena.runtime.work import Work
 from arena.samples import Combine, combined

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from arena.agents.plan import PlannedAgent, agent_notes, plan_agents
 from arena.config.whole import Config
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.executors import runs_on_workers, with_all_workers
 from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting

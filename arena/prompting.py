@@ -11,8 +11,8 @@ from itertools import islice
 from arena.adaptive_games import AdaptiveGames
 from arena.config.judging import ReferencesSection
 from arena.config.whole import Config
-from arena.controlled import check_ratings
-from arena.dataset import SHARED, Dataset
+from arena.data.controlled import check_ratings
+from arena.data.dataset import SHARED, Dataset
 from arena.exam.wants import ExamWants
 from arena.nuggets.lists import nugget_prompts, read_bank
 from arena.nuggets.stages import NuggetStages

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.errors import ConfigError
 
 

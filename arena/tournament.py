@@ -14,17 +14,17 @@ from arena.agents.corpus import tables_of
 from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
 from arena.batches import ask_in_batches, waiting_lines
+from arena.boards.documents import check_measures
 from arena.config.whole import Config
-from arena.dataset import Dataset
-from arena.dataset.files import load_dataset, with_qrels
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset, with_qrels
+from arena.data.run_files import with_runs
 from arena.exam.wants import exam_settings
 from arena.executors import open_judges
-from arena.history.record import Recorder, recorded, subject_of
 from arena.nuggets.documents import depth_of
 from arena.nuggets.lists import nugget_settings
 from arena.prompting import Prompting
-from arena.retrieval import check_measures
-from arena.run_files import with_runs
+from arena.run.recorder import Recorder, recorded, subject_of
 from arena.runtime.feed import Lookup
 from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
+from arena.boards.cache import kept_leaderboard
 from arena.cli.show import print_leaderboard
-from arena.kept import kept_leaderboard
 from arena.store import Store
-from arena.which import only_tournament
+from arena.store.which import only_tournament
 from benchmarks.used import run
 from judges.errors import RagleagueError
 

@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 from arena import tournament
+from arena.boards.results import game_verdicts
 from arena.cli.console import Bars
 from arena.config.whole import Config, load_config
-from arena.leaderboard import game_verdicts
 from arena.store import Store
 from benchmarks.against_ratings import AgainstRatings, against_ratings
 from judges.types import Task

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from arena.config.ratings import RatingsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.schedule import Schedule, games
 from arena.store import Store, Wanted, chunks
 from judges.types import Answer, Judgment, Query, Task, Usage

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
-from arena.kept import kept_leaderboard
+from arena.boards.cache import kept_leaderboard
 from arena.store import Store
 from benchmarks import page_store
 from tests.support.browser import chromium, reader, served

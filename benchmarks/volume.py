@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.config.ratings import RatingsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load
 from arena.store.rows import JudgmentRow, WantedRow, checksum, table

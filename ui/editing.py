@@ -1,6 +1,7 @@
 """What the pages may edit: files that the configuration names, in its folder. Started on a store, nothing.
 
-A page writes only where somebody pressed a button of it, never by its address, and only through ``arena.safe_files``.
+A page writes only where somebody pressed a button of it, never by its address, and only through
+``arena.data.safe_files``.
 """
 
 from __future__ import annotations

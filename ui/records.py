@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena.config.judging import PairwiseSection
-from arena.dataset import SHARED, Dataset
+from arena.data.dataset import SHARED, Dataset
 from arena.games.table import GameKey
 from arena.prompting import Labels
 from arena.store import IDENTICAL, Result

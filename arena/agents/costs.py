@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.present.numbers import MONEY, SECONDS, counted, listed
 from arena.ratings.results import AgentRating
 from judges.types import Answer

@@ -12,7 +12,7 @@ from typing import Any
 
 from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
 from arena.agents.declared import Declared
-from arena.dataset import SHARED, Dataset
+from arena.data.dataset import SHARED, Dataset
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from judges.errors import InputError

@@ -9,8 +9,8 @@ from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import require_fit
 from arena.agents.summary import AgentsRun
 from arena.config.whole import Config
-from arena.dataset.files import load_dataset
-from arena.history.record import Recorder, recorded
+from arena.data.files import load_dataset
+from arena.run.recorder import Recorder, recorded
 from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import StageSummary
 from arena.store import Store

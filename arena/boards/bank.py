@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
-from arena.safe_files import Saved
 from retrieval_eval.exam.influence import EditEffect
 from retrieval_eval.exam.items import Bank, Item, diff
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from arena.history.comparison import Changes, Difference
+from arena.boards.comparison import Changes, Difference
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.picture import Line, Mark, Whiskers

@@ -12,7 +12,7 @@ from arena.present.plain import flat
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
-    from arena.retrieval import CitationBoard, Source
+    from arena.boards.documents import CitationBoard, Source
     from retrieval_eval.citations import CitationScores
 
 Row: TypeAlias = dict[str, Any]

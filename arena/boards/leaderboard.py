@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board
 from arena.boards.costs import CostsBoard
+from arena.boards.coverage import STAGES
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, trust_checks
-from arena.conclusion import Conclusion, adaptive_line, conclude_board
-from arena.coverage import STAGES
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SCORE, counted
 from arena.present.plain import flat, plain
@@ -19,10 +19,10 @@ from arena.present.table import Column, Table, records
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
+    from arena.boards.coverage import Coverage
+    from arena.boards.results import CriterionMean, Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.opinions import Level
-    from arena.coverage import Coverage
-    from arena.leaderboard import CriterionMean, Leaderboard
     from arena.ratings.panel import PanelRatings
     from judges.types import Task
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.boards.health import judge_section
-from arena.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
@@ -16,8 +16,8 @@ from arena.present.table import Column, Table, records
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
+    from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
-    from arena.rated_tables import RatedTable
     from arena.ratings.covariates import ControlledBoard
     from arena.ratings.rate import Ratings
     from arena.ratings.results import Fragility

@@ -14,11 +14,11 @@ from importlib import metadata
 from typing import Any, Final, TypeAlias
 
 from arena.boards.calibration.board import Calibration
+from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, without_bank
+from arena.boards.results import leaderboard
 from arena.boards.trust import in_short
 from arena.boards.wins import Wins, tournament_pairs
-from arena.conclusion import expectation
-from arena.leaderboard import leaderboard
 from arena.opinions.tournament import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
@@ -54,7 +54,7 @@ class TournamentReport(Board):
         shown: the leaderboard and what stands beside it.
         source: the configuration or store, as it may be shown.
         counts: of the data: queries, documents, answers, agents, labels of people.
-        data_digest: SHA-256 of the data, see ``arena.dataset.Dataset.digest``.
+        data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of everything judged.
         versions: of what computed the figures.
     """

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
+from arena.boards.documents import LabelScores, RetrievalBoard, Source
 from arena.boards.metrics import measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
-from arena.retrieval import LabelScores, RetrievalBoard, Source
 
 if TYPE_CHECKING:
     from judges.types import Query

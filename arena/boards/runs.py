@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.coverage import AGENTS_ASKED, STAGES
+from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.plain import plain

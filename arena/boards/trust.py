@@ -19,10 +19,10 @@ from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
+    from arena.boards.conclusion import Conclusion
+    from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.opinions import Level
-    from arena.conclusion import Conclusion
-    from arena.leaderboard import Leaderboard
     from arena.ratings.health import JudgeHealth
     from arena.ratings.rate import Ratings
 

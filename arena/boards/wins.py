@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from arena.boards.cache import kept_games
+from arena.boards.results import Leaderboard, rating_settings
 from arena.games.pairs import PairResults, pair_results
-from arena.kept import kept_games
-from arena.leaderboard import Leaderboard, rating_settings
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, POINTS_1, Number
 from arena.present.picture import Cell, Matrix
@@ -69,8 +69,8 @@ class Wins(Board):
     def percentages(self) -> Table:
         """A line for each agent: the percentage of its games that it won against each other one, and their average.
 
-        ``arena.win_matrix`` reads this table. Ties count for neither side; a cell is empty where two agents never met,
-        and the average is over those that they did (004, Table 5).
+        ``arena.data.win_matrix`` reads this table. Ties count for neither side; a cell is empty where two agents never
+        met, and the average is over those that they did (004, Table 5).
         """
         rows = [
             {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}

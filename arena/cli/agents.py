@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arena.agents.summary import AgentsRun, AgentSummary
     from arena.cli.trace import Trace
     from arena.config.whole import Config
-    from arena.history.record import Recorder
+    from arena.run.recorder import Recorder
 
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
 
@@ -45,7 +45,7 @@ def run(
     """
     from arena.cli.console import print_json, say
     from arena.config.whole import load_config
-    from arena.dataset.files import save_dataset
+    from arena.data.files import save_dataset
     from arena.present.plain import plain
     from arena.tournament import load_data
 

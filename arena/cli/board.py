@@ -45,8 +45,8 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
+    from arena.boards.results import leaderboard as make_leaderboard
     from arena.cli.sources import open_tournament
-    from arena.leaderboard import leaderboard as make_leaderboard
 
     if quick and matrix:
         raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
@@ -118,11 +118,11 @@ def rate(
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.
     """
+    from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.boards.ratings import RatedBoard
     from arena.cli.show import show
-    from arena.rated_tables import TableOptions, rate_table, rate_win_matrix
+    from arena.data.win_matrix import is_win_matrix
     from arena.ratings.rate import RatingSettings
-    from arena.win_matrix import is_win_matrix
 
     for option, number in {"--k": k, "--initial": initial, "--scale": scale}.items():
         if not math.isfinite(number):

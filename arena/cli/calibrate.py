@@ -115,6 +115,7 @@ def calibrate(
     pages, and from the data's qrels.
     """
     from arena.boards.calibration.board import Calibration
+    from arena.boards.rated_tables import column_names
     from arena.calibration.judge_people import Settings
     from arena.cli.console import errors, printable
     from arena.cli.show import show
@@ -122,7 +123,6 @@ def calibrate(
     from arena.opinions.files import Reading
     from arena.opinions.tables import Tables, calibrate_tables, texts_of
     from arena.opinions.tournament import calibrate_tournament, resampling_of
-    from arena.rated_tables import column_names
     from retrieval_eval.data.rows import known_format
 
     if width is not None and not width > 0:

@@ -34,7 +34,7 @@ def import_verdicts(
     They may come from people or from a judge elsewhere; leaderboard and web page then show them like any others.
     """
     from arena.cli.console import output
-    from arena.imports import import_table
+    from arena.store.imports import import_table
 
     tournament = name or file.name.split(".")[0]
     imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
@@ -62,7 +62,7 @@ def export(
     Verdicts, relevance labels, the mean label of each query, or criteria grades as one file; or the queries, documents
     and answers as a folder.
     """
-    from arena import exports
+    from arena.boards import exports
     from arena.cli.console import output
     from arena.cli.sources import open_tournament
 

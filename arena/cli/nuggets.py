@@ -16,7 +16,7 @@ from judges.types import NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
     from arena.config.whole import Config
-    from arena.dataset import Dataset
+    from arena.data.dataset import Dataset
     from arena.runtime.ledger import RunSummary
     from retrieval_eval.nuggets.types import Assignment
 

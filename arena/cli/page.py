@@ -58,7 +58,7 @@ def doctor(
     With a configuration also what that still lacks. Never shows a key.
     """
     from arena.cli.console import output, print_json, printable
-    from arena.doctor import examine
+    from arena.cli.doctor import examine
 
     findings = examine(config)
     if as_json:

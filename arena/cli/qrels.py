@@ -72,8 +72,8 @@ def export(
 
     A failed judgment is no label: it is left out and counted, and the exit status is then 3.
     """
+    from arena.boards.qrels import export_qrels
     from arena.cli.sources import open_tournament
-    from arena.qrels import export_qrels
 
     with open_tournament(source, tournament) as (store, name):
         exported = export_qrels(store, name, out, judge)

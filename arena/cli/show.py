@@ -12,7 +12,7 @@ from arena.present.blocks import Board
 from arena.present.numbers import printable
 
 if TYPE_CHECKING:
-    from arena.leaderboard import Leaderboard
+    from arena.boards.results import Leaderboard
     from arena.present.blocks import Section
     from arena.store import Store
 

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from arena.store import Store
-from arena.which import only_tournament
+from arena.store.which import only_tournament
 from judges.errors import InputError
 
 

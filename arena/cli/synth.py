@@ -12,7 +12,7 @@ from arena.cli.options import ForPrograms, LogJson, RetryFailed
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config.whole import Config
-    from arena.history.record import Recorder
+    from arena.run.recorder import Recorder
 
 
 def register(app: typer.Typer) -> None:

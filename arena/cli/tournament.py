@@ -17,7 +17,7 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config.whole import Config
-    from arena.history.record import Recorder
+    from arena.run.recorder import Recorder
     from arena.runtime.ledger import RunSummary
 
 _STAGES: Mapping[str, Sequence[Task]] = {
@@ -138,7 +138,7 @@ def _run(
     trace: Trace | None = None,
     as_json: bool = False,
 ) -> None:
-    from arena.history.record import recorded
+    from arena.run.recorder import recorded
 
     with recorded(config.store, config.name) as recorder:
         whole, summary = _ask(config, stages, recorder, retry_failed=retry_failed, wait=wait, trace=trace)
@@ -223,9 +223,9 @@ def print_summary(summary: RunSummary) -> None:
 
 
 def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
+    from arena.boards.cache import kept_leaderboard
     from arena.cli.show import print_leaderboard
-    from arena.history.record import standings_of
-    from arena.kept import kept_leaderboard
+    from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
 

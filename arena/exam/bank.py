@@ -10,7 +10,7 @@ from math import floor
 from typing import Any
 
 from arena.config.exam import ExamSection, GenerateSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Query
 from retrieval_eval.data.tables import read_rows

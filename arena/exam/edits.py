@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arena import safe_files
 from arena.config.exam import ExamSection
-from arena.dataset import Dataset
+from arena.data import safe_files
+from arena.data.dataset import Dataset
 from arena.exam.bank import of_queries, require_usable
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank

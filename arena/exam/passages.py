@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena.config.exam import ExamSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.types import Document
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document

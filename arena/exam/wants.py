@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from arena.config.exam import ExamSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.exam.passages import Material, material
 from arena.runtime.releases import Release

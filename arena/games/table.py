@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.coverage import Coverage
+from arena.boards.coverage import Coverage
 from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, fold
 from arena.ratings.preferences import counted
 from arena.ratings.rate import RatingSettings, games_to_rate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from arena.config.nuggets import NuggetAssignmentSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.errors import ConfigError
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 

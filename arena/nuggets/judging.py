@@ -8,8 +8,8 @@ from pathlib import Path
 
 from arena.config.nuggets import NuggetsSection
 from arena.config.whole import Config
-from arena.dataset import Dataset
-from arena.dataset.files import read_answers
+from arena.data.dataset import Dataset
+from arena.data.files import read_answers
 from judges.errors import ConfigError, InputError
 from judges.types import Answer, Query
 from retrieval_eval.citations import Cited, cited_documents

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arena.config.nuggets import NuggetsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.errors import DataError
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.creation import batches, kept_nuggets, updated_list

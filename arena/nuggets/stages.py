@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arena.config.nuggets import NuggetsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.nuggets.documents import retrieved_documents
 from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, places, settled_nuggets, spans
 from arena.runtime.releases import Release

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from arena.calibration.opinions import Item, Level, Opinion
-from arena.verdicts import ALIASES as VERDICT_ALIASES
-from arena.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
+from arena.data.verdicts import ALIASES as VERDICT_ALIASES
+from arena.data.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
 from judges.types import Verdict
 from retrieval_eval.data.rows import Row, missing_column
 from retrieval_eval.data.tables import read_columns, read_rows
@@ -24,7 +24,7 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "label": ("relevance",),
     "score": ("grade",),
 }
-"""Other spellings of the columns of labels, grades and nuggets; those of verdicts are ``arena.verdicts.ALIASES``."""
+"""Other spellings of the columns of labels, grades and nuggets; for verdicts see ``arena.data.verdicts.ALIASES``."""
 
 OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}

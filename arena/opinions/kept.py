@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
+from arena.boards.cache import Cache
 from arena.calibration.calibrated import Calibrated
 from arena.calibration.methods import Method, Played
 from arena.calibration.orders import table_health
 from arena.calibration.style import answer_qualities, style_effects
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.games.table import GameTable
-from arena.kept import Cache
 from arena.opinions.stored import spending
 from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge

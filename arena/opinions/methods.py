@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from arena.boards.documents import retrieval_board
+from arena.boards.results import grades, rating_settings
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.orders import games_of, settled
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.exam.stored import stored_scores
 from arena.games.table import GameTable
-from arena.leaderboard import grades, rating_settings
 from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -21,7 +22,6 @@ from arena.ratings.games import Games
 from arena.ratings.preferences import counted
 from arena.ratings.rate import games_to_rate
 from arena.ratings.results import bradley_terry_settings, elo_settings
-from arena.retrieval import retrieval_board
 from arena.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task

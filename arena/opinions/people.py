@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from arena.calibration.opinions import Level, Opinion
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.nuggets.results import nugget_results
 from arena.opinions.files import OUTCOME, SUPPORT
 from arena.store import Store

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 
+from arena.boards.results import grades
 from arena.calibration.calibrated import Spending
 from arena.calibration.opinions import Level, Opinion
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.games.table import GameTable
-from arena.leaderboard import grades
 from arena.nuggets.results import nugget_results
 from arena.opinions.files import SUPPORT
 from arena.samples import labels_by_judge, outcomes

@@ -12,8 +12,8 @@ from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison, compare
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Level, Opinion
-from arena.dataset import Dataset
-from arena.dataset.files import load_dataset
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
 from arena.opinions.files import Reading, read_opinions
 from judges.errors import InputError
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from arena.boards.cache import Cache, kept_games
 from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison
 from arena.calibration.judge_people import Settings
 from arena.calibration.methods import compare_methods
 from arena.calibration.opinions import Level, Opinion
 from arena.calibration.style import StyleEffect, family_effects
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.games.table import GameTable
-from arena.kept import Cache, kept_games
 from arena.opinions.kept import judges_alone, with_kept_scores
 from arena.opinions.methods import people_methods, stored_methods
 from arena.opinions.people import nugget_texts, peoples_opinions

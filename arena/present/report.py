@@ -29,7 +29,7 @@ class Report:
     Attributes:
         name: of what it reports.
         subtitle: what it compares, in numbers.
-        kind: of conclusion, which colours it; see ``arena.conclusion``.
+        kind: of conclusion, which colours it; see ``arena.boards.conclusion``.
         headline, sentence: the conclusion.
         meaning: what it comes to, a sentence each.
         trust: how far to believe it; leads to the section ``trust``.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
 from arena.store import wants as wishes

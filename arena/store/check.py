@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from sqlalchemy import Connection, String, cast, func, update
 from sqlmodel import delete, select
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, stream
 from arena.store.data import dataset
 from arena.store.rows import (

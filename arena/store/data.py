@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlmodel import SQLModel, delete, select
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, chunks, insert_rows
 from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, has_table, table
 from judges.types import Answer, Document, Query, Retrieved

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from arena.dataset import Dataset
-from arena.history.record import Recorder
+from arena.data.dataset import Dataset
+from arena.run.recorder import Recorder
 from arena.runtime.feed import Lookup
 from arena.runtime.interrupts import run_to_end, stopping_on_signals
 from arena.runtime.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines

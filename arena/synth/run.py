@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from arena.history.record import Recorder
+from arena.run.recorder import Recorder
 from arena.runtime.ledger import Progress
 from arena.synth.asking import SynthPrompting, ask
 from arena.synth.config import SynthConfig

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.opinions.people import texts_now
 from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, asker, drawn

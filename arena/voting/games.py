@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.opinions.people import texts_now
 from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, asker, drawn

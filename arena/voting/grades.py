@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from arena.config.judging import CriteriaSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.opinions.people import texts_now
 from arena.store.annotations import Annotation, Kind, texts_digest
 from arena.voting.things import State, asker, drawn

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from arena.calibration.opinions import Opinion
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
+from arena.data.verdicts import write_verdicts
 from arena.opinions.files import OUTCOME, read_opinions
 from arena.opinions.people import texts_now
 from arena.ratings.games import GameVerdict
 from arena.store.annotations import Annotation, Kind, annotator_name
-from arena.verdicts import write_verdicts
 from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.tables import write_rows

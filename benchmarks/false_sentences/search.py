@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
+from arena.boards.coverage import Coverage
 from arena.boards.leaderboard import TournamentBoard
+from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.boards.report import TournamentReport
+from arena.boards.results import Leaderboard
 from arena.boards.wins import Wins
 from arena.config.ratings import RatingsSection
-from arena.coverage import Coverage
 from arena.games.pairs import pair_results
-from arena.leaderboard import Leaderboard
-from arena.rated_tables import RatedTable, TableOptions, rate_table
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.rate import RatingSettings
 from benchmarks.false_sentences import page

@@ -14,9 +14,9 @@ import pytest
 
 from arena import tournament
 from arena.adaptive_games import AdaptiveState
+from arena.boards.results import leaderboard
 from arena.cli.show import print_leaderboard
 from arena.config.whole import Config
-from arena.leaderboard import leaderboard
 from arena.plan import plan
 from arena.runtime.ledger import RunSummary
 from arena.store import Store, Wanted

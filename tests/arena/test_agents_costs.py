@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.agents.costs import agent_costs
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from judges.types import Answer, Query
 from tests.support.agents import write_config
 

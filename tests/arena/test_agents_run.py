@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from arena.agents.run import run_agents
+from arena.boards.results import leaderboard
 from arena.config.whole import load_config
-from arena.leaderboard import leaderboard
 from arena.store import Store
 from arena.tournament import load_data
 from judges.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytrec_eval
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 

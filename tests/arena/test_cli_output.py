@@ -16,7 +16,7 @@ import pytest
 def test_exported_verdicts_imported_again_give_the_same_ratings(
     cli: Any, played_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena.imports._PART", 100)
+    monkeypatch.setattr("arena.store.imports._PART", 100)
     config = played_demo / "tournament.yaml"
     verdicts = tmp_path / "verdicts.csv"
     assert cli("export", config, verdicts).out.startswith("520 rows")

@@ -11,13 +11,13 @@ import pytest
 
 from arena.adaptive_games import AdaptiveState
 from arena.agents.costs import cost_board
+from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.ratings import ratings_json
+from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison, compare
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
-from arena.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
-from arena.dataset import Dataset
-from arena.leaderboard import Leaderboard
+from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games

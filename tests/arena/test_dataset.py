@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.dataset import SHARED, Dataset
-from arena.dataset.files import load_dataset, save_dataset
+from arena.data.dataset import SHARED, Dataset
+from arena.data.files import load_dataset, save_dataset
 from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.doctor import examine
+from arena.cli.doctor import examine
 
 
 def test_every_extra_is_looked_at() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config
-from arena.dataset import EVERY_AGENT
+from arena.data.dataset import EVERY_AGENT
 from arena.exam.run import save_grades
 from arena.plan import plan
 from judges.errors import InputError

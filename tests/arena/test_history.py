@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from arena.boards.comparison import Difference, SettingChange, State, compare
+from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
-from arena.history.comparison import Difference, SettingChange, State, compare
-from arena.history.record import Recorder, recorded, standings_of, subject_of
-from arena.leaderboard import leaderboard
+from arena.run.recorder import Recorder, recorded, standings_of, subject_of
 from arena.store import Store
 from arena.store.progress import progress
 from arena.store.runners import Runner
@@ -146,7 +146,7 @@ def test_a_setting_that_a_later_version_brings_has_not_changed() -> None:
 
 
 def begin(store: Store) -> None:
-    from arena.dataset import Dataset
+    from arena.data.dataset import Dataset
 
     store.begin("t", {"ratings": {}}, Dataset({}), [])
 

@@ -16,12 +16,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from arena import kept
+from arena.boards import cache as kept
+from arena.boards.cache import kept_games, kept_leaderboard
+from arena.boards.frozen import read, written
+from arena.boards.results import Leaderboard, leaderboard
 from arena.config.whole import load_config
-from arena.frozen import read, written
 from arena.games.read import read_games
-from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import Leaderboard, leaderboard
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.store import Store
@@ -137,7 +137,7 @@ def test_whoever_changes_a_figure_raises_the_number_that_keeps_old_ones_away(who
         boards = [leaderboard(judged, "whole"), leaderboard(store, "sample", below_coverage=True)]
     figures = sorted({figure for board in boards for figure in _figures(json.loads(zlib.decompress(written(board))))})
     digest = hashlib.sha256(json.dumps(figures).encode()).hexdigest()[:16]
-    assert (kept.FIGURES, digest) == (1, "f1d63f018096229f"), "raise arena.kept.FIGURES, and write both here"
+    assert (kept.FIGURES, digest) == (1, "f1d63f018096229f"), "raise arena.boards.cache.FIGURES, and write both here"
 
 
 def _figures(written: Any) -> Iterator[float]:
@@ -163,7 +163,7 @@ def test_only_frozen_values_are_written(value: object) -> None:
         [["subprocess", "Popen", []]],
         [["arena.__main__", "main", []]],
         [["arena.store", "Store", []]],
-        [["arena.coverage", "Coverage", ["wanted"]]],
+        [["arena.boards.coverage", "Coverage", ["wanted"]]],
         [["arena.nowhere", "Nothing", []]],
     ],
 )

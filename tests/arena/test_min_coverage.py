@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.conclusion import conclude_board
+from arena.boards.conclusion import conclude_board
+from arena.boards.coverage import Shortfall, shortfall
+from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
-from arena.coverage import Shortfall, shortfall
-from arena.leaderboard import leaderboard
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.boards.queries import QueryBoard, query_board
-from arena.queries.separation import Standings, standings
 from arena.ratings.games import GameVerdict, tabulate
+from arena.ratings.separation import Standings, standings
 from arena.store import Store
 from judges.types import Verdict
 from tests.support.sample_store import write_store

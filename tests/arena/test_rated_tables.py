@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.rated_tables import RatedTable, TableOptions, rate_table
+from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.ratings.rate import RatingSettings
 from judges.errors import InputError
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
+from arena.boards.cache import kept_leaderboard
+from arena.boards.results import leaderboard, rating_settings
 from arena.config.ratings import RatingsSection
 from arena.games.read import read_games
-from arena.kept import kept_leaderboard
-from arena.leaderboard import leaderboard, rating_settings
 from arena.opinions.methods import stored_methods
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge

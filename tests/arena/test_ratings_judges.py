@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.data.verdicts import read_verdicts
 from arena.ratings.games import GameVerdict, reconcile, tabulate
 from arena.ratings.judges import judge_agreement, judged_games, of_judge
 from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
-from arena.verdicts import read_verdicts
 from judges.types import Verdict
 from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
 from retrieval_eval.stats.coefficients import cohen_kappa

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import yaml
 
+from arena.boards.cache import kept_games, kept_leaderboard
+from arena.boards.rated_tables import TableOptions, rate_table
+from arena.boards.results import leaderboard
 from arena.boards.wins import tournament_pairs
 from arena.games.probabilities import preference
 from arena.games.read import read_games
-from arena.kept import kept_games, kept_leaderboard
-from arena.leaderboard import leaderboard
 from arena.opinions.methods import stored_methods
-from arena.rated_tables import TableOptions, rate_table
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games, tabulate

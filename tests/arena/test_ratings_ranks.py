@@ -8,7 +8,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.conclusion import more_needed
+from arena.boards.conclusion import more_needed
 from arena.ratings.games import Floats, GameVerdict
 from arena.ratings.ranks import JointDifferences, competition_ranks, groups, joint_differences, rank_intervals
 from arena.ratings.ranks import queries_needed as needed

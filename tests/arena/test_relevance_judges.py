@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from arena.boards.exports import export_labels
+from arena.boards.qrels import export_qrels
 from arena.config.whole import Config
-from arena.exports import export_labels
 from arena.plan import plan
 from arena.prompting import Prompting
-from arena.qrels import export_qrels
 from arena.store import Store
 from arena.tournament import load_data
 from judges.errors import InputError

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from arena.boards.conclusion import conclude_board
+from arena.boards.coverage import Coverage
+from arena.boards.results import Leaderboard
 from arena.boards.trust import trust_checks
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
-from arena.conclusion import conclude_board
 from arena.config.ratings import RatingsSection
-from arena.coverage import Coverage
-from arena.leaderboard import Leaderboard
 from arena.opinions.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from arena.boards.documents import RetrievalBoard, retrieval_board
+from arena.boards.results import leaderboard
 from arena.config.whole import load_config
-from arena.dataset import Dataset
-from arena.dataset.files import with_qrels
-from arena.leaderboard import leaderboard
-from arena.retrieval import RetrievalBoard, retrieval_board
+from arena.data.dataset import Dataset
+from arena.data.files import with_qrels
 from arena.store import Result, Store, Wanted
 from judges.errors import DataError, InputError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from arena.config.whole import load_config
-from arena.dataset import Dataset
-from arena.dataset.files import load_dataset
-from arena.run_files import with_runs
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
+from arena.data.run_files import with_runs
 from arena.store import Store
 from arena.tournament import load_data
 from judges.errors import ConfigError, DataError

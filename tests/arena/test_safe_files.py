@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.safe_files import LOG, digest, history, history_folder, save
+from arena.data.safe_files import LOG, digest, history, history_folder, save
 from judges.errors import DataError, InputError
 
 

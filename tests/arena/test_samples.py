@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.leaderboard import leaderboard
+from arena.boards.results import leaderboard
 from arena.samples import Consistency, combine, combined, consistency, outcomes
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from arena.boards.exports import export_labels
 from arena.config.whole import Config
-from arena.exports import export_labels
 from arena.labels import Labelling
 from arena.plan import plan
 from arena.prompting import Prompting

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from arena.data.verdicts import read_verdicts
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games
 from arena.ratings.notes import notes
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
-from arena.verdicts import read_verdicts
 from judges.errors import DataError, InputError
 from judges.types import Verdict
 from tests.support.elo import elo_online

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.win_matrix import read_win_matrix
+from arena.data.win_matrix import read_win_matrix
 from tests.conftest import CLI, ROOT
 from tests.support.llm_server import LLMServer
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from arena.data.verdicts import read_verdicts
 from arena.ratings.games import tabulate
 from arena.ratings.judges import judged_games
-from arena.verdicts import read_verdicts
 from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 

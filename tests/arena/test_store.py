@@ -181,7 +181,7 @@ def test_an_unknown_tournament_is_the_users_mistake(store: Store) -> None:
 
 WRITER = """
 import sys
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 data = Dataset({"q": Query("q", "?")})

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
 from judges.errors import InputError, StoreError

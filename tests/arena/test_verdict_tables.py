@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.data.verdicts import read_verdicts, write_verdicts
+from arena.data.win_matrix import is_win_matrix, read_win_matrix
 from arena.ratings.games import GameVerdict
-from arena.verdicts import read_verdicts, write_verdicts
-from arena.win_matrix import is_win_matrix, read_win_matrix
 from judges.errors import DataError
 from judges.types import Verdict
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from pyarrow import dataset
 
+from arena.boards.results import LEFT_OUT, game_verdicts, leaderboard
 from arena.config.ratings import RatingsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.games.read import read_games
-from arena.leaderboard import LEFT_OUT, game_verdicts, leaderboard
 from arena.samples import Combine, combined, consistency
 from arena.store import IDENTICAL, Store, Wanted
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task

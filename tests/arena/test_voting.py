@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store
 from arena.store.annotations import Annotations
 from arena.voting import documents, grades

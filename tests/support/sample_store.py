@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.ratings import RatingsSection
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import (
     Answer,

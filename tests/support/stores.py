@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store, Wanted
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task, Usage
 

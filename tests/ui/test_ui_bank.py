@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import Config
-from arena.safe_files import history, history_folder
+from arena.data.safe_files import history, history_folder
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import (
     ITEMS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from arena.safe_files import history
+from arena.data.safe_files import history
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.browser import INERT, opened_with, settle, show_at, visit
 from tests.support.exams import LAYERS, PIONEERS, exam_config, graded, write_exam

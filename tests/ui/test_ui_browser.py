@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from arena.leaderboard import leaderboard
+from arena.boards.results import leaderboard
 from arena.present.numbers import POINTS
 from arena.store import Store
 from tests.support.browser import INERT, answered, reader, served, settle, show_at, visit

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.exam.scores import ExamScores
 from arena.exam.stored import stored_scores
 from arena.store import Store

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from arena.boards.results import game_verdicts
 from arena.games.pairs import sign_tests
 from arena.games.table import GameKey
-from arena.leaderboard import game_verdicts
 from arena.ratings.games import Games, tabulate
 from arena.ratings.rate import RatingSettings
 from arena.store import Result, Wanted

@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import load_config
+from arena.data.safe_files import history
 from arena.nuggets.results import nugget_results
-from arena.safe_files import history
 from arena.store import Store
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_banks

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.boards.conclusion import conclude_board
+from arena.boards.coverage import STAGES
 from arena.boards.ratings import FLAGS
+from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
-from arena.conclusion import conclude_board
-from arena.coverage import STAGES
-from arena.dataset import Dataset
-from arena.leaderboard import leaderboard
+from arena.data.dataset import Dataset
 from arena.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import Answer, Document, Query, Retrieved, Task, label_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.boards.queries import query_board
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.store import Store
 from judges.types import Query
 from tests.support.pages import page, sent, shown, table

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from arena.boards.results import leaderboard
 from arena.config.whole import Config
-from arena.leaderboard import leaderboard
 from arena.prompting import Prompting
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task

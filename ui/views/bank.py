@@ -7,8 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from arena import safe_files
 from arena.boards.bank import BankBoard
+from arena.data import safe_files
 from arena.exam.edits import save_new_bank
 from judges.errors import InputError
 from retrieval_eval.exam.items import Bank

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import streamlit as st
 
-from arena import safe_files
 from arena.boards.bank import BankBoard, BankEditBoard, history_table
+from arena.data import safe_files
 from arena.exam.bank import of_queries
 from arena.exam.edits import BankFile, read_bank_file, save_edited_bank
 from judges.errors import InputError

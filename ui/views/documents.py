@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import streamlit as st
 
-from arena.dataset import SHARED, Dataset
+from arena.boards.documents import RetrievalBoard, depth_of
+from arena.data.dataset import SHARED, Dataset
 from arena.prompting import Labels
-from arena.retrieval import RetrievalBoard, depth_of
 from judges.errors import CAUSES
 from judges.types import Document, JudgeFailure, Judgment, details_of, label_of
 from ui import data, text

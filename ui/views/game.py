@@ -8,7 +8,7 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.nugget_lists import support_words
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.games.table import GameKey
 from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES

@@ -11,8 +11,8 @@ from typing import Final
 
 import streamlit as st
 
-from arena import safe_files
 from arena.boards.nugget_lists import edits_table, history_table, preview_table
+from arena.data import safe_files
 from arena.nuggets.board import preview
 from arena.nuggets.results import NuggetResults
 from arena.store.annotations import texts_digest

@@ -8,9 +8,9 @@ from typing import Final
 
 import streamlit as st
 
+from arena.boards.conclusion import Kind, expectation
 from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.trust import in_short
-from arena.conclusion import Kind, expectation
 from arena.opinions.tournament import compare_with_people
 from arena.present.blocks import Section
 from arena.store import Store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from arena.boards.documents import Source
 from arena.boards.retrieval import WHOSE, Retrieval
-from arena.retrieval import Source
 from judges.types import Task
 from ui import data
 from ui.address import pick, say_what_is_unknown

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from arena.dataset.files import load_dataset
+from arena.data.files import load_dataset
 from arena.store import Store
 from arena.synth.config import SynthConfig
 from arena.synth.report import SynthReport

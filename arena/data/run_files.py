@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from arena.dataset import SHARED, Dataset
+from arena.data.dataset import SHARED, Dataset
 from judges.errors import DataError
 from judges.types import Document, Retrieved
 from retrieval_eval.corpora import fetch_documents

@@ -20,10 +20,10 @@ from arena.ratings.ranks import fewest_queries
 
 if TYPE_CHECKING:
     from arena.adaptive_games import AdaptiveState
+    from arena.boards.coverage import Shortfall
+    from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.words import Finding
-    from arena.coverage import Shortfall
-    from arena.leaderboard import Leaderboard
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
 

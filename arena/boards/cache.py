@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from arena.frozen import read, written
+from arena.boards.frozen import read, written
+from arena.boards.results import Leaderboard, leaderboard, read_verified
 from arena.games.table import GameTable
-from arena.leaderboard import Leaderboard, leaderboard, read_verified
 from arena.store import Store
 from arena.store.figures import Figures
 from judges.errors import StoreError

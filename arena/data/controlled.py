@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from arena.config.whole import Config
-from arena.dataset import Dataset
+from arena.data.dataset import Dataset
 from arena.ratings.covariates import Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
 from arena.ratings.qualities import QUALITIES

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from arena.verdicts import ALIASES as VERDICT_ALIASES
+from arena.data.verdicts import ALIASES as VERDICT_ALIASES
 from judges.errors import DataError
 from retrieval_eval.data.rows import Row, missing_column
 from retrieval_eval.data.tables import read_columns, read_rows

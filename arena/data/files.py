@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
-from arena.dataset import SHARED, Dataset
+from arena.data.dataset import SHARED, Dataset
 from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import Cell, Row

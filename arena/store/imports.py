@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.config.ratings import RatingsSection
-from arena.dataset import Dataset
-from arena.dataset.files import load_dataset
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
+from arena.data.verdicts import read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.store import Store, Wanted, chunks
-from arena.verdicts import read_verdicts
 from judges.errors import DataError, InputError
 from judges.types import Answer, Judgment, Query, Task
 

@@ -1,6 +1,6 @@
 """What a tournament starts from: queries, retrieved documents, answers, and what people said of them.
 
-``files`` reads and writes their tables.
+``arena.data.files`` reads and writes their tables.
 """
 
 from __future__ import annotations

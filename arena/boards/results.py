@@ -8,19 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.agents.costs import CostBoard, cost_board
+from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.ratings import RatingsSection
-from arena.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.games.read import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
-from arena.which import only_tournament, rated_tournaments
+from arena.store.which import only_tournament, rated_tournaments
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
 if TYPE_CHECKING:
     from arena.adaptive_games import AdaptiveState
     from arena.agents.costs import Causes
-    from arena.dataset import Dataset
+    from arena.boards.documents import CitationBoard, RetrievalBoard
+    from arena.data.dataset import Dataset
     from arena.exam.scores import ExamScores
     from arena.games.table import GameTable
     from arena.nuggets.board import NuggetBoard
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.retrieval import CitationBoard, RetrievalBoard
     from arena.samples import Consistency
     from arena.store import Result, Store, Wanted
 
@@ -252,7 +252,7 @@ def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
 ) -> tuple[ControlledBoard | None, Sequence[str]]:
     """Ratings controlled for qualities of answers, or a note that says why there are none."""
-    from arena.controlled import controlled_for
+    from arena.data.controlled import controlled_for
 
     try:
         return controlled_for(names, verdicts, data, how).board(), []
@@ -266,7 +266,7 @@ def _documents(
     """What the agents retrieved and cite, by labels of judges and people."""
     if not labelled and not data.qrels:
         return None, None
-    from arena.retrieval import citation_board, retrieval_board
+    from arena.boards.documents import citation_board, retrieval_board
 
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
 

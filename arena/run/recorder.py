@@ -14,8 +14,8 @@ from arena.store.runs import Ending, Runs
 from judges.errors import StoreError
 
 if TYPE_CHECKING:
-    from arena.dataset import Dataset
-    from arena.leaderboard import Leaderboard
+    from arena.boards.results import Leaderboard
+    from arena.data.dataset import Dataset
     from arena.ratings.results import AgentRating
     from arena.runtime.ledger import RunSummary, StageSummary
 

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from arena.boards.query_labels import query_labels
+from arena.boards.results import game_verdicts, grades
 from arena.config.ratings import RatingsSection
-from arena.dataset.files import save_dataset
+from arena.data.files import save_dataset
+from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
-from arena.leaderboard import game_verdicts, grades
-from arena.queries.labels import query_labels
 from arena.ratings.qualities import QUALITIES
 from arena.samples import each_outcome, outcomes
 from arena.store import Store
 from arena.store.grouped import verdict_rows
-from arena.verdicts import VERDICT_CELLS, verdict_cells
 from judges.errors import DataError
 from judges.providers.likeliest import label_probabilities
 from judges.types import Judgment, Task, details_of, label_of
@@ -116,7 +116,7 @@ def _verdict_cells(row: tuple[Any, ...], parts: int) -> tuple[Any, ...]:
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:
-    """Relevance labels with their reasons; ``arena.qrels`` writes them as qrels.
+    """Relevance labels with their reasons; ``arena.boards.qrels`` writes them as qrels.
 
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names. Where there are
     several judges each one's labels are rows of their own, and a column says whose. Where a judge gives probabilities,

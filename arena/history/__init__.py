@@ -1,1 +1,0 @@
-"""What runs were of and what they came to, and two of them compared."""

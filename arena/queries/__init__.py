@@ -1,1 +1,0 @@
-"""Which queries tell the agents apart, and on which each agent fails."""
