@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
-from arena.adaptive_games import AdaptiveGames
 from arena.boards.results import game_verdicts
 from arena.prompting import Prompting
-from arena.runtime.work import Work
-from arena.samples import Combine, combined
+from arena.run.work import Work
+from arena.stages.adaptive import AdaptiveGames
+from arena.stages.samples import Combine, combined
 from arena.store import Result, Wanted
 from judges.types import Task
 

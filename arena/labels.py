@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from arena.prompting import Prompting
-from arena.samples import Combine, document_labels
+from arena.stages.samples import Combine, document_labels
 from arena.store import Result, Wanted
 
 Key = TypeVar("Key", bound=Hashable)

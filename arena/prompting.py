@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
-from arena.adaptive_games import AdaptiveGames
 from arena.config.judging import ReferencesSection
 from arena.config.whole import Config
 from arena.data.controlled import check_ratings
 from arena.data.dataset import SHARED, Dataset
-from arena.exam.wants import ExamWants
-from arena.nuggets.lists import nugget_prompts, read_bank
-from arena.nuggets.stages import NuggetStages
-from arena.runtime.releases import Release, Releasing
-from arena.schedule import Game, Schedule, answering, games
+from arena.stages.adaptive import AdaptiveGames
+from arena.stages.base import Release, Releasing
+from arena.stages.exam.stage import ExamWants
+from arena.stages.nuggets.lists import nugget_prompts, read_bank
+from arena.stages.nuggets.stage import NuggetStages
+from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.criteria import criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN, ConfigError

@@ -52,11 +52,11 @@ def write_data(folder: Path, pairs: int) -> None:
 
 def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
-    from arena import tournament
     from arena.config.whole import Config
-    from arena.exam.run import save_grades
-    from arena.exam.stored import exam_study
     from arena.prompting import Prompting
+    from arena.run import tournament
+    from arena.stages.exam.run import save_grades
+    from arena.stages.exam.stored import exam_study
     from arena.store import Store, chunks
     from judges.types import Judgment, Task
 
@@ -96,7 +96,7 @@ def write_grades(folder: Path) -> int:
 def of_store(folder: Path) -> None:
     """As ``ragleague leaderboard`` and the page of the exam do."""
     from arena.boards.exam import ExamBoard
-    from arena.exam.stored import stored_scores
+    from arena.stages.exam.stored import stored_scores
     from arena.store import Store
 
     with closing(Store.open(str(folder / "exam.db"))) as store:
@@ -111,8 +111,8 @@ def of_file(name: str) -> Callable[[Path], None]:
 
     def work(folder: Path) -> None:
         from arena.boards.exam import ExamBoard
-        from arena.exam.scores import exam_scores
-        from arena.exam.study import load_study
+        from arena.stages.exam.scores import exam_scores
+        from arena.stages.exam.study import load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
         ExamBoard(exam_scores(study)).json()
@@ -124,7 +124,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
     from arena.boards.exam_agreement import of_labels
-    from arena.exam.study import Study
+    from arena.stages.exam.study import Study
     from retrieval_eval.exam.influence import influences
     from retrieval_eval.exam.labels import exam_labels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages

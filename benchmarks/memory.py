@@ -84,7 +84,7 @@ def measured(folder: str, base_url: str, seconds: float, stage: str) -> dict[str
 
 def child(folder: Path, base_url: str, seconds: float, stage: str) -> dict[str, float]:
     """Load the data, run if there is time to, and tell the peak of this process."""
-    from arena import tournament
+    from arena.run import tournament
 
     config = Config.model_validate(
         {

@@ -12,10 +12,10 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from arena import tournament
 from arena.boards.results import game_verdicts
 from arena.cli.console import Bars
 from arena.config.whole import Config, load_config
+from arena.run import tournament
 from arena.store import Store
 from benchmarks.against_ratings import AgainstRatings, against_ratings
 from judges.types import Task

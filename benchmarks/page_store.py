@@ -11,7 +11,7 @@ import numpy as np
 
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
-from arena.schedule import Schedule, games
+from arena.stages.schedule import Schedule, games
 from arena.store import Store, Wanted, chunks
 from judges.types import Answer, Judgment, Query, Task, Usage
 

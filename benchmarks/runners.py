@@ -35,7 +35,7 @@ RUN = """
 import sys
 from pathlib import Path
 from arena.config.whole import load_config
-from arena.tournament import run
+from arena.run.tournament import run
 from benchmarks.runtime import Silent
 assert run(load_config(Path(sys.argv[1])), Silent()).complete
 """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.whole import Config
-from arena.tournament import run
+from arena.run.tournament import run
 from benchmarks import peer
 from benchmarks.loopback import asked, server
 from benchmarks.profiling import profiled

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from arena.config.whole import load_config
-from arena.plan import plan
+from arena.run.plan import plan
 from tests.support.llm_server import LLMServer
 
 ROOT = Path(__file__).resolve().parents[1]

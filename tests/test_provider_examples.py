@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from arena.config.whole import load_config
-from arena.plan import plan
+from arena.run.plan import plan
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 from tests.support.llm_server import LLMServer, Reply

@@ -14,15 +14,15 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import numpy as np
 import streamlit as st
 
-from arena import samples
 from arena.boards.cache import kept_games, kept_leaderboard
 from arena.boards.results import rating_settings, win_and_tie
 from arena.data.query_groups import groupings
 from arena.games.pairs import PairResults, pair_results
 from arena.games.table import GameKey
-from arena.nuggets.results import nugget_results
 from arena.ratings.games import Floats
-from arena.samples import labels_of, outcomes
+from arena.stages import samples
+from arena.stages.nuggets.results import nugget_results
+from arena.stages.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
 from arena.store.which import rated_tournaments
 from judges.errors import InputError

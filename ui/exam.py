@@ -9,8 +9,8 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.documents import Source as Whose
-from arena.exam.stored import exam_study
-from arena.exam.study import Study
+from arena.stages.exam.stored import exam_study
+from arena.stages.exam.study import Study
 from arena.store import Store
 from retrieval_eval.exam.grades import Labels
 from retrieval_eval.exam.influence import Influence, influences

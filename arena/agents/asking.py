@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from arena.agents.summary import AgentSummary
-from arena.runtime.ledger import Kind
-from arena.runtime.writer import Writer, write_while
+from arena.run.ledger import Kind
+from arena.run.writer import Writer, write_while
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.runners import Runner

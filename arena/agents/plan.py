@@ -10,7 +10,7 @@ from arena.agents.asking import needs_call
 from arena.agents.declared import Opened, open_agents
 from arena.config.whole import Config
 from arena.data.files import load_dataset
-from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
+from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
 from arena.store import Store, missing
 from arena.store.agents import AgentReplies, Asked
 from judges.pricing import price_of

@@ -10,9 +10,9 @@ from arena.agents.replies import require_fit
 from arena.agents.summary import AgentsRun
 from arena.config.whole import Config
 from arena.data.files import load_dataset
+from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.ledger import StageSummary
 from arena.run.recorder import Recorder, recorded
-from arena.runtime.interrupts import run_to_end, stopping_on_signals
-from arena.runtime.ledger import StageSummary
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies
 from arena.store.spending import AGENTS

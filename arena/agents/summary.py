@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from arena.agents.corpus import ReadCorpus
 from arena.agents.declared import Declared
-from arena.runtime.ledger import StageSummary
+from arena.run.ledger import StageSummary
 
 
 @dataclass(slots=True)

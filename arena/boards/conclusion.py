@@ -19,13 +19,13 @@ from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
 
 if TYPE_CHECKING:
-    from arena.adaptive_games import AdaptiveState
     from arena.boards.coverage import Shortfall
     from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.words import Finding
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
+    from arena.stages.adaptive import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from arena.agents.costs import unanswered
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import SHARED, Dataset
-from arena.samples import across_judges, combinations, combined, document_labels, of_each_judge
+from arena.stages.samples import across_judges, combinations, combined, document_labels, of_each_judge
 from arena.store import Result, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, label_of

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from arena.exam.study import Study
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE, WORDS
 from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table, first, records
+from arena.stages.exam.study import Study
 from judges.errors import InputError
 from retrieval_eval.exam.influence import Influence, influences
 from retrieval_eval.exam.oversight import (

@@ -16,7 +16,7 @@ from arena.data.files import save_dataset
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.ratings.qualities import QUALITIES
-from arena.samples import each_outcome, outcomes
+from arena.stages.samples import each_outcome, outcomes
 from arena.store import Store
 from arena.store.grouped import verdict_rows
 from judges.errors import DataError

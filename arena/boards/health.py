@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from arena.ratings.judges import JudgeAgreement
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.samples import Consistency
+    from arena.stages.samples import Consistency
     from judges.types import Task
 
 _MOST_PAIRS: Final = 15

@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, confusion
 from arena.boards.nuggets import MOST_NAMED, exact
-from arena.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, SCORE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
 from arena.present.plain import flat
 from arena.present.table import Column, Table
+from arena.stages.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
 

@@ -17,7 +17,7 @@ from arena.present.table import Column, Table
 from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
 
 if TYPE_CHECKING:
-    from arena.nuggets.board import NuggetBoard, Scored
+    from arena.stages.nuggets.board import NuggetBoard, Scored
     from retrieval_eval.citations import CitationScores
     from retrieval_eval.nuggets.run_scores import RunScores
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.samples import labels_by_judge, labels_of
+from arena.stages.samples import labels_by_judge, labels_of
 from arena.store import Result, Store
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, label_of

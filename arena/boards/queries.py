@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from arena import samples
 from arena.boards.cache import kept_games
 from arena.boards.query_labels import QueryLabels, query_labels
 from arena.boards.results import grades, win_and_tie
 from arena.data.query_groups import groupings
-from arena.nuggets.results import nugget_results
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, clipped, counted
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.ratings.separation import QueryFigures, Record, Standings, standings
+from arena.stages import samples
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores

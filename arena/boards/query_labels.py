@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from arena import samples
+from arena.stages import samples
 from arena.store import Store
 from judges.types import Judgment, details_of
 from retrieval_eval.relevance import MeanLabel, mean_label, results_by_query

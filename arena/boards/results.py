@@ -18,19 +18,19 @@ from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
 if TYPE_CHECKING:
-    from arena.adaptive_games import AdaptiveState
     from arena.agents.costs import Causes
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
-    from arena.exam.scores import ExamScores
     from arena.games.table import GameTable
-    from arena.nuggets.board import NuggetBoard
     from arena.ratings.covariates import ControlledBoard
     from arena.ratings.games import VerdictTable, WinAndTie
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.samples import Consistency
+    from arena.stages.adaptive import AdaptiveState
+    from arena.stages.exam.scores import ExamScores
+    from arena.stages.nuggets.board import NuggetBoard
+    from arena.stages.samples import Consistency
     from arena.store import Result, Store, Wanted
 
 LEFT_OUT: Final = (
@@ -232,7 +232,7 @@ def _exam(
     """What the agents' answers cover of the test bank, ``None`` without an exam or a grade."""
     if not settings.get("exam"):
         return None
-    from arena.exam.stored import stored_scores
+    from arena.stages.exam.stored import stored_scores
 
     return stored_scores(store, tournament, lambda task: samples.get(task, ()))
 
@@ -241,8 +241,8 @@ def _nuggets(store: Store, tournament: str, settings: Mapping[str, Any]) -> Nugg
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
     if not settings.get("nuggets"):
         return None
-    from arena.nuggets.board import nugget_board
-    from arena.nuggets.results import nugget_results
+    from arena.stages.nuggets.board import nugget_board
+    from arena.stages.nuggets.results import nugget_results
 
     results, how = nugget_results(store, tournament), rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
@@ -293,8 +293,8 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
     if given.get("schedule", {}).get("kind") != "adaptive":
         return None
     from arena.adaptive import Meeting
-    from arena.adaptive_games import AdaptiveGames
     from arena.config.judging import PairwiseSection
+    from arena.stages.adaptive import AdaptiveGames
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))
@@ -347,7 +347,7 @@ def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: Mapping[str, Any]
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
     """By stage, each judge's samples as one result, and how far they agree."""
-    from arena.samples import combinations, combined, consistency
+    from arena.stages.samples import combinations, combined, consistency
 
     how = combinations(settings)
     return (

@@ -16,7 +16,7 @@ from arena.store.runs import Run
 from arena.store.spending import AGENTS, Spent
 
 if TYPE_CHECKING:
-    from arena.plan import Plan
+    from arena.run.plan import Plan
 
 _WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
 _STAGE: Final = Column("stage", "Stage")

@@ -47,7 +47,7 @@ def run(
     from arena.config.whole import load_config
     from arena.data.files import save_dataset
     from arena.present.plain import plain
-    from arena.tournament import load_data
+    from arena.run.tournament import load_data
 
     loaded = load_config(config)
     answering = ask_agents(loaded, retry_failed=retry_failed)

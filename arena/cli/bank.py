@@ -61,7 +61,7 @@ def diff(
     """What changed between two versions of a bank; with grades also what that changes, before it is graded anew."""
     from arena.boards.bank import BankEditBoard
     from arena.cli.show import show as show_board
-    from arena.exam.study import load_study
+    from arena.stages.exam.study import load_study
     from retrieval_eval.exam.bank_files import read_bank
     from retrieval_eval.exam.influence import edit_effect
 

@@ -39,12 +39,12 @@ def batches(
     with --retry-failed it asks for the rest again. Forget a batch only if the server has lost it, or its replies are
     not wanted: it is paid for nevertheless.
     """
-    from arena.batches import moment
     from arena.cli.console import output, print_json
     from arena.cli.sources import location_and_name
     from arena.present import terminal
     from arena.present.numbers import COUNT
     from arena.present.table import Column, Table
+    from arena.run.batches import moment
     from arena.store import Store
     from arena.store.batches import drop, open_batches
 
@@ -85,9 +85,9 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
     """Say on standard error what became of each; whether all are cancelled."""
     import asyncio
 
-    from arena.batches import cancel
     from arena.cli.console import errors, say
     from arena.config.whole import load_config
+    from arena.run.batches import cancel
 
     if not source.endswith((".yaml", ".yml")):
         raise InputError(

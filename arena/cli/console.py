@@ -15,7 +15,7 @@ from arena.present.numbers import printable as printable  # noqa: PLC0414 - offe
 from arena.present.plain import json_text
 
 if TYPE_CHECKING:
-    from arena.runtime.ledger import Kind
+    from arena.run.ledger import Kind
 
 INCOMPLETE = 3
 """Exit status: done as far as possible, but something is missing or failed."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from arena.config.whole import Config, load_config
 from arena.present.numbers import listed
 from arena.prompting import Prompting
-from arena.tournament import load_data
+from arena.run.tournament import load_data
 from judges.errors import InputError
 from judges.extras import DISTRIBUTION, how_to_install
 from judges.providers import open_provider

@@ -77,8 +77,8 @@ def score(
     from arena.boards.exam import ExamBoard
     from arena.cli.console import output
     from arena.cli.show import show
-    from arena.exam.scores import exam_scores
-    from arena.exam.study import load_study, read_official
+    from arena.stages.exam.scores import exam_scores
+    from arena.stages.exam.study import load_study, read_official
 
     study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
     if not study.rankings:
@@ -107,7 +107,7 @@ def qrels(
     """Write a relevance label for every graded passage, for trec_eval and every tool that reads its files."""
     from arena.boards.exam import UNITS
     from arena.cli.console import output
-    from arena.exam.study import load_study
+    from arena.stages.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.trec_files import write_qrels
 
@@ -147,8 +147,8 @@ def agreement(
     """
     from arena.boards.exam_agreement import of_grades, of_labels
     from arena.cli.show import show
-    from arena.exam.study import load_study
     from arena.present.files import latex, sentence
+    from arena.stages.exam.study import load_study
     from retrieval_eval.exam.labels import exam_labels, read_grade_map
     from retrieval_eval.trec_files import is_qrels, read_qrels
 
@@ -206,9 +206,9 @@ def oversight(
     from arena.boards.exam_oversight import OversightBoard, items_table
     from arena.cli.console import output, print_json
     from arena.cli.show import show as show_board
-    from arena.exam.study import load_study
     from arena.present import terminal
     from arena.present.table import records
+    from arena.stages.exam.study import load_study
 
     study = load_study(file, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
     if query is not None and query not in study.grids.grids:
@@ -240,7 +240,7 @@ def import_grades(
 ) -> None:
     """Turn a file of the workbench into tables: documents, grades, labels; with its bank also queries and items."""
     from arena.cli.console import output
-    from arena.exam.files import import_workbench
+    from arena.stages.exam.files import import_workbench
 
     for table in import_workbench(file, folder, bank, secret=secret):
         output.print(f"{table.rows:>7}  {table.path}")
@@ -260,7 +260,7 @@ def export_grades(
 ) -> None:
     """Write grades in the workbench's form, with the passages, or onto a file of it that has them."""
     from arena.cli.console import output
-    from arena.exam.files import export_workbench
+    from arena.stages.exam.files import export_workbench
 
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade

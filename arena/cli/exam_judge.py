@@ -29,9 +29,9 @@ def generate(
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.exam import run as exam_run
-    from arena.exam.bank import shorter_than_asked
-    from arena.exam.edits import save_new_bank
+    from arena.stages.exam import run as exam_run
+    from arena.stages.exam.bank import shorter_than_asked
+    from arena.stages.exam.edits import save_new_bank
     from judges.errors import InputError
 
     loaded = load_config(config)
@@ -73,7 +73,7 @@ def grade(
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.exam import run as exam_run
+    from arena.stages.exam import run as exam_run
 
     loaded = load_config(config)
     with asking(log_json) as (bars, trace):

@@ -30,10 +30,10 @@ def failures(
     """
     from contextlib import closing
 
-    from arena.batches import waiting_lines
     from arena.boards.failures import FailuresBoard, failed_in
     from arena.cli.show import show
     from arena.cli.sources import location_and_name
+    from arena.run.batches import waiting_lines
     from arena.store import Store
     from retrieval_eval.agents.types import AGENT_CAUSES
 

@@ -8,8 +8,8 @@ from arena.cli.console import tell
 from arena.cli.nuggets import require_free
 from arena.cli.sources import open_tournament
 from arena.cli.table_votes import the_annotator
-from arena.nuggets.people import assignments_by, said_by, taken
-from arena.nuggets.results import NuggetResults, nugget_results
+from arena.stages.nuggets.people import assignments_by, said_by, taken
+from arena.stages.nuggets.results import NuggetResults, nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind, annotator_name
 from judges.errors import InputError

@@ -17,7 +17,7 @@ from judges.types import NUGGET_TASKS, Task
 if TYPE_CHECKING:
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
-    from arena.runtime.ledger import RunSummary
+    from arena.run.ledger import RunSummary
     from retrieval_eval.nuggets.types import Assignment
 
 group = typer.Typer(help="Nugget evaluation: making, assigning, scoring and comparing.", no_args_is_help=True)
@@ -50,8 +50,8 @@ def create(
     from contextlib import closing
 
     from arena.config.whole import load_config
-    from arena.nuggets.judging import nuggets_of
-    from arena.nuggets.results import nugget_results, repetitions, unedited_banks
+    from arena.stages.nuggets.judging import nuggets_of
+    from arena.stages.nuggets.results import nugget_results, repetitions, unedited_banks
     from arena.store import Store
     from retrieval_eval.nuggets.files import write_banks
     from retrieval_eval.nuggets.types import Importance
@@ -108,8 +108,8 @@ def assign(
     from contextlib import closing
 
     from arena.config.whole import load_config
-    from arena.nuggets.judging import assignment_of_files, nuggets_of
-    from arena.nuggets.results import nugget_results
+    from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
+    from arena.stages.nuggets.results import nugget_results
     from arena.store import Store
     from retrieval_eval.nuggets.files import write_assignments, write_passage_assignments
 
@@ -219,8 +219,8 @@ def score(
 
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
-    from arena.nuggets.board import scored
-    from arena.nuggets.judging import read_cited
+    from arena.stages.nuggets.board import scored
+    from arena.stages.nuggets.judging import read_cited
     from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
@@ -263,8 +263,8 @@ def correlate(
     """
     from arena.boards.nugget_comparison import NuggetComparison
     from arena.cli.show import show
-    from arena.nuggets.comparison import compare_conditions
-    from arena.nuggets.conditions import read_condition
+    from arena.stages.nuggets.comparison import compare_conditions
+    from arena.stages.nuggets.conditions import read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
     board = NuggetComparison(compare_conditions(a, b, bootstrap, seed), column, (str(first), str(second)))
@@ -282,9 +282,9 @@ def require_free(out: Path, force: bool) -> None:
 
 
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
-    from arena import tournament
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
+    from arena.run import tournament
 
     with asking() as (bars, _):
         summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)

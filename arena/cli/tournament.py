@@ -17,8 +17,8 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config.whole import Config
+    from arena.run.ledger import RunSummary
     from arena.run.recorder import Recorder
-    from arena.runtime.ledger import RunSummary
 
 _STAGES: Mapping[str, Sequence[Task]] = {
     "synth": (),
@@ -75,8 +75,8 @@ def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
     from arena.config.whole import Config
-    from arena.plan import plan as make_plan
-    from arena.plan import plan_queries
+    from arena.run.plan import plan as make_plan
+    from arena.run.plan import plan_queries
     from arena.synth.config import load_either
 
     loaded = load_either(config)
@@ -154,10 +154,10 @@ def _ask(
     config: Config, stages: Sequence[Stage], recorder: Recorder, *, retry_failed: bool, wait: bool, trace: Trace | None
 ) -> tuple[bool, RunSummary | None]:
     """Do the stages; whether those before the judging are complete, and what became of it, if it came to that."""
-    from arena import tournament
     from arena.cli.agents import ask_agents
     from arena.cli.synth import make_queries
     from arena.cli.trace import asking
+    from arena.run import tournament
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):

@@ -1,7 +1,7 @@
 """The games of a tournament from its store: columns of numbers all the way, so that millions are no other case.
 
 The store numbers names while it reads. Rows of one query, judge and pair become one game, several samples of a verdict
-one verdict, as ``arena.samples`` says of single results.
+one verdict, as ``arena.stages.samples`` says of single results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from arena.store.bulk import Columns, in_order
 from judges.types import Judgment, Verdict
 
 if TYPE_CHECKING:
-    from arena.samples import Consistency
+    from arena.stages.samples import Consistency
 
 _STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
 """By the outcome as it is stored, seen from the answer shown first."""
@@ -108,14 +108,14 @@ def _said(rows: Columns) -> NDArray[np.int8]:
 
 def _ways(judges: Iterable[str], settings: Mapping[str, Any]) -> Ints:
     """By judge, the place among ``majority``, ``median`` and ``mean`` of how its samples become one."""
-    from arena.samples import combinations
+    from arena.stages.samples import combinations
 
     how = combinations(settings)
     return np.array([("majority", "median", "mean").index(how.get(judge, "majority")) for judge in judges], np.int32)
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> NDArray[np.int8]:
-    """One verdict for each slot from how often each was given, see ``arena.samples.combine``; shape (slots,)."""
+    """One verdict for each slot from how often each was given, see ``arena.stages.samples.combine``; shape (slots,)."""
     wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
@@ -142,7 +142,7 @@ def _consistency(
     counts: Mapping[int, NDArray[np.integer]], of_judge: Ints, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
     """By judge, how often two of its samples say the same."""
-    from arena.samples import Consistency
+    from arena.stages.samples import Consistency
 
     given = np.array([counts[said] for said in (FIRST, TIE, SECOND)])
     several = given.sum(axis=0) > 1

@@ -13,16 +13,16 @@ from arena.boards.results import grades, rating_settings
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.orders import games_of, settled
 from arena.data.dataset import Dataset
-from arena.exam.stored import stored_scores
 from arena.games.table import GameTable
-from arena.nuggets.results import nugget_results
 from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from arena.ratings.preferences import counted
 from arena.ratings.rate import games_to_rate
 from arena.ratings.results import bradley_terry_settings, elo_settings
-from arena.samples import outcomes
+from arena.stages.exam.stored import stored_scores
+from arena.stages.nuggets.results import nugget_results
+from arena.stages.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from arena.calibration.opinions import Level, Opinion
 from arena.data.dataset import Dataset
-from arena.nuggets.results import nugget_results
 from arena.opinions.files import OUTCOME, SUPPORT
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 from judges.types import Verdict

@@ -11,9 +11,9 @@ from arena.calibration.calibrated import Spending
 from arena.calibration.opinions import Level, Opinion
 from arena.data.dataset import Dataset
 from arena.games.table import GameTable
-from arena.nuggets.results import nugget_results
 from arena.opinions.files import SUPPORT
-from arena.samples import labels_by_judge, outcomes
+from arena.stages.nuggets.results import nugget_results
+from arena.stages.samples import labels_by_judge, outcomes
 from arena.store import Store
 from arena.store.grouped import spent_by_judge
 from judges.types import Judgment, Task, label_of

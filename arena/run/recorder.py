@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.data.dataset import Dataset
     from arena.ratings.results import AgentRating
-    from arena.runtime.ledger import RunSummary, StageSummary
+    from arena.run.ledger import RunSummary, StageSummary
 
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
 

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from arena.data.dataset import Dataset
+from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
+from arena.run.queue import Lookup
 from arena.run.recorder import Recorder
-from arena.runtime.feed import Lookup
-from arena.runtime.interrupts import run_to_end, stopping_on_signals
-from arena.runtime.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
-from arena.runtime.work import Work
+from arena.run.work import Work
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from arena.synth.candidates import Candidate, candidate, filtered, to_be_checked

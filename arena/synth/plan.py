@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from arena.runtime.counting import CallCounter, Counted, PlannedCalls
-from arena.runtime.feed import to_be_asked
+from arena.run.planner import CallCounter, Counted, PlannedCalls
+from arena.run.queue import to_be_asked
 from arena.store import Store, Wanted, missing
 from arena.synth.asking import SynthPrompting
 from arena.synth.candidates import Candidate, candidate, to_be_checked

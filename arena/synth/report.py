@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena.runtime.ledger import RunSummary
+from arena.run.ledger import RunSummary
 from arena.synth.files import Written
 from arena.synth.passages import Reading
 from arena.synth.section import SynthSection

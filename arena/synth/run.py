@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from arena.run.ledger import Progress
 from arena.run.recorder import Recorder
-from arena.runtime.ledger import Progress
 from arena.synth.asking import SynthPrompting, ask
 from arena.synth.config import SynthConfig
 from arena.synth.draw import by_quota, drawn

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from arena import tournament
-from arena.adaptive_games import AdaptiveState
 from arena.boards.results import leaderboard
 from arena.cli.show import print_leaderboard
 from arena.config.whole import Config
-from arena.plan import plan
-from arena.runtime.ledger import RunSummary
+from arena.run import tournament
+from arena.run.ledger import RunSummary
+from arena.run.plan import plan
+from arena.stages.adaptive import AdaptiveState
 from arena.store import Store, Wanted
 from judges.types import Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

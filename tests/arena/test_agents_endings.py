@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from arena.config.whole import load_config
+from arena.run.tournament import load_data
 from arena.store import Store
 from arena.store.runs import Run, Runs
-from arena.tournament import load_data
 from tests.support.agents import answering, http_agent, write_config
 from tests.support.children import Child, begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply

@@ -13,8 +13,8 @@ import pytest
 from arena.agents.run import run_agents
 from arena.boards.results import leaderboard
 from arena.config.whole import load_config
+from arena.run.tournament import load_data
 from arena.store import Store
-from arena.tournament import load_data
 from judges.errors import InputError
 from tests.support.agents import QUERIES, Silent, answering, asked, http_agent, write_config
 from tests.support.llm_server import LLMServer, Reply
@@ -246,7 +246,7 @@ def test_a_leaderboard_knows_what_came_after_the_tournament(tmp_path: Path) -> N
     faults = {"q0": EMPTY}
     with LLMServer(answering(faults=faults)) as server:
         path = write_config(tmp_path, two_agents(server))
-        from arena import tournament
+        from arena.run import tournament
         from tests.support.tournaments import Quiet
 
         config = load_config(path)

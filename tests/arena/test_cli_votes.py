@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from arena.nuggets.people import annotations_of, sheets
-from arena.nuggets.results import nugget_results
+from arena.stages.nuggets.people import annotations_of, sheets
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.nuggets.types import Support

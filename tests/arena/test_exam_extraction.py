@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.whole import Config
-from arena.plan import plan
+from arena.run.plan import plan
 from judges.types import Task
 from tests.support.exams import (
     ALL,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from arena import tournament
-from arena.exam import run as exam_run
-from arena.exam.edits import save_new_bank
-from arena.plan import plan
+from arena.run import tournament
+from arena.run.plan import plan
+from arena.stages.exam import run as exam_run
+from arena.stages.exam.edits import save_new_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows

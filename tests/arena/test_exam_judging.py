@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from arena import tournament
 from arena.boards.exam import ExamBoard
-from arena.exam.run import save_grades
-from arena.plan import plan
+from arena.run import tournament
+from arena.run.plan import plan
+from arena.stages.exam.run import save_grades
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.exam.grade_files import read_graded

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arena.exam.study import load_study
+from arena.stages.exam.study import load_study
 from retrieval_eval.exam.labels import exam_labels, read_grade_map
 from retrieval_eval.label_tables import binarised_table, graded_table, table_of_counts
 from retrieval_eval.stats.agreement import label_agreement

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from arena.runtime.interrupts import signals_wait, stopping_on_signals
+from arena.run.interrupts import signals_wait, stopping_on_signals
 from judges.judge import Stop
 
 

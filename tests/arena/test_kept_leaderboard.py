@@ -24,9 +24,9 @@ from arena.config.whole import load_config
 from arena.games.read import read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
+from arena.run.tournament import run
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
-from arena.tournament import run
 from judges.errors import StoreError
 from judges.types import JudgeFailure, Task, Verdict
 from tests.golden.worlds import write_whole

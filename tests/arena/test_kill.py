@@ -36,7 +36,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from arena.config.whole import load_config
-from arena.tournament import run
+from arena.run.tournament import run
 from tests.support.tournaments import Quiet
 print("complete" if run(load_config(Path(sys.argv[1])), Quiet()).complete else "incomplete")
 """

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config
-from arena.nuggets.board import nugget_board
-from arena.nuggets.results import NuggetResults, nugget_results
-from arena.plan import plan
+from arena.run.plan import plan
+from arena.stages.nuggets.board import nugget_board
+from arena.stages.nuggets.results import NuggetResults, nugget_results
 from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import Task

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config, load_config
-from arena.nuggets.results import NuggetResults, nugget_results, nuggets_of_game, unedited_banks
-from arena.plan import plan
+from arena.run.plan import plan
+from arena.stages.nuggets.results import NuggetResults, nugget_results, nuggets_of_game, unedited_banks
 from arena.store import Store
 from judges.errors import ConfigError, DataError
 from judges.types import JudgeFailure, Task

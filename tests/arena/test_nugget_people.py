@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.nuggets.people import (
+from arena.stages.nuggets.people import (
     Sheet,
     State,
     annotations_of,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena.config.whole import Config
-from arena.plan import Plan, plan
+from arena.run.plan import Plan, plan
 from judges.types import Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import configured, run, write_data

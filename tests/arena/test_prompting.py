@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from arena.prompting import Labels, Prompting
+from arena.run.tournament import load_data
 from arena.store import Wanted
-from arena.tournament import load_data
 from judges.errors import PromptError
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 from tests.support.tournaments import AGENTS, configured, write_data

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from arena.executors.worker import Worker
+from arena.run.ray_worker import Worker
 from judges.errors import JudgeStoppedError, ProviderError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion

@@ -14,10 +14,10 @@ import pytest
 from arena.boards.exports import export_labels
 from arena.boards.qrels import export_qrels
 from arena.config.whole import Config
-from arena.plan import plan
 from arena.prompting import Prompting
+from arena.run.plan import plan
+from arena.run.tournament import load_data
 from arena.store import Store
-from arena.tournament import load_data
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.relevance import label_distribution, mean_label

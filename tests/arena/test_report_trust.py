@@ -21,7 +21,7 @@ from arena.opinions.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate
-from arena.samples import Consistency
+from arena.stages.samples import Consistency
 from judges.types import Task, Verdict
 
 Says = Callable[[random.Random, str, str], Verdict]

@@ -12,8 +12,8 @@ from arena.config.whole import load_config
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from arena.data.run_files import with_runs
+from arena.run.tournament import load_data
 from arena.store import Store
-from arena.tournament import load_data
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Retrieved, Task
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.boards.results import leaderboard
-from arena.samples import Consistency, combine, combined, consistency, outcomes
+from arena.stages.samples import Consistency, combine, combined, consistency, outcomes
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.schedule import Game, Schedule, games
+from arena.stages.schedule import Game, Schedule, games
 from judges.errors import ConfigError
 
 names = st.text(min_size=1, max_size=5)

@@ -12,11 +12,11 @@ import pytest
 from arena.boards.exports import export_labels
 from arena.config.whole import Config
 from arena.labels import Labelling
-from arena.plan import plan
 from arena.prompting import Prompting
-from arena.samples import labels_of
+from arena.run.plan import plan
+from arena.run.tournament import load_data
+from arena.stages.samples import labels_of
 from arena.store import Store, Wanted
-from arena.tournament import load_data
 from judges.types import JudgeFailure, Judgment, Task, label_of
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import configured, run, write_data

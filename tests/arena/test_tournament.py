@@ -17,7 +17,7 @@ from threading import Thread
 import pytest
 
 from arena.config.whole import Config
-from arena.runtime.ledger import RunSummary
+from arena.run.ledger import RunSummary
 from arena.store import IDENTICAL, Store
 from judges.errors import InputError, PromptError, StoreError
 from judges.types import JudgeFailure, Judgment, Task, Verdict

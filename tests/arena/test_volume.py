@@ -16,7 +16,7 @@ from arena.boards.results import LEFT_OUT, game_verdicts, leaderboard
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.games.read import read_games
-from arena.samples import Combine, combined, consistency
+from arena.stages.samples import Combine, combined, consistency
 from arena.store import IDENTICAL, Store, Wanted
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task
 from tests.conftest import CLI

@@ -69,7 +69,7 @@ class Child:
 _NURSERY = """
 import json, os, sys
 import arena.cli.agents, arena.cli.board, arena.cli.main, arena.cli.show, arena.cli.synth, arena.cli.tournament
-import arena.cli.trace, arena.boards.cache, arena.tournament
+import arena.cli.trace, arena.boards.cache, arena.run.tournament
 import judges.providers.anthropic, judges.providers.openai
 import scipy.linalg, scipy.sparse.csgraph, scipy.special
 for line in sys.stdin:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from arena import tournament
 from arena.config.whole import Config
-from arena.runtime.ledger import RunSummary
+from arena.run import tournament
+from arena.run.ledger import RunSummary
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task
 from retrieval_eval.data.tables import write_rows

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.nuggets.people import assignments_by, said_by
-from arena.nuggets.results import nugget_results
+from arena.stages.nuggets.people import assignments_by, said_by
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.nuggets.types import Support

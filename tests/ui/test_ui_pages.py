@@ -15,7 +15,7 @@ from arena.boards.ratings import FLAGS
 from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
 from arena.data.dataset import Dataset
-from arena.samples import labels_of
+from arena.stages.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import Answer, Document, Query, Retrieved, Task, label_of
 from tests.support.pages import page, shown, tables, unfolded

@@ -7,8 +7,8 @@ from functools import partial
 import streamlit as st
 
 from arena.boards.nugget_lists import support_words
-from arena.nuggets.people import Said, Sheet, annotations_of, labels_on, said_by, sheets, state_of
-from arena.nuggets.results import nuggets_section
+from arena.stages.nuggets.people import Said, Sheet, annotations_of, labels_on, said_by, sheets, state_of
+from arena.stages.nuggets.results import nuggets_section
 from arena.store.annotations import Kind
 from retrieval_eval.nuggets.types import Support
 from ui import data, people, text

@@ -9,7 +9,7 @@ import streamlit as st
 
 from arena.boards.bank import BankBoard
 from arena.data import safe_files
-from arena.exam.edits import save_new_bank
+from arena.stages.exam.edits import save_new_bank
 from judges.errors import InputError
 from retrieval_eval.exam.items import Bank
 from ui import data, exam

@@ -11,8 +11,8 @@ import streamlit as st
 
 from arena.boards.bank import BankBoard, BankEditBoard, history_table
 from arena.data import safe_files
-from arena.exam.bank import of_queries
-from arena.exam.edits import BankFile, read_bank_file, save_edited_bank
+from arena.stages.exam.bank import of_queries
+from arena.stages.exam.edits import BankFile, read_bank_file, save_edited_bank
 from judges.errors import InputError
 from retrieval_eval.exam.edits import ItemEdit, edited_bank, new_item
 from retrieval_eval.exam.influence import EditEffect, edit_effect

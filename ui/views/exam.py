@@ -18,8 +18,8 @@ from arena.boards.exam_oversight import (
     uncovered_table,
 )
 from arena.boards.retrieval import WHOSE
-from arena.exam.study import Study, Unit
 from arena.present.numbers import counted
+from arena.stages.exam.study import Study, Unit
 from ui import data, exam, text
 from ui.address import pick, say_what_is_unknown
 from ui.show import show_block, show_table

@@ -10,7 +10,7 @@ import streamlit as st
 from arena.boards.nugget_lists import support_words
 from arena.data.dataset import Dataset
 from arena.games.table import GameKey
-from arena.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
+from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, label_of
 from ui import data, text

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from arena.samples import outcomes
+from arena.stages.samples import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotation, Kind
 from arena.voting.grades import Paper, Rubric, annotations_of, papers, rubric_of

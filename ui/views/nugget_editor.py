@@ -13,8 +13,8 @@ import streamlit as st
 
 from arena.boards.nugget_lists import edits_table, history_table, preview_table
 from arena.data import safe_files
-from arena.nuggets.board import preview
-from arena.nuggets.results import NuggetResults
+from arena.stages.nuggets.board import preview
+from arena.stages.nuggets.results import NuggetResults
 from arena.store.annotations import texts_digest
 from judges.errors import InputError
 from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded

@@ -8,7 +8,7 @@ import streamlit as st
 
 from arena.boards.nugget_lists import support_blocks
 from arena.boards.nuggets import Nuggets
-from arena.nuggets.results import NuggetResults
+from arena.stages.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown

@@ -13,9 +13,9 @@ from arena.boards.comparison import State, compare
 from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, runs_table, stages_table
 from arena.data.safe_files import digest
-from arena.plan import plan
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
+from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
 from arena.store.progress import Progress
 from arena.store.runs import Run

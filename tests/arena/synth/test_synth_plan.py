@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.plan import Plan, plan_queries
+from arena.run.plan import Plan, plan_queries
 from arena.store import Store
 from arena.store.runs import Runs
 from arena.synth.run import synthesise

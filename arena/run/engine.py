@@ -11,12 +11,12 @@ from itertools import chain
 from arena.game_batches import GameBatches
 from arena.labels import Labelling
 from arena.prompting import Prompting
-from arena.runtime.feed import Lookup
-from arena.runtime.follow_ups import FollowUps
-from arena.runtime.ledger import Ledger, Progress
-from arena.runtime.releases import Release
-from arena.runtime.work import Work
-from arena.samples import Combine
+from arena.run.follow_ups import FollowUps
+from arena.run.ledger import Ledger, Progress
+from arena.run.queue import Lookup
+from arena.run.work import Work
+from arena.stages.base import Release
+from arena.stages.samples import Combine
 from arena.store import Result, Wanted, chunks
 from arena.store.runs import Runs
 from judges.types import EXAM_TASKS, Task

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import ray
 
 from arena.config.executor import ExecutorSection
-from arena.runtime.interrupts import signals_wait
+from arena.run.interrupts import signals_wait
 from judges.errors import InputError
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from arena.runtime.ledger import Ledger
+from arena.run.ledger import Ledger
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.account import Request

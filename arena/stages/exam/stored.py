@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from arena.config.exam import ExamSection, GenerateSection
-from arena.exam.bank import bank_kept, generated_bank, written_items
-from arena.exam.passages import material
-from arena.exam.scores import ExamScores, exam_scores
-from arena.exam.study import Study
-from arena.exam.wants import item_ids
-from arena.samples import Combine, combinations, combined
+from arena.stages.exam.bank import bank_kept, generated_bank, written_items
+from arena.stages.exam.passages import material
+from arena.stages.exam.scores import ExamScores, exam_scores
+from arena.stages.exam.stage import item_ids
+from arena.stages.exam.study import Study
+from arena.stages.samples import Combine, combinations, combined
 from arena.store import Result, Store, Wanted
 from judges.exam import grades_of
 from judges.self_rating import is_answer, self_rating

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from arena.config.nuggets import NuggetsSection
 from arena.data.dataset import Dataset
-from arena.nuggets.documents import retrieved_documents
-from arena.nuggets.lists import importances_of, listed, listed_nuggets, part, places, settled_nuggets, spans
-from arena.runtime.releases import Release
-from arena.schedule import answering
+from arena.stages.base import Release
+from arena.stages.nuggets.documents import retrieved_documents
+from arena.stages.nuggets.lists import importances_of, listed, listed_nuggets, part, places, settled_nuggets, spans
+from arena.stages.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError
 from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt

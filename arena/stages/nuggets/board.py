@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena.nuggets.results import NuggetResults
+from arena.stages.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.run_scores import RunScores, score_runs
 from retrieval_eval.nuggets.scores import ScoreTable, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support

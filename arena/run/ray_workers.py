@@ -17,8 +17,8 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config.executor import ExecutorSection
-from arena.executors.cluster import PROGRESS, connect, first_line
-from arena.executors.worker import Opened, Reply, Worker
+from arena.run.ray_cluster import PROGRESS, connect, first_line
+from arena.run.ray_worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt

@@ -13,23 +13,23 @@ from typing import Any
 from arena.agents.corpus import tables_of
 from arena.agents.declared import Declared, open_agents
 from arena.agents.replies import with_replies
-from arena.batches import ask_in_batches, waiting_lines
 from arena.boards.documents import check_measures
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset, with_qrels
 from arena.data.run_files import with_runs
-from arena.exam.wants import exam_settings
-from arena.executors import open_judges
-from arena.nuggets.documents import depth_of
-from arena.nuggets.lists import nugget_settings
 from arena.prompting import Prompting
+from arena.run.batches import ask_in_batches, waiting_lines
+from arena.run.engine import StageRunner
+from arena.run.executors import open_judges
+from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
-from arena.runtime.feed import Lookup
-from arena.runtime.interrupts import run_to_end, stopping_on_signals
-from arena.runtime.ledger import Progress, RunSummary, judge_summary, stopped_lines
-from arena.samples import combinations
-from arena.stages import StageRunner
+from arena.stages.exam.stage import exam_settings
+from arena.stages.nuggets.documents import depth_of
+from arena.stages.nuggets.lists import nugget_settings
+from arena.stages.samples import combinations
 from arena.store import IDENTICAL, Store, Wanted
 from judges.errors import InputError
 from judges.judge import Stop

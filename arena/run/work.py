@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from functools import partial
 from typing import TypeAlias
 
-from arena.runtime.feed import Feed, Lookup, prompt_label
-from arena.runtime.ledger import Ledger, Progress
-from arena.runtime.writer import MOST_OPEN, Writer, write_while
+from arena.run.ledger import Ledger, Progress
+from arena.run.queue import Feed, Lookup, prompt_label
+from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.store import Result, Wanted, chunks
 from judges.account import Request
 from judges.runtime import judge_all

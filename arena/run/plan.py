@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from arena.agents.plan import PlannedAgent, agent_notes, plan_agents
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.executors import runs_on_workers, with_all_workers
-from arena.nuggets.plan import walk_nuggets
 from arena.prompting import Labels, Prompting
-from arena.runtime.counting import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, CallCounter, PlannedCalls
-from arena.samples import document_labels
+from arena.run.executors import runs_on_workers, with_all_workers
+from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, CallCounter, PlannedCalls
+from arena.run.tournament import load_data
+from arena.stages.nuggets.plan import walk_nuggets
+from arena.stages.samples import document_labels
 from arena.store import Result, Store, Wanted, chunks, missing
 from arena.synth.config import SynthConfig, of_tournament
 from arena.synth.plan import plan_synth
-from arena.tournament import load_data
 from judges.spec import JudgeSpec
 from judges.types import Answer, Task
 

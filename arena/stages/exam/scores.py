@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from arena.exam.study import Study
+from arena.stages.exam.study import Study
 from retrieval_eval.exam.alpha_ndcg import DEFAULT_ALPHA, alpha_ndcg
 from retrieval_eval.exam.cover import DEFAULT_K, CoverScores, Floats, Mean, cover_means, cover_scores
 from retrieval_eval.exam.grades import Grids, make_grids

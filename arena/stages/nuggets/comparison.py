@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from arena.nuggets.conditions import Condition
+from arena.stages.nuggets.conditions import Condition
 from judges.errors import InputError
 from retrieval_eval.nuggets.scores import Floats
 from retrieval_eval.nuggets.types import Assignment, Importance, Support

@@ -7,12 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena import tournament
 from arena.config.whole import Config
-from arena.exam.scores import ExamScores
-from arena.exam.stored import exam_study, stored_bank, stored_scores
-from arena.exam.study import Study
-from arena.runtime.ledger import Progress, RunSummary
+from arena.run import tournament
+from arena.run.ledger import Progress, RunSummary
+from arena.stages.exam.scores import ExamScores
+from arena.stages.exam.stored import exam_study, stored_bank, stored_scores
+from arena.stages.exam.study import Study
 from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import EXAM_TASKS, CallTrace, Task

@@ -13,7 +13,7 @@ from arena.adaptive import AdaptiveSettings, Fixtures, Meeting, Outcomes, decisi
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
-from arena.schedule import Game, answering
+from arena.stages.schedule import Game, answering
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from arena.nuggets.stages import NuggetStages
 from arena.prompting import Prompting
-from arena.runtime.counting import Counted
-from arena.runtime.feed import to_be_asked
+from arena.run.planner import Counted
+from arena.run.queue import to_be_asked
+from arena.stages.nuggets.stage import NuggetStages
 from arena.store import Result, Wanted
 from judges.types import Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import Importance

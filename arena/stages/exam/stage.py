@@ -10,9 +10,9 @@ from typing import Any
 
 from arena.config.exam import ExamSection
 from arena.data.dataset import Dataset
-from arena.exam.bank import kept_bank, load_bank, subtopics, written_items
-from arena.exam.passages import Material, material
-from arena.runtime.releases import Release
+from arena.stages.base import Release
+from arena.stages.exam.bank import kept_bank, load_bank, subtopics, written_items
+from arena.stages.exam.passages import Material, material
 from arena.store import Result, Store, Wanted
 from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
 from judges.extraction import extraction_prompt

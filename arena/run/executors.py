@@ -38,7 +38,7 @@ def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] |
                 )
             # Read when Ray is imported: what it prints of nodes that die, on standard output, is said in our words.
             os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
-            from arena.executors.ray_workers import RayProvider
+            from arena.run.ray_workers import RayProvider
 
             provider = RayProvider(name, spec, executor)
             judges[name] = Judge(name, with_all_workers(executor, spec), provider, stop=stop, trace=trace)

@@ -6,8 +6,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from arena.runtime.releases import Release, Releasing
-from arena.runtime.work import Work
+from arena.run.work import Work
+from arena.stages.base import Release, Releasing
 from arena.store import Result, Wanted
 from judges.types import Task
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena.config.nuggets import NuggetsSection
-from arena.nuggets.documents import depth_of, recalled, retrieved_documents
-from arena.nuggets.lists import importances_of, listed, listed_nuggets, places, settled_bank
-from arena.runtime.feed import to_be_asked
+from arena.run.queue import to_be_asked
+from arena.stages.nuggets.documents import depth_of, recalled, retrieved_documents
+from arena.stages.nuggets.lists import importances_of, listed, listed_nuggets, places, settled_bank
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets

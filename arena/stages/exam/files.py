@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arena.exam.study import USUAL_LEVEL
+from arena.stages.exam.study import USUAL_LEVEL
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import read_rows, write_rows

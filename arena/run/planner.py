@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from arena.runtime.feed import Prompter, to_be_asked
+from arena.run.queue import Prompter, to_be_asked
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.batches import waiting
 from judges.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 from arena.config.exam import ExamSection
 from arena.data import safe_files
 from arena.data.dataset import Dataset
-from arena.exam.bank import of_queries, require_usable
+from arena.stages.exam.bank import of_queries, require_usable
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.edits import described
