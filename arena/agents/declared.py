@@ -14,7 +14,7 @@ from arena.store.agents import Asked
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
 from retrieval_eval.agents.build import build_agents
-from retrieval_eval.agents.corpus import Corpus
+from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
 from retrieval_eval.data.recordings import read_recordings

@@ -143,9 +143,9 @@ def retrieve(
     from arena.cli.console import errors, say
     from judges.errors import InputError
     from judges.sections import describe
-    from retrieval_eval.agents.corpus import Corpus
-    from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
+    from retrieval_eval.agents.ranking import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
+    from retrieval_eval.agents.spec import EmbeddingsSpec
     from retrieval_eval.corpora import read_corpus
     from retrieval_eval.topics import read_topics
     from retrieval_eval.trec_files import write_run

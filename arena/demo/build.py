@@ -8,22 +8,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from judges.errors import InputError
+from judges.errors import DataError, InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.bm25 import Bm25Index, Bm25Retriever
-from retrieval_eval.agents.expansion import FeedbackRetriever
-from retrieval_eval.agents.extractive import ExtractiveGenerator, LeadGenerator
-from retrieval_eval.agents.generation import OfflineGenerator
-from retrieval_eval.agents.overlap import OverlapRetriever
-from retrieval_eval.agents.passages import read_folder
-from retrieval_eval.agents.rag import RagAgent
-from retrieval_eval.agents.ranking import Offline
-from retrieval_eval.agents.text import InverseDocumentFrequency
+from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, lead, offline
+from retrieval_eval.agents.ranking import Bm25Index, InverseDocumentFrequency, find_by_overlap
+from retrieval_eval.agents.retrieval import Offline
 from retrieval_eval.agents.types import AgentReply
+from retrieval_eval.documents.markdown import read_markdown
+from retrieval_eval.documents.passages import PassagesSection, passages_of
+from retrieval_eval.documents.types import SourceDocument
 
 DEMO = Path(__file__).parent
 HANDBOOK = DEMO.parents[1] / "docs" / "handbook"
@@ -57,15 +55,51 @@ def read_questions(path: Path = DEMO / "questions.csv") -> list[Question]:
 def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
     """BM25 with one or three passages, each with and without feedback, and a weak baseline."""
     index, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
-    plain, feedback = Offline(Bm25Retriever(index)), Offline(FeedbackRetriever(index))
-    extractive, lead = OfflineGenerator(ExtractiveGenerator(idf, max_sentences=3)), OfflineGenerator(LeadGenerator())
+    plain, feedback = Offline(index.find), Offline(index.find_with_feedback)
+    extractive = offline(ExtractiveGenerator(idf, max_sentences=3).generate)
     return [
         RagAgent("bm25-1", plain, extractive, depth=1, passages=1),
         RagAgent("bm25-3", plain, extractive, depth=3, passages=3),
         RagAgent("bm25-1-prf", feedback, extractive, depth=1, passages=1),
         RagAgent("bm25-3-prf", feedback, extractive, depth=3, passages=3),
-        RagAgent("overlap-lead", Offline(OverlapRetriever(passages)), lead, depth=1, passages=1),
+        RagAgent("overlap-lead", Offline(partial(find_by_overlap, passages)), offline(lead), depth=1, passages=1),
     ]
+
+
+def read_folder(folder: Path, *, exclude: Collection[str] = ()) -> list[Document]:
+    """The passages of all Markdown files below a folder, in the order of their paths.
+
+    Args:
+        folder: where to look, at any depth.
+        exclude: file names to leave out, such as an index that only repeats titles.
+
+    Raises:
+        DataError: there is no passage, or a file is not UTF-8 text.
+    """
+    paths = sorted(
+        (path for path in folder.rglob("*.md") if path.name not in exclude),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
+    passages = [passage for path in paths for passage in _file_passages(path, folder)]
+    if not passages:
+        raise DataError(folder, "holds no Markdown file with text; name a folder of .md files")
+    return passages
+
+
+def _file_passages(path: Path, folder: Path) -> list[Document]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    return markdown_passages(text, path.relative_to(folder).with_suffix("").as_posix())
+
+
+def markdown_passages(text: str, source: str) -> list[Document]:
+    """One passage per paragraph, list, table or code block, each with its title; ``source`` names the page."""
+    read = read_markdown(text)
+    document = SourceDocument(source, read.title or source, read.parts)
+    passages = passages_of(document, PassagesSection(by="paragraph"))
+    return [Document(passage.doc_id, passage.text, {"title": passage.metadata["title"]}) for passage in passages]
 
 
 def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "questions.csv") -> None:

@@ -14,17 +14,21 @@ from judges.judge import Judge
 from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Task
-from retrieval_eval.agents.callable import CallableAgent, load_function
-from retrieval_eval.agents.corpus import Corpus
-from retrieval_eval.agents.expansion import FeedbackRewriter
-from retrieval_eval.agents.extractive import ExtractiveGenerator
-from retrieval_eval.agents.generation import Generator, ModelGenerator, ModelRewriter, OfflineGenerator
-from retrieval_eval.agents.rag import BaselineAgent, RagAgent, Rewriter
-from retrieval_eval.agents.recorded import read_recorded
+from retrieval_eval.agents.local import CallableAgent, load_function, read_recorded
+from retrieval_eval.agents.rag import (
+    ExtractiveGenerator,
+    Generator,
+    RagAgent,
+    Rewriter,
+    by_model,
+    offline,
+    rewritten_by_model,
+    rewritten_offline,
+)
+from retrieval_eval.agents.ranking import Corpus, InverseDocumentFrequency
 from retrieval_eval.agents.remote import RemoteAgent
 from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
-from retrieval_eval.agents.text import InverseDocumentFrequency
 from retrieval_eval.agents.types import Agent
 
 _WRITES = frozenset({"openai", "anthropic", "transformers", "replay"})
@@ -80,7 +84,7 @@ class _Workshop:
             case "baseline":
                 judge, template = self._judge(spec.generator or ""), self._prompt(spec, f"baseline_{spec.ask}")
                 identity = _identity(spec, _of_judge(judge), template.digest)
-                return BaselineAgent(name, ModelGenerator(judge, template), identity)
+                return RagAgent(name, None, by_model(judge, template), identity=identity)
             case "endpoint" | "http":
                 return RemoteAgent(name, spec, self._texts, _identity(spec))
             case "python":
@@ -105,14 +109,14 @@ class _Workshop:
         generator: Generator
         rewriter: Rewriter
         if spec.generator in (None, EXTRACTIVE):
-            generator = OfflineGenerator(self._extractive)
-            rewriter = FeedbackRewriter(library.bm25, spec.queries)
+            generator = offline(self._extractive.generate)
+            rewriter = rewritten_offline(library.bm25, spec.queries)
             decides.append(EXTRACTIVE)
         else:
             judge = self._judge(spec.generator or "")
             answering = self._prompt(spec, "rag_answer")
             rewriting = load_prompt(spec.queries_prompt, Task.REWRITING)
-            generator, rewriter = ModelGenerator(judge, answering), ModelRewriter(judge, rewriting, spec.queries)
+            generator, rewriter = by_model(judge, answering), rewritten_by_model(judge, rewriting, spec.queries)
             decides += [_of_judge(judge), answering.digest, rewriting.digest if spec.kind == "fusion" else ""]
         return RagAgent(
             name,

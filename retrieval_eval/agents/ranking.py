@@ -1,15 +1,19 @@
-"""Rankings of documents, and how several become one."""
+"""Rankings of documents by their words: BM25, feedback (RM3), and how several rankings become one."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
+from judges.errors import InputError
 from judges.types import Document
-from retrieval_eval.agents.meter import Meter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +26,92 @@ FUSED_DEPTH = 100
 
 _SCORE_DIGITS = 6
 """Scores are rounded so that the last bits of a logarithm, which differ between machines, change no ranking."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents with ids that are unique; those without any text cannot be found and are left out.
+
+    Attributes:
+        documents: in the order given.
+        blank: how many were left out.
+    """
+
+    documents: tuple[Document, ...]
+    blank: int = 0
+
+    @staticmethod
+    def of(documents: Iterable[Document]) -> Corpus:
+        """Check and keep.
+
+        Raises:
+            InputError: there is no text at all, or two documents have one id.
+        """
+        given = tuple(documents)
+        counts = Counter(document.doc_id for document in given)
+        if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
+            raise InputError(f"two documents have the id {repeated[0]!r}; give each its own")
+        kept = tuple(document for document in given if searched_text(document).strip())
+        if not kept:
+            raise InputError("there is no text to search; add documents with words")
+        return Corpus(kept, len(given) - len(kept))
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells corpora apart that would be searched differently; the order of the documents does not matter."""
+        total = hashlib.sha256()
+        for document in sorted(self.documents, key=lambda document: document.doc_id):
+            fields = [document.doc_id, document.metadata.get("title", ""), document.text]
+            total.update(json.dumps(fields, separators=(",", ":")).encode())
+        return total.hexdigest()[:32]
+
+    @cached_property
+    def by_id(self) -> dict[str, Document]:
+        """The documents by doc_id."""
+        return {document.doc_id: document for document in self.documents}
+
+
+def searched_text(document: Document) -> str:
+    """What is searched of a document: its title and its text."""
+    title = document.metadata.get("title", "")
+    return f"{title}\n{document.text}" if title else document.text
+
+
+def terms(text: str) -> list[str]:
+    """Lower-cased word stems in the order of the text, without English function words."""
+    stem, stopwords = _english()
+    return stem([word for word in _WORD.findall(text.lower()) if word not in stopwords])
+
+
+@cache
+def _english() -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
+    import Stemmer
+    from bm25s.stopwords import STOPWORDS_EN_PLUS
+
+    return Stemmer.Stemmer("english").stemWords, frozenset(STOPWORDS_EN_PLUS)
+
+
+class InverseDocumentFrequency:
+    """How much a term tells about a document: the rarer in the collection, the more.
+
+    idf(t) = ln(1 + (N - n_t + 0.5) / (n_t + 0.5)) for n_t of N documents, which is never negative
+    (Robertson and Zaragoza 2009, in the form that Lucene uses).
+    """
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        vocabularies = [set(terms(searched_text(document))) for document in documents]
+        self._size = len(vocabularies)
+        self._holding = Counter(term for vocabulary in vocabularies for term in vocabulary)
+
+    def __call__(self, term: str) -> float:
+        """The weight of one term; the highest for a term that no document holds."""
+        holding = self._holding[term]
+        return math.log(1 + (self._size - holding + 0.5) / (holding + 0.5))
+
+    def total(self, some_terms: Iterable[str]) -> float:
+        """The weights of distinct terms added up, in an order that does not depend on the hash seed."""
+        return math.fsum(self(term) for term in set(some_terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,85 +120,6 @@ class Hit:
 
     document: Document
     score: float
-
-
-class Searcher(Protocol):
-    """Finds passages at once, without asking anybody."""
-
-    def retrieve(self, question: str, depth: int) -> list[Hit]:
-        """At most ``depth`` passages, best first; equal scores in the order of the passages' ids."""
-        ...
-
-
-class Retriever(Protocol):
-    """Finds passages, for which it may have to ask a model."""
-
-    async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question, as a ``Searcher`` gives them; what it took goes on the meter.
-
-        Raises:
-            ProviderError: an embedding did not come about.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Release connections and memory; may be called twice."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Offline:
-    """A searcher as a retriever."""
-
-    searcher: Searcher
-
-    async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question."""
-        with meter.timed():
-            return [self.searcher.retrieve(question, depth) for question in questions]
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hybrid:
-    """Several retrievers' rankings of a question, merged by reciprocal rank."""
-
-    retrievers: tuple[Retriever, ...]
-    k: int = RRF_K
-
-    async def retrieve(self, questions: Sequence[str], depth: int, meter: Meter) -> list[list[Hit]]:
-        """At most ``depth`` passages for each question."""
-        pool = max(depth, FUSED_DEPTH)
-        found = [await retriever.retrieve(questions, pool, meter) for retriever in self.retrievers]
-        with meter.timed():
-            return [reciprocal_rank_fusion(rankings, self.k)[:depth] for rankings in zip(*found, strict=True)]
-
-    async def close(self) -> None:
-        """Close what is merged."""
-        for retriever in self.retrievers:
-            await retriever.close()
-
-
-def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
-    """Merge rankings: a document scores the sum of 1 / (k + rank) over those that have it (Cormack et al. 2009).
-
-    Args:
-        rankings: each best first, a document at most once in each.
-        k: the larger, the less the first places count.
-
-    Returns:
-        Every document once, best first; equal scores by doc_id.
-    """
-    shares: defaultdict[str, list[float]] = defaultdict(list)
-    documents: dict[str, Document] = {}
-    for ranking in rankings:
-        for rank, hit in enumerate(ranking, start=1):
-            documents.setdefault(hit.document.doc_id, hit.document)
-            shares[hit.document.doc_id].append(1 / (k + rank))
-    # The exact sum, so that the order of the rankings decides nothing between equals.
-    return best_first(Hit(documents[doc_id], math.fsum(own)) for doc_id, own in shares.items())
 
 
 def best_first(hits: Iterable[Hit], depth: int | None = None) -> list[Hit]:
@@ -132,3 +143,128 @@ def top(documents: Sequence[Document], scores: NDArray[np.floating], depth: int)
         least = np.partition(rounded[places], len(places) - depth)[len(places) - depth]
         places = places[rounded[places] >= least]
     return best_first((Hit(documents[place], float(rounded[place])) for place in places.tolist()), depth)
+
+
+def reciprocal_rank_fusion(rankings: Iterable[Sequence[Hit]], k: int = RRF_K) -> list[Hit]:
+    """Merge rankings: a document scores the sum of 1 / (k + rank) over those that have it (Cormack et al. 2009).
+
+    Args:
+        rankings: each best first, a document at most once in each.
+        k: the larger, the less the first places count.
+
+    Returns:
+        Every document once, best first; equal scores by doc_id.
+    """
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    documents: dict[str, Document] = {}
+    for ranking in rankings:
+        for rank, hit in enumerate(ranking, start=1):
+            documents.setdefault(hit.document.doc_id, hit.document)
+            shares[hit.document.doc_id].append(1 / (k + rank))
+    # The exact sum, so that the order of the rankings decides nothing between equals.
+    return best_first(Hit(documents[doc_id], math.fsum(each)) for doc_id, each in shares.items())
+
+
+class Bm25Index:
+    """An index of titles and texts with BM25 in the form that Lucene uses (Kamphuis et al. 2020).
+
+    Args:
+        documents: what to search.
+        k1: how soon further occurrences of a term stop counting.
+        b: how much long documents are discounted, from 0 to 1.
+
+    Raises:
+        InputError: there is nothing to search.
+    """
+
+    def __init__(self, documents: Sequence[Document], *, k1: float = 1.2, b: float = 0.75) -> None:
+        import bm25s
+
+        texts = [terms(searched_text(document)) for document in documents]
+        if not any(texts):
+            raise InputError("there is no text to search; add documents with words")
+        self.documents = tuple(documents)
+        self._bm25 = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64", backend="numpy")
+        self._bm25.index(texts, show_progress=False)
+
+    def search(self, weights: Mapping[str, float], depth: int) -> list[Hit]:
+        """Rank by the weighted sum of BM25 term scores.
+
+        Args:
+            weights: weight of each query term, as ``query_weights`` or ``rm3`` gives them.
+            depth: how many documents at most; those without any query term are not found.
+        """
+        import numpy as np
+
+        scores = np.zeros(len(self.documents))
+        for term in sorted(weights):
+            if term in self._bm25.vocab_dict:
+                scores += weights[term] * self._bm25.get_scores([term])
+        return top(self.documents, scores, depth)
+
+    def find(self, question: str, depth: int) -> list[Hit]:
+        """At most ``depth`` passages for the question as it is, best first."""
+        return self.search(query_weights(question), depth)
+
+    def find_with_feedback(self, question: str, depth: int, *, passages: int = 3) -> list[Hit]:
+        """The same for the question expanded by what it finds: the words of its first ``passages``."""
+        weights = query_weights(question)
+        feedback = self.search(weights, passages)
+        return self.search(rm3(weights, feedback), depth) if feedback else []
+
+    def expanded(self, question: str, number: int) -> list[str]:
+        """Further queries: the question with the telling stems of each of the first ``number`` passages it finds."""
+        weights = query_weights(question)
+        hits = self.search(weights, number)
+        return [" ".join([question, *sorted(rm3(weights, [hit]).keys() - weights.keys())]) for hit in hits]
+
+
+def query_weights(question: str) -> dict[str, float]:
+    """Each term of a question with the number of its occurrences."""
+    return {term: float(count) for term, count in Counter(terms(question)).items()}
+
+
+def rm3(
+    weights: Mapping[str, float], feedback: Sequence[Hit], *, expansion_terms: int = 10, original: float = 0.5
+) -> dict[str, float]:
+    """Expand a query by pseudo-relevance feedback: RM3 (Abdul-Jaleel et al. 2004, section 2).
+
+    The relevance model (Lavrenko and Croft 2001) gives a term the probability sum over d of P(term | d) P(d | query),
+    where P(term | d) is its share of the passage's terms and P(d | query) the passage's share of the scores.
+
+    Args:
+        weights: the original query's terms and weights.
+        feedback: passages taken for relevant, with positive scores.
+        expansion_terms: how many of the most probable terms to keep; equal ones alphabetically.
+        original: share of the original query in the result, from 0 to 1.
+
+    Returns:
+        Term weights that sum to 1; the normalised query itself where there is no feedback.
+    """
+    query = _normalised(weights)
+    total = sum(hit.score for hit in feedback)
+    model: defaultdict[str, float] = defaultdict(float)
+    for hit in feedback:
+        counts = Counter(terms(searched_text(hit.document)))
+        for term, count in counts.items():
+            model[term] += hit.score / total * count / counts.total()
+    if not model:
+        return query
+    likeliest = sorted(model.items(), key=lambda entry: (-entry[1], entry[0]))[:expansion_terms]
+    expansion = _normalised(dict(likeliest))
+    return {
+        term: original * query.get(term, 0.0) + (1 - original) * expansion.get(term, 0.0)
+        for term in sorted({*query, *expansion})
+    }
+
+
+def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()}
+
+
+def find_by_overlap(documents: Sequence[Document], question: str, depth: int) -> list[Hit]:
+    """A weak but honest baseline: documents by the number of distinct terms that they share with the question."""
+    wanted = set(terms(question))
+    shared = ((document, len(wanted.intersection(terms(searched_text(document))))) for document in documents)
+    return best_first([Hit(document, float(count)) for document, count in shared if count], depth)

@@ -1,26 +1,41 @@
-"""Agents behind an address: an OpenAI-compatible chat endpoint, or any server that takes and gives a JSON object."""
+"""Agents behind an address: an OpenAI-compatible chat endpoint, or any server that takes and gives a JSON object.
+
+Requests are timed where nothing else is done, and made again where another attempt may succeed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 import os
 import re
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
-from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret
 from judges.pricing import cost_usd
-from judges.providers.endpoint import Received, Target, with_extras
+from judges.providers.endpoint import Endpoint, HttpAnswer, Received, Target, with_extras
 from judges.types import Document, Query, Usage
-from retrieval_eval.agents.attempts import Requests, decoded
-from retrieval_eval.agents.mapping import Mapped, read_reply, read_usage
-from retrieval_eval.agents.meter import Meter
+from retrieval_eval.agents.reading import Mapped, read_reply, read_usage, whole
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
-from retrieval_eval.agents.streams import whole
-from retrieval_eval.agents.types import Reply
+from retrieval_eval.agents.types import Meter, Reply
+
+Result = TypeVar("Result")
+
+_LONGEST_WAIT_S = 60.0
+_BACKOFF = wait_random_exponential(multiplier=0.5, max=_LONGEST_WAIT_S)
+_LARGE = 2**20
+"""Bytes of a body that takes so long to read that other replies' seconds would include it."""
 
 CHAT_MAPPING = MappingSpec(
     answer="choices[0].message.content", input_tokens="usage.prompt_tokens", output_tokens="usage.completion_tokens"
@@ -132,3 +147,131 @@ def _from_environment(variable: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise InputError(f"the value of {variable} holds characters that no header can carry; set it again")
     return value
+
+
+class Requests:
+    """Posts to one address, at most so many requests at a time.
+
+    The seconds of an attempt are from sending the request to the last byte of the answer. They are taken in a thread of
+    its own with an event loop of its own, so that nobody else's work is in them: neither what this program does with
+    other answers, nor the reading of this one, which comes after.
+
+    Args:
+        target: where requests go; ``timeout_s`` bounds each attempt.
+        most: attempts of a request.
+    """
+
+    def __init__(self, target: Target, most: int) -> None:
+        self.endpoint = Endpoint(target)
+        self._timeout_s, self._most = target.timeout_s, most
+        self._free = asyncio.Semaphore(target.concurrency)
+        self._network = _Network()
+
+    async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
+        """What ``read`` makes of the first answer that it takes.
+
+        Failed attempts are counted on the meter, the successful one is for the caller to count. The latency is that of
+        the last attempt. What a caller waits for a turn, or before a further attempt, counts nowhere.
+
+        Raises:
+            ProviderError: of the last attempt, or of one that no further attempt would mend.
+        """
+        again = AsyncRetrying(
+            retry=retry_if_exception_type(TransientError), stop=stop_after_attempt(self._most), wait=_wait, reraise=True
+        )
+        before_s = meter.latency_s
+        async with self._free:
+            async for attempt in again:
+                with attempt:
+                    received, seconds = await self._network.run(self._timed(body))
+                    meter.latency_s = before_s + seconds
+                    meter.tried_s += seconds
+                    result = await _result(received, read, meter)
+        return result
+
+    async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
+        self.endpoint.opened()  # the first time this loads libraries, which is no doing of the server
+        sent = time.perf_counter()
+        answer: Received | ProviderError
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                answer = await self.endpoint.fetch(body)
+        except TimeoutError:
+            answer = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
+        except ProviderError as error:
+            answer = error
+        return answer, time.perf_counter() - sent
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._network.close(self.endpoint)
+
+
+def decoded(endpoint: Endpoint, received: Received) -> HttpAnswer:
+    """As ``Endpoint.decoded``; a large body in small steps, between which other threads have their turn."""
+    return endpoint.decoded(received, _Stepwise if len(received.content) > _LARGE else None)
+
+
+@cache
+def _reader() -> ThreadPoolExecutor:
+    """Reads large bodies one at a time: several at once would leave other threads waiting longer."""
+    return ThreadPoolExecutor(1, "large bodies")
+
+
+class _Stepwise(json.JSONDecoder):
+    """Without the scanner in C, which holds up every thread until it is done with the whole text."""
+
+    def __init__(self) -> None:
+        from json.scanner import py_make_scanner  # type: ignore[attr-defined]
+
+        super().__init__()
+        self.scan_once = py_make_scanner(self)
+
+
+class _Network:
+    """A thread with an event loop, from the first request on."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do it there."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread.start()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def _work(self) -> None:
+        assert self._loop is not None
+        self._loop.run_forever()
+        self._loop.close()
+
+    async def close(self, endpoint: Endpoint) -> None:
+        """Close what was opened there, and end the thread."""
+        if self._loop is not None and self._thread.is_alive():
+            await self.run(endpoint.close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+
+async def _result(received: Received | ProviderError, read: Callable[[Received], Result], meter: Meter) -> Result:
+    try:
+        if isinstance(received, ProviderError):
+            raise received
+        if len(received.content) > _LARGE:
+            return await asyncio.get_running_loop().run_in_executor(_reader(), read, received)
+        return read(received)
+    except ProviderError as error:
+        meter.count(Usage(), 1, 0.0)
+        if (error.retry_after_s or 0.0) > _LONGEST_WAIT_S:
+            message = f"{error} (the server asks to wait {error.retry_after_s:.0f} s)"
+            raise ProviderError(error.cause, message) from None
+        raise
+
+
+def _wait(state: RetryCallState) -> float:
+    """At least what the server asked for, else exponential with full jitter."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after_s if isinstance(error, ProviderError) else None
+    return max(asked or 0.0, _BACKOFF(state))

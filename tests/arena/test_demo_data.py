@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, build, demo_agents, read_questions
+from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, build, demo_agents, read_folder, read_questions
 from judges.errors import DataError
-from retrieval_eval.agents.passages import read_folder
 from retrieval_eval.documents.sentences import sentences
 
 FILES = ("queries.csv", "documents.csv", "answers.csv")

@@ -10,7 +10,7 @@ from judges.judge import Judge
 from judges.spec import JudgeSpec
 from judges.types import Document, Query
 from retrieval_eval.agents.build import build_agents
-from retrieval_eval.agents.corpus import Corpus
+from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply
 

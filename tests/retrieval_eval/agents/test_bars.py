@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.types import Document, Query
-from retrieval_eval.agents.corpus import Corpus
-from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
-from retrieval_eval.agents.meter import Meter
-from retrieval_eval.agents.ranking import Hit, reciprocal_rank_fusion
+from retrieval_eval.agents.ranking import Corpus, Hit, reciprocal_rank_fusion
 from retrieval_eval.agents.retrieval import Library, RetrieverName, retrieve_run
+from retrieval_eval.agents.spec import EmbeddingsSpec
+from retrieval_eval.agents.types import Meter
 from retrieval_eval.corpora import read_corpus
 from retrieval_eval.metrics import evaluate
 from retrieval_eval.trec_files import read_qrels

@@ -14,12 +14,10 @@ import pytest
 
 from judges.errors import InputError, MissingExtraError, ProviderError
 from judges.types import Query
-from retrieval_eval.agents.dense import seconds_together
-from retrieval_eval.agents.embedding_spec import EmbeddingsSpec
-from retrieval_eval.agents.embeddings import MINILM_PACKAGE, open_embedder
-from retrieval_eval.agents.embeddings.cache import Kept, VectorCache
-from retrieval_eval.agents.meter import Meter
-from retrieval_eval.agents.retrieval import Library
+from retrieval_eval.agents.embeddings import MINILM_PACKAGE, CachedVector, VectorCache, open_embedder
+from retrieval_eval.agents.retrieval import Library, seconds_together
+from retrieval_eval.agents.spec import EmbeddingsSpec
+from retrieval_eval.agents.types import Meter
 from tests.support.agent_fixtures import CORPUS, QUERY, answered, build, failed
 from tests.support.llm_server import LLMServer, Reply, steady_judge
 
@@ -236,12 +234,12 @@ def test_without_the_extra_minilm_says_what_to_install_and_auto_stands_in(monkey
 def test_a_cache_passes_over_what_a_crash_cut_short(tmp_path: Path) -> None:
     identity = {"model": "m"}
     cache = VectorCache(tmp_path, identity)
-    cache.keep({"a": Kept(np.array([1.0, 2.0], dtype=np.float32))})
+    cache.keep({"a": CachedVector(np.array([1.0, 2.0], dtype=np.float32))})
     (path,) = tmp_path.iterdir()
     whole = path.read_bytes()
     path.write_bytes(whole + whole[: len(whole) // 2])
     cache = VectorCache(tmp_path, identity)
-    cache.keep({"b": Kept(np.array([3.0], dtype=np.float32), {"calls": 1})})
+    cache.keep({"b": CachedVector(np.array([3.0], dtype=np.float32), {"calls": 1})})
     again = VectorCache(tmp_path, identity)
     assert (kept := again.find("a")) is not None
     assert kept.vector.tolist() == [1.0, 2.0]
@@ -254,4 +252,4 @@ def test_a_cache_passes_over_what_a_crash_cut_short(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="jsonl: cannot be written: "):
-        VectorCache(tmp_path / "file", {}).keep({"a": Kept(np.zeros(1, dtype=np.float32))})
+        VectorCache(tmp_path / "file", {}).keep({"a": CachedVector(np.zeros(1, dtype=np.float32))})

@@ -4,20 +4,18 @@ import csv
 import json
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from judges.errors import InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.bm25 import Bm25Index, Bm25Retriever, query_weights
-from retrieval_eval.agents.expansion import FeedbackRetriever, rm3
-from retrieval_eval.agents.extractive import LeadGenerator
-from retrieval_eval.agents.generation import OfflineGenerator
-from retrieval_eval.agents.overlap import OverlapRetriever
-from retrieval_eval.agents.rag import RagAgent
-from retrieval_eval.agents.ranking import Hit, Offline, Searcher
+from retrieval_eval.agents.rag import RagAgent, lead, offline
+from retrieval_eval.agents.ranking import Bm25Index, Corpus, Hit, find_by_overlap, query_weights, rm3
+from retrieval_eval.agents.retrieval import Offline
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 
 TEXTS = {"a": "elo elo rating", "b": "rating order order order", "c": "nugget"}
@@ -42,21 +40,21 @@ def test_term_weights_scale_and_add_up() -> None:
 
 def test_documents_without_a_query_term_are_not_found() -> None:
     index = Bm25Index(DOCUMENTS)
-    assert [hit.document.doc_id for hit in Bm25Retriever(index).retrieve("rating", 9)] == ["a", "b"]
-    assert Bm25Retriever(index).retrieve("of the unseen", 9) == []
-    assert FeedbackRetriever(index).retrieve("of the unseen", 9) == []
+    assert [hit.document.doc_id for hit in index.find("rating", 9)] == ["a", "b"]
+    assert index.find("of the unseen", 9) == []
+    assert index.find_with_feedback("of the unseen", 9) == []
 
 
 @pytest.mark.parametrize("order", [("x", "y", "z"), ("z", "y", "x")])
 def test_equal_scores_are_ranked_by_id(order: tuple[str, ...]) -> None:
     documents = [Document(doc_id, "same words") for doc_id in order]
-    for retriever in (Bm25Retriever(Bm25Index(documents)), OverlapRetriever(documents)):
-        assert [hit.document.doc_id for hit in retriever.retrieve("words", 2)] == ["x", "y"]
+    for find in (Bm25Index(documents).find, partial(find_by_overlap, documents)):
+        assert [hit.document.doc_id for hit in find("words", 2)] == ["x", "y"]
 
 
 def test_titles_are_searched() -> None:
     documents = [*DOCUMENTS, Document("d", "nothing here", {"title": "Kappa"})]
-    assert Bm25Retriever(Bm25Index(documents)).retrieve("kappa", 1)[0].document.doc_id == "d"
+    assert Bm25Index(documents).find("kappa", 1)[0].document.doc_id == "d"
 
 
 @pytest.mark.parametrize("documents", [[], [Document("a", "the of"), Document("b", "")]])
@@ -65,13 +63,13 @@ def test_an_index_without_words_is_refused(documents: list[Document]) -> None:
         Bm25Index(documents)
 
 
-def test_an_index_refuses_one_id_twice() -> None:
+def test_a_corpus_refuses_one_id_twice() -> None:
     with pytest.raises(InputError, match="two documents have the id 'a'"):
-        Bm25Index([Document("a", "one"), Document("a", "two")])
+        Corpus.of([Document("a", "one"), Document("a", "two")])
 
 
 def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
-    FeedbackRetriever(Bm25Index(DOCUMENTS)).retrieve("elo rating", 2)
+    Bm25Index(DOCUMENTS).find_with_feedback("elo rating", 2)
     assert capfd.readouterr() == ("", "")
 
 
@@ -87,12 +85,12 @@ def test_rm3_without_feedback_is_the_normalised_query() -> None:
 
 
 def test_overlap_counts_each_shared_term_once() -> None:
-    hits = OverlapRetriever(DOCUMENTS).retrieve("Which order do elo ratings and elo have?", 3)
+    hits = find_by_overlap(DOCUMENTS, "Which order do elo ratings and elo have?", 3)
     assert [(hit.document.doc_id, hit.score) for hit in hits] == [("a", 2.0), ("b", 2.0)]
 
 
 async def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
-    retriever, generator = Offline(Bm25Retriever(Bm25Index(DOCUMENTS))), OfflineGenerator(LeadGenerator())
+    retriever, generator = Offline(Bm25Index(DOCUMENTS).find), offline(lead)
     reply = await RagAgent("bm25-2", retriever, generator, depth=2, passages=1).reply(Query("q1", "elo rating"))
     assert isinstance(reply, AgentReply)
     assert (reply.answer, reply.citations) == (TEXTS["a"], ("a",))
@@ -108,7 +106,7 @@ async def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
 
 
 async def test_an_agent_that_finds_nothing_gives_no_answer() -> None:
-    agent = RagAgent("x", Offline(OverlapRetriever(DOCUMENTS)), OfflineGenerator(LeadGenerator()), depth=1, passages=1)
+    agent = RagAgent("x", Offline(partial(find_by_overlap, DOCUMENTS)), offline(lead), depth=1, passages=1)
     reply = await agent.reply(Query("q1", "unseen"))
     assert isinstance(reply, AgentFailure)
     assert reply.cause == "empty"
@@ -135,22 +133,22 @@ def test_bm25_on_cranfield_is_no_worse_than_the_recorded_bm25_run(cranfield: Cra
     for line in (cranfield.folder / "runs" / "bm25.run").read_text().splitlines():
         query_id, _, doc_id, *_ = line.split()
         recorded[query_id].append(doc_id)
-    ours = _mean_average_precision(cranfield, _run(cranfield, Bm25Retriever(cranfield.index)))
+    ours = _mean_average_precision(cranfield, _run(cranfield, cranfield.index.find))
     assert ours > _mean_average_precision(cranfield, recorded)
 
 
 def test_feedback_finds_more_on_cranfield(cranfield: Cranfield) -> None:
     plain, feedback = (
-        _mean_average_precision(cranfield, _run(cranfield, retriever))
-        for retriever in (Bm25Retriever(cranfield.index), FeedbackRetriever(cranfield.index))
+        _mean_average_precision(cranfield, _run(cranfield, find))
+        for find in (cranfield.index.find, cranfield.index.find_with_feedback)
     )
     assert feedback > plain + 0.02
 
 
-def _run(cranfield: Cranfield, retriever: Searcher) -> dict[str, list[str]]:
+def _run(cranfield: Cranfield, find: Callable[[str, int], list[Hit]]) -> dict[str, list[str]]:
     with (cranfield.folder / "queries.tsv").open(encoding="utf-8", newline="") as file:
         queries = [(row[0], row[2]) for row in csv.reader(file, delimiter="\t")]
-    return {query_id: [hit.document.doc_id for hit in retriever.retrieve(text, 100)] for query_id, text in queries}
+    return {query_id: [hit.document.doc_id for hit in find(text, 100)] for query_id, text in queries}
 
 
 def _mean_average_precision(cranfield: Cranfield, run: dict[str, list[str]]) -> float:

@@ -7,16 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.types import Document
-from retrieval_eval.agents.text import InverseDocumentFrequency, document_terms, terms
+from retrieval_eval.agents.ranking import InverseDocumentFrequency, terms
 from retrieval_eval.documents.sentences import sentences
 
 
 def test_terms_are_stems_without_function_words() -> None:
     assert terms("How do the Judges judge both of the labels?") == ["judg", "judg", "label"]
-
-
-def test_document_terms_include_the_title() -> None:
-    assert document_terms(Document("d", "text body", {"title": "Nuggets"})) == ["nugget", "text", "bodi"]
 
 
 def test_sentences_end_at_full_stops_and_line_breaks() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.demo.build import markdown_passages, read_folder
 from judges.errors import DataError
-from retrieval_eval.agents.passages import markdown_passages, read_folder
 
 PAGE = """# Pairwise *judging*
 

@@ -1,4 +1,4 @@
-"""An agent that is a Python function of one's own."""
+"""Agents that are no server: a Python function of one's own, or answers that stand in files."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from judges.errors import InputError, ProviderError
+from judges.errors import DataError, InputError, ProviderError
 from judges.providers.texts import one_line
 from judges.types import Document, Query
-from retrieval_eval.agents.mapping import read_reply, read_usage
-from retrieval_eval.agents.meter import Meter
+from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
-from retrieval_eval.agents.types import Reply
+from retrieval_eval.agents.types import AgentFailure, AgentReply, Meter, Reply, Retrieved
+from retrieval_eval.corpora import ALIASES as DOCUMENT_ALIASES
+from retrieval_eval.corpora import document_of
+from retrieval_eval.data.rows import Row
+from retrieval_eval.data.tables import read_rows
 
 _MAPPING = MappingSpec(
     answer="answer",
@@ -164,3 +168,113 @@ def _from_file(path: Path) -> ModuleType:
     module = sys.modules[found.name] = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
+
+
+_QUERY_ID = {"qid": ("query_id", "question_id")}
+
+
+@dataclass(frozen=True)
+class RecordedAgent:
+    """Gives what was read; latency and cost are not known."""
+
+    name: str
+    identity: str
+    answers: Mapping[str, str]
+    documents: Mapping[str, tuple[Retrieved, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    async def reply(self, query: Query) -> Reply:
+        """Look the query up by its id."""
+        answer = self.answers.get(query.query_id)
+        if answer is None:
+            return AgentFailure("not_recorded", f"the file has no answer to query {query.query_id!r}")
+        if not answer.strip():
+            return AgentFailure("empty", f"the file's answer to query {query.query_id!r} is empty")
+        return AgentReply(answer, self.documents.get(query.query_id, ()), latency_s=None)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:
+    """Read the files of a declaration.
+
+    Raises:
+        InputError: a file cannot be read, holds nothing of this agent, two answers to a query, or a document that the
+            corpus does not have.
+    """
+    assert spec.answers is not None  # of every agent of this kind
+    called = spec.agent or name
+    answers: dict[str, str] = {}
+    for row in _own(spec.answers, called, read_rows(spec.answers, ("qid", "answer"), _QUERY_ID)):
+        query_id = row.identifier("qid")
+        if query_id in answers:
+            raise row.error(f"agent {called!r} has answered query {query_id!r} further up")
+        answers[query_id] = row.text("answer")
+    documents: Mapping[str, tuple[Retrieved, ...]] = {}
+    if spec.documents is not None:
+        rows = read_rows(spec.documents, ("qid", "did", "document"), {**_QUERY_ID, **DOCUMENT_ALIASES})
+        documents = _from_rows(_own(spec.documents, called, rows))
+    elif spec.run is not None:
+        documents = _from_run(spec.run, corpus)
+    return RecordedAgent(name, identity, answers, documents)
+
+
+def _own(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows of one agent; all of them where the table does not say whose they are."""
+    others: dict[str, None] = {}
+    found = False
+    for row in rows:
+        named = row.text("agent")
+        if "agent" in row.values and named != agent:
+            others[named] = None
+            continue
+        found = True
+        yield row
+    if not found:
+        known = ", ".join(map(repr, list(others)[:10]))
+        raise DataError(path, f"has no row of agent {agent!r}; there are {known} (name one with 'agent')")
+
+
+def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[Retrieved, ...]]:
+    """In the order of the ranks; in the file's own where it has none."""
+    found: dict[str, list[tuple[float, Row]]] = {}
+    for row in rows:
+        own = found.setdefault(row.identifier("qid"), [])
+        rank = row.text("rank")
+        if rank and not rank.isdecimal():
+            raise row.error("'rank' is not a whole number", rank)
+        own.append((int(rank) if rank else len(own) + 1, row))
+    return {query_id: tuple(_ranked(entries)) for query_id, entries in found.items()}
+
+
+def _ranked(entries: list[tuple[float, Row]]) -> Iterator[Retrieved]:
+    seen: set[str] = set()
+    for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
+        document = document_of(row)
+        if document.doc_id in seen:
+            raise row.error("the document stands twice among those of the query", document.doc_id)
+        seen.add(document.doc_id)
+        score = row.text("score")
+        try:
+            given = float(score) if score else None
+        except ValueError:
+            raise row.error("'score' is not a number", score) from None
+        columns = {"qid", "agent", "rank", "score"}
+        metadata = {key: value for key, value in document.metadata.items() if key not in columns}
+        yield Retrieved(document.doc_id, document.text, rank, given, metadata)
+
+
+def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Retrieved, ...]]:
+    from retrieval_eval.trec_files import read_run
+
+    found = {}
+    for query_id, ranking in read_run(path).rankings.items():
+        if missing := [doc_id for doc_id in ranking.doc_ids if doc_id not in corpus]:
+            raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}")
+        entries = zip(ranking.doc_ids, ranking.scores, strict=True)
+        found[query_id] = tuple(
+            Retrieved(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)
+            for rank, (doc_id, score) in enumerate(entries, start=1)
+        )
+    return found

