@@ -18,10 +18,9 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
-from arena.boards.cache import kept_leaderboard
+from arena.boards.cache import cached_leaderboard
 from arena.cli.show import print_leaderboard
 from arena.store import Store
-from arena.store.which import only_tournament
 from benchmarks.used import run
 from judges.errors import RagleagueError
 
@@ -29,7 +28,7 @@ from judges.errors import RagleagueError
 def shown(path: Path) -> str:
     """The leaderboard of a store as JSON."""
     with closing(Store.open(str(path))) as store, redirect_stdout(io.StringIO()) as out:
-        print_leaderboard(store, kept_leaderboard(store, only_tournament(store)), "json")
+        print_leaderboard(store, cached_leaderboard(store, store.only_tournament()), "json")
     return out.getvalue()
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
-from arena.boards.cache import kept_leaderboard
+from arena.boards.cache import cached_leaderboard
 from arena.store import Store
 from benchmarks import page_store
 from tests.support.browser import chromium, reader, served
@@ -90,7 +90,7 @@ def rate(store: Path) -> None:
     """As the end of a run does, once for each state of a store."""
     with closing(Store.open(str(store))) as opened:
         begun = time.process_time()
-        kept_leaderboard(opened, page_store.NAME)
+        cached_leaderboard(opened, page_store.NAME)
         print(f"rating the games, or reading their ratings: {time.process_time() - begun:.2f} s processor")
 
 

@@ -14,9 +14,9 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import numpy as np
 import streamlit as st
 
-from arena.boards.cache import kept_games, kept_leaderboard
+from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.results import rating_settings, win_and_tie
-from arena.data.query_groups import groupings
+from arena.data.dataset import groupings
 from arena.games.pairs import PairResults, pair_results
 from arena.games.table import GameKey
 from arena.ratings.games import Floats
@@ -24,7 +24,6 @@ from arena.stages import samples
 from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import labels_of, outcomes
 from arena.store import Store, sqlite_path
-from arena.store.which import rated_tournaments
 from judges.errors import InputError
 from judges.types import Task
 from ui.records import GameRecord, Shown
@@ -58,7 +57,7 @@ def tournaments() -> tuple[tuple[int, int], list[str]]:
         StoreError: it cannot be read.
     """
     with closing(Store.open(location())) as store:
-        return (store.changes(), _written(location())), rated_tournaments(store)
+        return (store.changes(), _written(location())), store.rated_tournaments()
 
 
 def location() -> str:
@@ -91,7 +90,7 @@ def stored(
     return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(found)
 
 
-board = stored(kept_leaderboard, "Rating the games …")
+board = stored(cached_leaderboard, "Rating the games …")
 """The leaderboard, as ``ragleague leaderboard`` computes it."""
 dataset = stored(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
@@ -103,7 +102,7 @@ queries = stored(Store.queries, "Reading the queries …")
 """The queries alone, in their order."""
 queries_with_documents = stored(Store.queries_with_documents)
 """Ids of the queries for which anything was retrieved."""
-games = stored(kept_games, "Reading the games …")
+games = stored(cached_games, "Reading the games …")
 """All games wanted, played or not, in the order of the plan, without their texts."""
 labels = stored(labels_of, "Reading the labels …")
 """What the relevance judges together said about each retrieved document."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
+import re
+import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from arena.boards.frozen import read, written
+import numpy as np
+
 from arena.boards.results import Leaderboard, leaderboard, read_verified
 from arena.games.table import GameTable
 from arena.store import Store
@@ -56,7 +64,7 @@ class Cache:
         return made
 
 
-def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
+def cached_leaderboard(store: Store, tournament: str) -> Leaderboard:
     """The same as ``leaderboard``, from what is kept in the store if that is fresh; else it is made and kept.
 
     A store that cannot be written keeps nothing, and each reader makes its own.
@@ -70,7 +78,134 @@ def kept_leaderboard(store: Store, tournament: str) -> Leaderboard:
     return board
 
 
-def kept_games(store: Store, tournament: str) -> GameTable:
+def cached_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
     games = Cache(store, tournament).get(_GAMES)
     return games if isinstance(games, GameTable) else read_verified(store, tournament)[1].table
+
+
+_PLAIN: Final = (type(None), bool, int, float, str)
+_SERIES: Final[Mapping[str, type]] = {"tuple": tuple, "list": list, "set": frozenset}
+_NUMBERS: Final = "biufU"
+"""Kinds of arrays: truth values, whole and real numbers, texts."""
+_MODULE: Final = re.compile(r"(arena|judges|retrieval_eval)(\.[a-z][a-z_]*)+")
+
+
+def written(value: Any) -> bytes:
+    """The value as bytes.
+
+    Raises:
+        TypeError: it holds something that is not frozen.
+    """
+    writer = _Writer()
+    content = writer.value(value)
+    types = [[*place, names] for place, names in writer.types.items()]
+    return zlib.compress(json.dumps([types, content], separators=(",", ":")).encode(), 1)
+
+
+def read(content: bytes) -> Any:
+    """The value that ``written`` wrote.
+
+    Raises:
+        ValueError: these are no such bytes, or of types that are not so defined now.
+    """
+    try:
+        types, value = json.loads(zlib.decompress(content))
+        return _Reader([_type(*named) for named in types]).value(value)
+    except (zlib.error, ImportError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"no frozen value: {error}") from error
+
+
+class _Writer:
+    """Writes a value inside out; ``types`` are its types with the names of their fields, in the order of their use."""
+
+    def __init__(self) -> None:
+        self.types: dict[tuple[str, str], list[str]] = {}
+        self._numbers: dict[type, int] = {}
+        self._places: dict[int, int] = {}
+
+    def value(self, value: Any) -> Any:
+        if type(value) in _PLAIN:
+            return value
+        if (place := self._places.get(id(value))) is not None:
+            return ["again", place]
+        found = self._new(value)
+        self._places[id(value)] = len(self._places)
+        return found
+
+    def _new(self, value: Any) -> list[Any]:
+        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
+            data = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
+            return ["array", value.dtype.str, list(value.shape), isinstance(value, np.generic), data]
+        if isinstance(value, Enum):
+            return [self._number(type(value), []), value.value]
+        if is_dataclass(value):
+            names = [one.name for one in fields(value)]
+            return [self._number(type(value), names), *(self.value(getattr(value, name)) for name in names)]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return [self._number(type(value), list(value._fields)), *map(self.value, value)]
+        if isinstance(value, Mapping):
+            return ["map", *([self.value(key), self.value(one)] for key, one in value.items())]
+        kind = next((name for name, each in _SERIES.items() if isinstance(value, each)), None)
+        if kind is None:
+            raise TypeError(f"{type(value).__qualname__} cannot be written")
+        return [kind, *map(self.value, value)]
+
+    def _number(self, kind: type, names: list[str]) -> int:
+        if kind not in self._numbers:
+            _type(kind.__module__, kind.__qualname__, names)
+            self._numbers[kind] = len(self._numbers)
+            self.types[kind.__module__, kind.__qualname__] = names
+        return self._numbers[kind]
+
+
+def _type(module: str, name: str, names: list[str]) -> Any:
+    """A type by its name and the names of its fields.
+
+    Raises:
+        TypeError: it is not frozen, not of this project, or has other fields.
+    """
+    found: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
+    frozen = is_dataclass(found) and vars(found)["__dataclass_params__"].frozen
+    if not isinstance(found, type) or not (frozen or issubclass(found, tuple | Enum)):
+        raise TypeError(f"{module}.{name} is no frozen type")
+    if found.__module__ != module or names != _names(found):
+        raise TypeError(f"{module}.{name} has other fields")
+    return found
+
+
+def _names(kind: type) -> list[str]:
+    return [one.name for one in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
+
+
+class _Reader:
+    def __init__(self, types: list[Any]) -> None:
+        self._types = types
+        self._known: list[Any] = []
+
+    def value(self, given: Any) -> Any:
+        if not isinstance(given, list):
+            return given
+        kind, *parts = given
+        if kind == "again":
+            return self._known[parts[0]]
+        found = self._new(kind, parts)
+        self._known.append(found)
+        return found
+
+    def _new(self, kind: Any, parts: list[Any]) -> Any:
+        if isinstance(kind, int):
+            return self._types[kind](*map(self.value, parts))
+        if kind == "array":
+            dtype, shape, single, data = parts
+            array = np.frombuffer(base64.b64decode(data), _numeric(dtype)).reshape(shape)
+            return array[()] if single else array
+        if kind == "map":
+            return {self.value(key): self.value(one) for key, one in parts}
+        return _SERIES[kind](map(self.value, parts))
+
+
+def _numeric(name: str) -> np.dtype[Any]:
+    if (found := np.dtype(name)).kind not in _NUMBERS:
+        raise ValueError(f"no frozen value: an array of {name}")
+    return found

@@ -1,4 +1,8 @@
-"""What changed between two states of tournaments, for people."""
+"""Two states of tournaments compared: whose place changed, and what of agents, judges, queries and settings did. Pure.
+
+Ratings are relative to the field: where agents came or went, those of all others move without any of them changing. So
+places are compared among the agents that both states have.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,148 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from arena.boards.comparison import Changes, Difference
+from arena.config.ratings import RatingsSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from retrieval_eval.stats.estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a leaderboard was at one time.
+
+    Attributes:
+        subject: settings, agents, and a digest of every query, see ``record.subject_of``.
+        standings: the leaderboard's lines, best first, see ``record.standings_of``.
+    """
+
+    subject: Mapping[str, Any]
+    standings: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One agent in both states.
+
+    Attributes:
+        before, after: its lines.
+        place_before, place_after: among the agents that both have, 1 for the best rated.
+        apart: whether the intervals of its rating share no point, so that the change is more than its own uncertainty;
+            ``None`` where one is missing.
+    """
+
+    agent: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    place_before: int
+    place_after: int
+    apart: bool | None
+
+    @property
+    def points(self) -> float:
+        """Rating points gained."""
+        return float(self.after["bt"] - self.before["bt"])
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """One setting by its path, such as ``judges.strict.model``; ``None`` where it was not there."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Names that only the second state has, that only the first has, and that both have with something else."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is different in the second of two states.
+
+    Attributes:
+        moves: of the agents rated in both, best rated first.
+        judges: a judge is changed that is asked otherwise under its old name.
+        queries: by id; a query is changed that has another text.
+        settings: all that differ, in the order of their paths.
+    """
+
+    moves: tuple[Move, ...]
+    agents: Difference
+    judges: Difference
+    queries: Difference
+    settings: tuple[SettingChange, ...]
+
+    @property
+    def same_subject(self) -> bool:
+        """Whether both are of the same agents, judges, queries and settings: then they differ by what is judged."""
+        return not (self.agents or self.judges or self.queries or self.settings)
+
+
+def compare(before: State, after: State) -> Changes:
+    """What changed from one state to the other."""
+    one, other = before.subject, after.subject
+    old, new = (_settings(subject) for subject in (one, other))
+    return Changes(
+        tuple(_moves(before.standings, after.standings)),
+        _difference(*(dict.fromkeys(subject.get("agents", ())) for subject in (one, other))),
+        _difference(*(settings.get("judges", {}) for settings in (old, new))),
+        _difference(*(subject.get("queries", {}) for subject in (one, other))),
+        tuple(_differences("", old, new)),
+    )
+
+
+def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the defaults of keys on ratings that came after they were kept: these have not changed."""
+    settings = dict(subject.get("settings", {}))
+    if "ratings" in settings:
+        settings["ratings"] = RatingsSection.model_validate(settings["ratings"]).model_dump(mode="json")
+    return settings
+
+
+def _moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Move]:
+    first = {line["agent"]: line for line in before}
+    new = [line for line in after if line["agent"] in first]
+    both = {line["agent"] for line in new}
+    place = {agent: at for at, agent in enumerate((agent for agent in first if agent in both), start=1)}
+    for at, line in enumerate(new, start=1):
+        agent = line["agent"]
+        yield Move(agent, first[agent], line, place[agent], at, _apart(first[agent], line))
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool | None:
+    if None in (one["bt_low"], other["bt_low"]):
+        return None
+    return bool(one["bt_high"] < other["bt_low"] or other["bt_high"] < one["bt_low"])
+
+
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+    return Difference(
+        tuple(name for name in after if name not in before),
+        tuple(name for name in before if name not in after),
+        tuple(name for name in after if name in before and before[name] != after[name]),
+    )
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[SettingChange]:
+    """Settings that differ, down to single values; lists are values."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in sorted({*before, *after}):
+            yield from _differences(f"{path}.{name}" if path else name, before.get(name), after.get(name))
+    elif before != after:
+        yield SettingChange(path, before, after)
+
 
 _NAMED = 8
 """Names in a cell; the others are counted."""

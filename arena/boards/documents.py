@@ -6,24 +6,34 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from arena import samples
 from arena.agents.costs import unanswered
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import SHARED, Dataset
 from arena.stages.samples import across_judges, combinations, combined, document_labels, of_each_judge
-from arena.store import Result, Wanted
+from arena.store import Result, Store, Wanted
 from judges.errors import InputError
-from judges.types import Judgment, Retrieved, label_of
+from judges.types import Judgment, Retrieved, details_of, label_of
 from retrieval_eval.citations import CitationScores, citation_scores, cited_documents
 from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
-from retrieval_eval.relevance import LabelDistribution, MeanLabel, label_distribution, mean_label, results_by_agent
+from retrieval_eval.relevance import (
+    LabelDistribution,
+    MeanLabel,
+    label_distribution,
+    mean_label,
+    results_by_agent,
+    results_by_query,
+)
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.trec import runs_of
 
 if TYPE_CHECKING:
     from retrieval_eval.run_rankings import RankingAgreement
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
+
 
 Source: TypeAlias = Literal["judge", "people"]
 """Whose labels: of all relevance judges together, or people's."""
@@ -322,3 +332,38 @@ def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
 
     origin = origin_of(doc_id)
     return origin is not None and origin[:2] in data.answers and doc_id not in data.documents
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLabels:
+    """One query's documents, judged one by one.
+
+    Attributes:
+        label: the mean, with how many documents it is of. A failed document is in no mean.
+        parts: means of what else the prompt asked for in numbers, such as the match of a ``search_quality`` label.
+    """
+
+    label: MeanLabel
+    parts: Mapping[str, float]
+
+
+def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
+    """By query_id, in the order of the queries; those without a document to label are left out.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    by_query = results_by_query(samples.labels_of(store, tournament))
+    found = {}
+    for query_id in store.queries(tournament):
+        if query_id in by_query:
+            results = by_query[query_id]
+            details = [details_of(result.outcome) for result in results if isinstance(result, Judgment)]
+            numbers: dict[str, list[float]] = {}
+            for one in details:
+                for name, value in one.items():
+                    if not isinstance(value, str):
+                        numbers.setdefault(name, []).append(value)
+            parts = {name: fmean(values) for name, values in numbers.items()}
+            found[query_id] = QueryLabels(mean_label(results), parts)
+    return found

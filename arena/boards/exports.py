@@ -5,26 +5,28 @@ from __future__ import annotations
 import json
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arena.boards.query_labels import query_labels
+from arena.boards.documents import query_labels
 from arena.boards.results import game_verdicts, grades
 from arena.config.ratings import RatingsSection
 from arena.data.files import save_dataset
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.ratings.qualities import QUALITIES
-from arena.stages.samples import each_outcome, outcomes
-from arena.store import Store
+from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
+from arena.store import Result, Store
 from arena.store.grouped import verdict_rows
-from judges.errors import DataError
+from judges.errors import DataError, InputError
 from judges.providers.likeliest import label_probabilities
-from judges.types import Judgment, Task, details_of, label_of
+from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.trec_files import is_qrels
+from retrieval_eval.trec_files import is_qrels, write_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
@@ -116,7 +118,7 @@ def _verdict_cells(row: tuple[Any, ...], parts: int) -> tuple[Any, ...]:
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:
-    """Relevance labels with their reasons; ``arena.boards.qrels`` writes them as qrels.
+    """Relevance labels with their reasons; ``arena.boards.exports`` writes them as qrels.
 
     What a prompt asked for besides the label becomes columns of a table, under the prompt's names. Where there are
     several judges each one's labels are rows of their own, and a column says whose. Where a judge gives probabilities,
@@ -194,3 +196,51 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     except OSError as error:
         raise DataError(out, f"cannot be made a folder: {error.strerror}") from error
     return len(data.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedQrels:
+    """What was written, and what is missing in it.
+
+    Attributes:
+        written: labels.
+        failed: documents whose judgment failed, by cause.
+        left: documents not judged yet.
+    """
+
+    written: int
+    failed: Mapping[str, int]
+    left: int
+
+
+def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = None) -> ExportedQrels:
+    """Write the relevance labels as trec_eval reads them: of all judges together, or of one.
+
+    Raises:
+        InputError: the tournament asks for no relevance labels, the judge gave none, or nothing is judged yet; the file
+            cannot be written, or qrels have no place for a name.
+    """
+    results = _results(store, tournament, judge)
+    labels: dict[str, dict[str, int]] = {}
+    failed: Counter[str] = Counter()
+    for (query_id, doc_id), result in results.items():
+        if isinstance(result, Judgment):
+            labels.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
+        elif isinstance(result, JudgeFailure):
+            failed[result.cause] += 1
+    written = sum(map(len, labels.values()))
+    if not written:
+        raise InputError(f"{tournament}: no document has a label yet; 'ragleague run' judges them")
+    write_qrels(out, labels)
+    return ExportedQrels(written, dict(sorted(failed.items())), len(results) - written - failed.total())
+
+
+def _results(store: Store, tournament: str, judge: str | None) -> Mapping[tuple[str, str], Result | None]:
+    by_judge = labels_by_judge(store, tournament)
+    if not by_judge:
+        raise InputError(f"{tournament}: no relevance labels are asked for; the 'retrieval' section does that")
+    if judge is None:
+        return labels_of(store, tournament)
+    if judge not in by_judge:
+        raise InputError(f"{tournament}: no judge {judge!r} gave labels, only {', '.join(by_judge)}")
+    return by_judge[judge]

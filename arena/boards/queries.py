@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from arena.boards.cache import kept_games
-from arena.boards.query_labels import QueryLabels, query_labels
+from arena.boards.cache import cached_games
+from arena.boards.documents import QueryLabels, query_labels
 from arena.boards.results import grades, win_and_tie
-from arena.data.query_groups import groupings
+from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, clipped, counted
 from arena.present.plain import plain
@@ -255,7 +255,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     Raises:
         InputError: no such tournament.
     """
-    settings, data, games = store.settings(tournament), store.dataset(tournament), kept_games(store, tournament)
+    settings, data, games = store.settings(tournament), store.dataset(tournament), cached_games(store, tournament)
     verdicts = games.verdicts() if games.judged.any() else None
     agents = sorted({*data.agents, *games.agents})
     found = standings(verdicts, list(data.queries), agents, win_and_tie(settings))

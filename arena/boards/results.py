@@ -13,7 +13,6 @@ from arena.config.ratings import RatingsSection
 from arena.games.read import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
-from arena.store.which import only_tournament, rated_tournaments
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
@@ -135,9 +134,9 @@ def leaderboard(
     Raises:
         InputError: no such tournament, several and none named, or one that only has synthetic queries.
     """
-    name = tournament or only_tournament(store)
+    name = tournament or store.only_tournament()
     settings = store.settings(name)
-    if name not in rated_tournaments(store):
+    if name not in store.rated_tournaments():
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
     how = rating_settings(settings)
     if quick:

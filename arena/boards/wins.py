@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from arena.boards.cache import kept_games
+from arena.boards.cache import cached_games
 from arena.boards.results import Leaderboard, rating_settings
 from arena.games.pairs import PairResults, pair_results
 from arena.present.blocks import Board, Section
@@ -147,7 +147,7 @@ class Wins(Board):
 
 def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
     """Each two agents over the games that are rated; ``None`` before the first verdict."""
-    games = kept_games(store, tournament).rated(rating_settings(store.settings(tournament)))
+    games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)
 
 

@@ -72,7 +72,7 @@ def export(
 
     A failed judgment is no label: it is left out and counted, and the exit status is then 3.
     """
-    from arena.boards.qrels import export_qrels
+    from arena.boards.exports import export_qrels
     from arena.cli.sources import open_tournament
 
     with open_tournament(source, tournament) as (store, name):

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from arena.store import Store
-from arena.store.which import only_tournament
 from judges.errors import InputError
 
 
@@ -33,6 +32,6 @@ def open_tournament(source: str, tournament: str | None = None) -> Iterator[tupl
     """
     location, name = location_and_name(source)
     with closing(Store.open(location)) as store:
-        found = tournament or name or only_tournament(store)
+        found = tournament or name or store.only_tournament()
         store.settings(found)  # says which tournaments there are, if not this one
         yield store, found

@@ -223,14 +223,14 @@ def print_summary(summary: RunSummary) -> None:
 
 
 def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
-    from arena.boards.cache import kept_leaderboard
+    from arena.boards.cache import cached_leaderboard
     from arena.cli.show import print_leaderboard
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
 
     store = Store.open(config.store)
-    board = kept_leaderboard(store, config.name)
+    board = cached_leaderboard(store, config.name)
     Runs(store, config.name).keep_standings(run_id, standings_of(board))
     print_leaderboard(store, board, "json" if as_json else "table")
     store.close()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from judges.types import Answer, Document, Query, Retrieved
 
@@ -92,3 +93,16 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
     for query_id, labels in sorted(dataset.qrels.items()):
         for doc_id, label in sorted(labels.items()):
             yield ["label", query_id, doc_id, label]
+
+
+_MOST: Final = 30
+"""A column with more values, or with more than half as many as there are queries, does not group them."""
+
+
+def groupings(queries: Collection[Query]) -> dict[str, tuple[str, ...]]:
+    """The columns that put queries into groups, each with its values in order; a query may lack a column."""
+    values: dict[str, set[str]] = {}
+    for query in queries:
+        for name, value in query.metadata.items():
+            values.setdefault(name, set()).add(value)
+    return {name: tuple(sorted(own)) for name, own in values.items() if 1 < len(own) <= min(_MOST, len(queries) / 2)}

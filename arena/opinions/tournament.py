@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from arena.boards.cache import Cache, kept_games
+from arena.boards.cache import Cache, cached_games
 from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison
 from arena.calibration.judge_people import Settings
@@ -65,7 +65,7 @@ def calibrate_tournament(
     """
     kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
     in_files, notes = read_tables(people)
-    games = kept_games(store, tournament)
+    games = cached_games(store, tournament)
     said = _said(store, tournament, in_files, games, data)
     alone = judges_alone(store, tournament, kept, games, data)
     methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
@@ -100,7 +100,7 @@ def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
-    said = _said(store, tournament, {}, kept_games(store, tournament), partial(store.dataset, tournament))
+    said = _said(store, tournament, {}, cached_games(store, tournament), partial(store.dataset, tournament))
     settings = resampling_of(store.settings(tournament))
     return compare_opinions(said.judges, said.people, settings), said.apart
 

@@ -16,8 +16,7 @@ from arena.agents.replies import with_replies
 from arena.boards.documents import check_measures
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.data.files import load_dataset, with_qrels
-from arena.data.run_files import with_runs
+from arena.data.files import load_dataset, with_qrels, with_runs
 from arena.prompting import Prompting
 from arena.run.batches import ask_in_batches, waiting_lines
 from arena.run.engine import StageRunner

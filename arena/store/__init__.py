@@ -329,6 +329,23 @@ class Store:
             begun = select(here.name).where(here.data_digest != NOT_BEGUN).order_by(here.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
+    def rated_tournaments(self) -> list[str]:
+        """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
+        return [name for name in self.tournaments() if "synth" not in self.settings(name)]
+
+    def only_tournament(self) -> str:
+        """The name of the store's one tournament.
+
+        Raises:
+            InputError: there is none, or more than one.
+        """
+        names = self.rated_tournaments()
+        if not names:
+            raise InputError("the store holds no tournament yet; 'ragleague run' fills it")
+        if len(names) > 1:
+            raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
+        return names[0]
+
     @patient
     def settings(self, name: str) -> dict[str, Any]:
         """The settings a tournament was last begun with."""

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.cache import kept_leaderboard
+from arena.boards.cache import cached_leaderboard
 from arena.boards.results import leaderboard, rating_settings
 from arena.config.ratings import RatingsSection
 from arena.games.read import read_games
@@ -99,7 +99,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     assert [row["bt"] for row in quick["agents"]] == [row["bt"] for row in whole["agents"]]
     with closing(Store.open(str(tmp_path / "store.db"))) as store:
         fresh = leaderboard(store, "small")
-        assert repr(kept_leaderboard(store, "small")) == repr(fresh) == repr(kept_leaderboard(store, "small"))
+        assert repr(cached_leaderboard(store, "small")) == repr(fresh) == repr(cached_leaderboard(store, "small"))
         table = read_games(store, "small").table
         methods = stored_methods(store, "small", table, lambda: store.dataset("small"))
         found = next(method for method in methods if method.name == "bradley_terry")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from arena.boards.cache import kept_games, kept_leaderboard
+from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.rated_tables import TableOptions, rate_table
 from arena.boards.results import leaderboard
 from arena.boards.wins import tournament_pairs
@@ -227,8 +227,8 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
 
     with closing(Store.open(str(judged.with_name("store.db")))) as store:
         table = read_games(store, "local").table
-        np.testing.assert_array_equal(kept_games(store, "local").preference, table.preference)
-        assert repr(kept_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
+        np.testing.assert_array_equal(cached_games(store, "local").preference, table.preference)
+        assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
         pairs = tournament_pairs(store, "local")
         assert pairs is not None

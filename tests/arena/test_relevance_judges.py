@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from arena.boards.exports import export_labels
-from arena.boards.qrels import export_qrels
+from arena.boards.exports import export_labels, export_qrels
 from arena.config.whole import Config
 from arena.prompting import Prompting
 from arena.run.plan import plan

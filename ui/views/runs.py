@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from arena.boards.changes import ChangesBoard
-from arena.boards.comparison import State, compare
+from arena.boards.changes import ChangesBoard, State, compare
 from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, runs_table, stages_table
 from arena.data.safe_files import digest

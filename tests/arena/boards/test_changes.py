@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from arena.boards.comparison import Difference, SettingChange, State, compare
+from arena.boards.changes import Difference, SettingChange, State, compare
 from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
 from arena.run.recorder import Recorder, recorded, standings_of, subject_of

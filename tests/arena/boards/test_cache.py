@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from arena.boards import cache as kept
-from arena.boards.cache import kept_games, kept_leaderboard
-from arena.boards.frozen import read, written
+from arena.boards.cache import cached_games, cached_leaderboard, read, written
 from arena.boards.results import Leaderboard, leaderboard
 from arena.config.whole import load_config
 from arena.games.read import read_games
@@ -47,25 +46,25 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fresh = leaderboard(store, "sample")
-    assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
+    assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
     monkeypatch.setattr(kept, "leaderboard", refuse)
-    assert repr(kept_leaderboard(store, "sample")) == repr(fresh)
+    assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
     games = read_games(store, "sample").table
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
-        np.testing.assert_array_equal(getattr(kept_games(store, "sample"), name), getattr(games, name))
+        np.testing.assert_array_equal(getattr(cached_games(store, "sample"), name), getattr(games, name))
 
 
 def test_a_new_judgment_takes_it_away_and_a_vote_does_not(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = kept_leaderboard(store, "sample")
+    before = cached_leaderboard(store, "sample")
     Annotations(store, "sample").add([Annotation(Kind.VERDICT, "ann", "q00", "bm25", "dense", "0" * 32, "A")])
     failed = [(want, result) for want, result in store.outcomes("sample", Task.PAIRWISE) if result is not None]
     want, failure = next((want, result) for want, result in failed if isinstance(result, JudgeFailure))
     with monkeypatch.context() as patch:
         patch.setattr(kept, "leaderboard", refuse)
-        assert repr(kept_leaderboard(store, "sample")) == repr(before)
+        assert repr(cached_leaderboard(store, "sample")) == repr(before)
     judgment = next(result for _, result in failed if not isinstance(result, JudgeFailure))
     store.save([(Task.PAIRWISE, "by-hand@1", type(judgment)(failure.judgment_id, "A", "", "", "judge-1"))])
-    after = kept_leaderboard(store, "sample")
+    after = cached_leaderboard(store, "sample")
     assert after.coverage[Task.PAIRWISE].failed == before.coverage[Task.PAIRWISE].failed - 1
     assert want.judge == "strict"
 
@@ -77,10 +76,10 @@ def test_what_was_read_before_a_change_is_not_kept(store: Store, monkeypatch: py
         return made
 
     monkeypatch.setattr(kept, "leaderboard", meanwhile)
-    kept_leaderboard(store, "sample")
+    cached_leaderboard(store, "sample")
     monkeypatch.setattr(kept, "leaderboard", refuse)
     with pytest.raises(AssertionError, match="rated again"):
-        kept_leaderboard(store, "sample")
+        cached_leaderboard(store, "sample")
 
 
 def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
@@ -90,17 +89,17 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
         raise StoreError("another program keeps it locked")
 
     monkeypatch.setattr("arena.store.figures.Figures.keep", locked)
-    assert repr(kept_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
+    assert repr(cached_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)
 
 
 def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, tmp_path: Path) -> None:
-    fresh = repr(kept_leaderboard(store, "sample"))
+    fresh = repr(cached_leaderboard(store, "sample"))
     for change in ("UPDATE figures SET made_by = 'ragleague 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
         with closing(sqlite3.connect(tmp_path / "s.db")) as file, file:
             file.execute(change)
-        assert repr(kept_leaderboard(store, "sample")) == fresh
+        assert repr(cached_leaderboard(store, "sample")) == fresh
 
 
 @pytest.fixture(scope="module")
@@ -114,9 +113,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_board_is_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Store.create(str(whole))) as store:
-        fresh = kept_leaderboard(store, "whole")
+        fresh = cached_leaderboard(store, "whole")
         monkeypatch.setattr(kept, "leaderboard", refuse)
-        again = kept_leaderboard(store, "whole")
+        again = cached_leaderboard(store, "whole")
     assert fresh.exam is not None
     assert fresh.nuggets is not None
     assert again is not fresh

@@ -10,8 +10,7 @@ import pytest
 
 from arena.config.whole import load_config
 from arena.data.dataset import Dataset
-from arena.data.files import load_dataset
-from arena.data.run_files import with_runs
+from arena.data.files import load_dataset, with_runs
 from arena.run.tournament import load_data
 from arena.store import Store
 from judges.errors import ConfigError, DataError
