@@ -18,8 +18,8 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks, joint_differences, rank_intervals
+from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import estimates, query_weights, share_interval, student, weighted_means
-from retrieval_eval.stats.coefficients import cohen_kappas
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 
 STRENGTHS = np.array([0.0, 0.2, 0.4, 0.4, 0.8])

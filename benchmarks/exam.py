@@ -125,10 +125,9 @@ def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
     from arena.boards.exam_agreement import of_labels
     from arena.stages.exam.study import Study
-    from retrieval_eval.exam.influence import influences
-    from retrieval_eval.exam.labels import exam_labels
-    from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages
-    from retrieval_eval.trec_files import read_qrels
+    from retrieval_eval.data.trec import read_qrels
+    from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
+    from retrieval_eval.exam.scores import exam_labels
 
     assert isinstance(study, Study)
     people, level = read_qrels(folder / "human.qrels").labels, study.usual_level

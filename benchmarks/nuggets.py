@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.run_scores import score_runs
-from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.nuggets.scores import score_runs, score_table
 from retrieval_eval.nuggets.types import Importance, Support
 
 

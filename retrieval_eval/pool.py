@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.trec import Qrels, Run
+from retrieval_eval.data.runs import Run
+from retrieval_eval.data.trec import Qrels
 
 Pair = tuple[str, str]
 """(query_id, doc_id)."""

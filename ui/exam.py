@@ -13,7 +13,7 @@ from arena.stages.exam.stored import exam_study
 from arena.stages.exam.study import Study
 from arena.store import Store
 from retrieval_eval.exam.grades import Labels
-from retrieval_eval.exam.influence import Influence, influences
+from retrieval_eval.exam.oversight import Influence, influences
 from ui import data
 from ui.views.documents import label_in
 

@@ -13,8 +13,8 @@ from arena.present.table import Column, Table, crossed
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
+    from retrieval_eval.data.trec import FaultyLine, Note, Qrels
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
-    from retrieval_eval.trec import FaultyLine, Note, Qrels
 
 WIDE: Final = "95% interval"
 MOST_NAMED: Final = 3

@@ -11,8 +11,8 @@ from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
-from retrieval_eval.exam.influence import EditEffect
 from retrieval_eval.exam.items import Bank, Item, diff
+from retrieval_eval.exam.oversight import EditEffect
 
 _QUERY: Final = Column("qid", "Query")
 _ITEMS: Final = (

@@ -18,6 +18,7 @@ from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, details_of, label_of
 from retrieval_eval.citations import CitationScores, citation_scores, cited_documents
+from retrieval_eval.data.runs import runs_of
 from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
 from retrieval_eval.relevance import (
     LabelDistribution,
@@ -28,10 +29,9 @@ from retrieval_eval.relevance import (
     results_by_query,
 )
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.trec import runs_of
 
 if TYPE_CHECKING:
-    from retrieval_eval.run_rankings import RankingAgreement
+    from retrieval_eval.run_scores import RankingAgreement
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
 
@@ -253,7 +253,7 @@ def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> 
 def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
-    from retrieval_eval.run_rankings import ranking_agreement
+    from retrieval_eval.run_scores import ranking_agreement
 
     return {
         name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)

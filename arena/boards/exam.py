@@ -10,7 +10,7 @@ from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, PERCENT, SCORE, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table, for_programs
-from retrieval_eval.exam.leaderboards import Correlation, correlate
+from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
     from arena.stages.exam.scores import ExamScores, Measure

@@ -11,9 +11,8 @@ from arena.present.numbers import SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Table, crossed, for_programs
 from arena.stages.exam.study import Study
-from retrieval_eval.label_tables import LabelTable, binarised_table, graded_table
 from retrieval_eval.metrics import Labels
-from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
+from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised_table, graded_table, label_agreement
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table, first, records
 from arena.stages.exam.study import Study
 from judges.errors import InputError
-from retrieval_eval.exam.influence import Influence, influences
 from retrieval_eval.exam.oversight import (
     GradedAnswer,
+    Influence,
     Spurious,
     Uncovered,
     graded_answers,
     grid_rows,
+    influences,
     spurious_items,
     uncovered_passages,
 )

@@ -26,7 +26,7 @@ from judges.providers.likeliest import label_probabilities
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.trec_files import is_qrels, write_qrels
+from retrieval_eval.data.trec import is_qrels, write_qrels
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:

@@ -16,10 +16,10 @@ from arena.present.table import Column, Table
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
+    from retrieval_eval.data.runs import Run
+    from retrieval_eval.data.trec import Note, Qrels
     from retrieval_eval.metrics import Metrics
-    from retrieval_eval.run_rankings import RankingAgreement
-    from retrieval_eval.run_scores import QrelsScores, RunScores
-    from retrieval_eval.trec import Note, Qrels, Run
+    from retrieval_eval.run_scores import QrelsScores, RankingAgreement, RunScores
 
 Row: TypeAlias = dict[str, Any]
 

@@ -13,7 +13,7 @@ from arena.present.numbers import COUNT, MISSING, SCORE
 from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table
 from retrieval_eval.nuggets.editing import HISTORY, Change, Kind, changes, is_reordered
-from retrieval_eval.nuggets.run_scores import RunScores
+from retrieval_eval.nuggets.scores import RunScores
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 
 Row: TypeAlias = dict[str, Any]

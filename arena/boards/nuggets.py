@@ -19,7 +19,7 @@ from retrieval_eval.nuggets.scores import NUGGETIZER, ScoreTable
 if TYPE_CHECKING:
     from arena.stages.nuggets.board import NuggetBoard, Scored
     from retrieval_eval.citations import CitationScores
-    from retrieval_eval.nuggets.run_scores import RunScores
+    from retrieval_eval.nuggets.scores import RunScores
 
 Row: TypeAlias = dict[str, Any]
 

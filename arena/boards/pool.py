@@ -13,8 +13,9 @@ from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
+    from retrieval_eval.data.runs import Run
+    from retrieval_eval.data.trec import Qrels
     from retrieval_eval.pool import Pool
-    from retrieval_eval.trec import Qrels, Run
 
 _RUNS: Final = (
     Column("run", "Run"),

@@ -9,8 +9,8 @@ import numpy as np
 
 from arena.calibration.opinions import Opinion, by_item
 from arena.ratings.games import Floats
+from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_interval
-from retrieval_eval.stats.coefficients import cohen_kappas
 from retrieval_eval.stats.estimate import Estimate
 
 _FEWEST = 10

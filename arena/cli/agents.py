@@ -146,9 +146,8 @@ def retrieve(
     from retrieval_eval.agents.ranking import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
     from retrieval_eval.agents.spec import EmbeddingsSpec
-    from retrieval_eval.corpora import read_corpus
-    from retrieval_eval.topics import read_topics
-    from retrieval_eval.trec_files import write_run
+    from retrieval_eval.data.collections import read_corpus, read_topics
+    from retrieval_eval.data.runs import write_run
 
     given: dict[str, Any] = {"model": model, "path": model_path, "base_url": base_url, "api_key_env": api_key_env}
     try:

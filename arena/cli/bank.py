@@ -63,7 +63,7 @@ def diff(
     from arena.cli.show import show as show_board
     from arena.stages.exam.study import load_study
     from retrieval_eval.exam.bank_files import read_bank
-    from retrieval_eval.exam.influence import edit_effect
+    from retrieval_eval.exam.oversight import edit_effect
 
     old, new = read_bank(before), read_bank(after)
     effect = None

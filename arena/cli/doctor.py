@@ -16,7 +16,7 @@ from judges.errors import InputError
 from judges.extras import DISTRIBUTION, how_to_install
 from judges.providers import open_provider
 from retrieval_eval.data.recordings import read_recordings
-from retrieval_eval.trec_files import read_runs
+from retrieval_eval.data.runs import read_runs
 
 Finding: TypeAlias = tuple[str, bool, str]
 """What was looked at, whether it is fine, and what was found."""

@@ -108,8 +108,8 @@ def qrels(
     from arena.boards.exam import UNITS
     from arena.cli.console import output
     from arena.stages.exam.study import load_study
-    from retrieval_eval.exam.labels import exam_labels, read_grade_map
-    from retrieval_eval.trec_files import write_qrels
+    from retrieval_eval.data.trec import write_qrels
+    from retrieval_eval.exam.scores import exam_labels, read_grade_map
 
     study = load_study(file, bank=bank, items=items, llm=llm, prompt=prompt)
     steps = read_grade_map(grade_map) if grade_map is not None else None
@@ -149,8 +149,8 @@ def agreement(
     from arena.cli.show import show
     from arena.present.files import latex, sentence
     from arena.stages.exam.study import load_study
-    from retrieval_eval.exam.labels import exam_labels, read_grade_map
-    from retrieval_eval.trec_files import is_qrels, read_qrels
+    from retrieval_eval.data.trec import is_qrels, read_qrels
+    from retrieval_eval.exam.scores import exam_labels, read_grade_map
 
     if other is not None:
         if qrels is not None or grade_map is not None or by != "highest":

@@ -11,7 +11,7 @@ from arena.cli.options import Form, ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from retrieval_eval.trec import Faulty, Qrels
+    from retrieval_eval.data.trec import Faulty, Qrels
 
 
 def register(app: typer.Typer) -> None:
@@ -49,9 +49,9 @@ def metrics(
     from arena.cli.console import errors
     from arena.cli.show import show
     from arena.present import terminal
+    from retrieval_eval.data.runs import read_runs
     from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.run_scores import ScoreSettings, score_runs
-    from retrieval_eval.trec_files import read_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
     faulty: Faulty = "skip" if skip_faulty else "refuse"
@@ -75,7 +75,7 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
     Raises:
         InputError: a file cannot be read, holds no labels, or is given twice.
     """
-    from retrieval_eval.trec_files import read_qrels
+    from retrieval_eval.data.trec import read_qrels
 
     read = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [one.name for _, one in read]

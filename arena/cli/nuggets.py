@@ -222,9 +222,9 @@ def score(
     from arena.stages.nuggets.board import scored
     from arena.stages.nuggets.judging import read_cited
     from retrieval_eval.citations import citation_scores
+    from retrieval_eval.data.collections import read_topics
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
-    from retrieval_eval.topics import read_topics
 
     table = score_table(read_assignments(files), None if topics is None else list(read_topics(topics)))
     if topics is not None and not table.answered.any():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from retrieval_eval.data.trec import Faulty, Qrels
     from retrieval_eval.pool import Pool
-    from retrieval_eval.trec import Faulty, Qrels
 
 
 def register(app: typer.Typer) -> None:
@@ -40,8 +40,9 @@ def pool(
     from arena.cli.console import errors
     from arena.cli.show import show
     from arena.present import terminal
+    from retrieval_eval.data.runs import read_runs
+    from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.pool import pool_runs
-    from retrieval_eval.trec_files import read_qrels, read_runs
 
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     runs = read_runs(run, faulty=faulty)

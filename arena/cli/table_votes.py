@@ -12,7 +12,7 @@ from arena.opinions.people import said_of_texts_now
 from arena.store.annotations import Annotation, Annotations
 from arena.voting.tables import TableKind, read_said, write_said
 from judges.errors import InputError
-from retrieval_eval.trec_files import is_qrels
+from retrieval_eval.data.trec import is_qrels
 
 
 def export_table(

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from judges.sections import Paths, Section, as_list, beside_file
+from retrieval_eval.data.collections import irds_name as dataset_name
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
-from retrieval_eval.irds import dataset_name
 
 
 def _store_beside_file(store: str, info: ValidationInfo) -> str:

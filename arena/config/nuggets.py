@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judges.sections import Count, PromptName, RelativePath, Section, as_list, each_once
 from judges.types import Task
-from retrieval_eval.nuggets.creation import BATCH, KEPT, MOST, WINDOW
+from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
 
 
 class NuggetCreationSection(Section):

@@ -12,13 +12,11 @@ from typing import TypeAlias
 from arena.data.dataset import SHARED, Dataset
 from judges.errors import DataError
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.data.collections import fetch_documents, topic_rows
 from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.runs import Run, read_runs
 from retrieval_eval.data.tables import read_rows, write_rows
-from retrieval_eval.nuggets.trec_answers import is_trec_answers, trec_answer_rows
-from retrieval_eval.topics import topic_rows
-from retrieval_eval.trec import Run
-from retrieval_eval.trec_files import read_runs
+from retrieval_eval.data.trec_answers import is_trec_answers, trec_answer_rows
 
 Files: TypeAlias = Path | str | Sequence[Path | str]
 """One file, or several that are read as one table."""
@@ -34,9 +32,9 @@ ALIASES: Mapping[str, Sequence[str]] = {
 
 
 def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
-    """Read a dataset: queries as ``retrieval_eval.topics`` reads them, the rest from CSV, TSV, JSONL or Parquet files.
+    """Read a dataset: queries as ``retrieval_eval.data.collections`` reads them, the rest from CSV, TSV, JSONL or Parquet files.
 
-    Answers may also be runs of the TREC RAG track, see ``retrieval_eval.nuggets.trec_answers``.
+    Answers may also be runs of the TREC RAG track, see ``retrieval_eval.data.trec_answers``.
 
     Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
     ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
@@ -257,7 +255,7 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
     Raises:
         DataError: one cannot be read or has labels for none of the queries, or two give a pair different labels.
     """
-    from retrieval_eval.trec_files import read_qrels
+    from retrieval_eval.data.trec import read_qrels
 
     labels: dict[str, dict[str, int]] = {}
     for source in sources:
@@ -279,7 +277,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
     Args:
         data: queries, and the answers and documents that tables give. Queries that only a run has are left out.
         paths: TREC runs, see ``retrieval_eval.trec_files.read_runs``.
-        corpora: where the texts are of documents that ``data`` has not, see ``retrieval_eval.corpora``.
+        corpora: where the texts are of documents that ``data`` has not, see ``retrieval_eval.data.collections``.
         depth: documents taken of each run and query; all when ``None``.
 
     Raises:

@@ -19,8 +19,8 @@ from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, lead, offli
 from retrieval_eval.agents.ranking import Bm25Index, InverseDocumentFrequency, find_by_overlap
 from retrieval_eval.agents.retrieval import Offline
 from retrieval_eval.agents.types import AgentReply
-from retrieval_eval.documents.markdown import read_markdown
 from retrieval_eval.documents.passages import PassagesSection, passages_of
+from retrieval_eval.documents.text import read_markdown
 from retrieval_eval.documents.types import SourceDocument
 
 DEMO = Path(__file__).parent

@@ -13,8 +13,8 @@ from arena.data.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
 from judges.types import Verdict
 from retrieval_eval.data.rows import Row, missing_column
 from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.trec import is_qrels, read_qrels
 from retrieval_eval.nuggets.types import Support, make_nuggets
-from retrieval_eval.trec_files import is_qrels, read_qrels
 
 ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "topic_id"),

@@ -20,7 +20,7 @@ from retrieval_eval.stats.bootstrap import jackknife_interval
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from retrieval_eval.stats.coefficients import Level
+    from retrieval_eval.stats.agreement import Level
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
@@ -154,7 +154,7 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     if table.query is None or len(table.judges) < 2:
         return None
-    from retrieval_eval.stats.coefficients import coincidences
+    from retrieval_eval.stats.agreement import coincidences
 
     games = judged_games(table)
     distinct, first, unit = np.unique(games.game, return_index=True, return_inverse=True)
@@ -176,7 +176,7 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 
 def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
-    from retrieval_eval.stats.coefficients import cohen_kappas
+    from retrieval_eval.stats.agreement import cohen_kappas
 
     both = ~(np.isnan(one) | np.isnan(other))
     tables = (one[both, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[both, np.newaxis] == _OUTCOMES)[
@@ -201,7 +201,7 @@ def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints
 
 
 def _alpha(totals: Floats, level: Level) -> Estimate:
-    from retrieval_eval.stats.coefficients import krippendorff_alphas
+    from retrieval_eval.stats.agreement import krippendorff_alphas
 
     return _coefficient(lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals)
 

@@ -79,7 +79,7 @@ def read_examples(path: Path | None) -> list[str]:
     Raises:
         DataError: the file cannot be read, or has no query.
     """
-    from retrieval_eval.topics import topic_rows
+    from retrieval_eval.data.collections import topic_rows
 
     if path is None:
         return []

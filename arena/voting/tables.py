@@ -18,7 +18,7 @@ from arena.store.annotations import Annotation, Kind, annotator_name
 from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.trec_files import is_qrels, write_qrels
+from retrieval_eval.data.trec import is_qrels, write_qrels
 
 TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA]
 

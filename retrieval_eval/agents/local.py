@@ -22,8 +22,7 @@ from judges.types import Document, Query
 from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Meter, Reply, Retrieved
-from retrieval_eval.corpora import ALIASES as DOCUMENT_ALIASES
-from retrieval_eval.corpora import document_of
+from retrieval_eval.data.collections import DOCUMENT_ALIASES, document_of
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
 
@@ -266,7 +265,7 @@ def _ranked(entries: list[tuple[float, Row]]) -> Iterator[Retrieved]:
 
 
 def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Retrieved, ...]]:
-    from retrieval_eval.trec_files import read_run
+    from retrieval_eval.data.runs import read_run
 
     found = {}
     for query_id, ranking in read_run(path).rankings.items():

@@ -24,7 +24,7 @@ from retrieval_eval.agents.ranking import (
 from retrieval_eval.agents.reading import cited_numbers
 from retrieval_eval.agents.retrieval import Retriever
 from retrieval_eval.agents.types import Meter, Reply, Retrieved
-from retrieval_eval.documents.sentences import sentences
+from retrieval_eval.documents.passages import sentences
 
 
 @dataclass(frozen=True, slots=True)

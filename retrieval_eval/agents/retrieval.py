@@ -24,7 +24,7 @@ from retrieval_eval.agents.ranking import (
 )
 from retrieval_eval.agents.spec import EmbeddingsSpec
 from retrieval_eval.agents.types import Meter
-from retrieval_eval.trec import Ranking, Run
+from retrieval_eval.data.runs import Ranking, Run
 
 if TYPE_CHECKING:
     import numpy as np

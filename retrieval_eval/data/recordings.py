@@ -8,7 +8,7 @@ from pathlib import Path
 from judges.providers.recordings import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec_lines import QRELS_FIELDS, read_trec_lines
+from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
 
 ALIASES = {
     "qid": ("query_id", "question_id"),

@@ -1,10 +1,11 @@
-"""The records of tables: what a cell holds, how it is written as text, and where an error in it stands."""
+"""The records of tables: cells, how they are written as text, where errors stand, and which rows are wanted."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -130,3 +131,32 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for cell in value:
             yield from _texts(cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """The rows whose cell in one column, as text, is one of ``values``."""
+
+    column: str
+    values: Set[str]
+
+
+class LineFilter:
+    """Passes over lines of JSON that are about something else, without decoding them."""
+
+    def __init__(self, only: Only) -> None:
+        self._values = only.values
+        self._key: re.Pattern[str] | None = None
+
+    def learn(self, keys: Iterable[str]) -> None:
+        """The names under which the records seen so far have the column."""
+        names = "|".join(re.escape(json.dumps(key)) for key in keys)
+        self._key = re.compile(rf'(?:{names})\s*:\s*(?:"([^"\\]*)"|(-?[0-9]+)[\s,}}])')
+
+    def passes_over(self, line: str) -> bool:
+        """Whether the line ends as a record does and says, wherever it has the key, that it is not wanted.
+
+        A quote within a JSON string is escaped, so that no text of a document looks like the key.
+        """
+        found = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
+        return bool(found) and self._values.isdisjoint(found) and line.rstrip().endswith("}")

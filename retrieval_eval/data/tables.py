@@ -22,8 +22,7 @@ from typing import Any, BinaryIO
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
-from retrieval_eval.data.row_filter import LineFilter, Only
-from retrieval_eval.data.rows import Cell, Row, cell_text, missing_column, table_format, unstorable
+from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, cell_text, missing_column, table_format, unstorable
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1

@@ -1,8 +1,8 @@
-"""What is read of a document, and how much of it at most."""
+"""What is read of a document, how much of it at most, and its headings and texts as titled parts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
@@ -103,3 +103,52 @@ class UnreadableError(Exception):
 def amounts(counts: Mapping[str, int]) -> str:
     """``2 charts, 1 embedded object``; nothing of what there is none."""
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A heading (``level`` 1 to 6) or a piece of running text (``level`` 0)."""
+
+    level: int
+    text: str
+
+
+def titled_parts(blocks: Iterable[Block]) -> tuple[str, tuple[Part, ...]]:
+    """The document's title, which is its first heading of level 1, and a part for each heading that has text below it.
+
+    A paragraph that ends in a colon stays together with the list, table or code that it introduces.
+    """
+    title, heading = "", ""
+    parts: list[Part] = []
+    paragraphs: list[str] = []
+    for block in _with_introductions(blocks):
+        if block.level == 0:
+            paragraphs.append(block.text)
+            continue
+        if paragraphs:
+            parts.append(Part(heading, None, tuple(paragraphs)))
+            paragraphs = []
+        if block.level == 1 and not title:
+            title = block.text
+        else:
+            heading = block.text
+    if paragraphs:
+        parts.append(Part(heading, None, tuple(paragraphs)))
+    return title, tuple(parts)
+
+
+def _with_introductions(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Join a paragraph ending in a colon to the text behind it."""
+    introduction = ""
+    for block in blocks:
+        if introduction and block.level:
+            yield Block(0, introduction)
+            introduction = ""
+        text = f"{introduction}\n{block.text}" if introduction else block.text
+        introduction = ""
+        if not block.level and text.endswith(":"):
+            introduction = text
+        else:
+            yield Block(block.level, text)
+    if introduction:
+        yield Block(0, introduction)

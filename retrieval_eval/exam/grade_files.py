@@ -1,17 +1,347 @@
-"""Grades in files: the workbench's graded paragraphs, or a table ``qid, did, item, grade[, answer, llm, prompt]``."""
+"""Grades in files: tables ``qid, did, item, grade[, answer, llm, prompt]``, or the workbench's graded paragraphs.
+
+The workbench has a line a query, ``[query_id, [paragraph, ...]]`` (001, Figure 4), often ``.gz``. What is read can be
+written again byte for byte, and grades can be added while every other value keeps the text it was written in: numbers,
+spacing inside values, and fields that nobody here knows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from judges.errors import DataError
+from retrieval_eval.data.files import open_replacing, read_lines
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
-from retrieval_eval.exam.workbench import is_workbench
-from retrieval_eval.exam.workbench_grades import read_workbench_grades
 
-ALIASES: Mapping[str, Sequence[str]] = {
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class GradedQuery:
+    """One query of a file.
+
+    Attributes:
+        path: the file.
+        line: on which it stands, from 1.
+        query_id: the query.
+        paragraphs: the passages, each with ``paragraph_id`` and ``text``, and what else the file says.
+        raw: the JSON text of it all.
+    """
+
+    path: Path
+    line: int
+    query_id: str
+    paragraphs: Sequence[Mapping[str, Any]]
+    raw: str
+
+    def error(self, problem: str, value: object = None) -> DataError:
+        """The error that says what is wrong here, for the caller to raise."""
+        shown = None if value is None else value if isinstance(value, str) else json.dumps(value)
+        return DataError(self.path, f"query {self.query_id!r}: {problem}", line=self.line, value=shown)
+
+    def with_grades(self, entries: Mapping[str, Mapping[str, Any]]) -> GradedQuery:
+        """The same query with one more entry in the ``exam_grades`` of some paragraphs, by paragraph_id."""
+        texts = [
+            _appended(text, "exam_grades", json.dumps(entries[paragraph["paragraph_id"]], ensure_ascii=False))
+            if paragraph["paragraph_id"] in entries
+            else text
+            for paragraph, text in zip(self.paragraphs, _elements(_elements(self.raw)[1]), strict=True)
+        ]
+        raw = f"[{_elements(self.raw)[0]}, [{', '.join(texts)}]]"
+        return GradedQuery(self.path, self.line, self.query_id, json.loads(raw)[1], raw)
+
+
+def new_query(query_id: str, paragraphs: Sequence[Mapping[str, Any]]) -> GradedQuery:
+    """A query that no file had yet."""
+    return GradedQuery(Path(), 0, query_id, paragraphs, json.dumps([query_id, paragraphs], ensure_ascii=False))
+
+
+def read_workbench(path: Path | str) -> Iterator[GradedQuery]:
+    """Stream the queries of a file, plain or ``.gz``. Old files may have several on a line.
+
+    Raises:
+        DataError: the file cannot be read, a line is not ``[query_id, [paragraph, ...]]``, or a paragraph has no id or
+            no text. Raised while iterating.
+    """
+    path, count = Path(path), 0
+    for number, line in read_lines(path):
+        for value, raw in _records(path, number, line):
+            count += 1
+            yield _query(path, number, value, raw)
+    if not count:
+        raise DataError(path, "the file is empty")
+
+
+def write_workbench(path: Path | str, queries: Iterable[GradedQuery]) -> int:
+    """Write queries, one a line; the name must end in ``.gz`` for the workbench to read it. Returns how many.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    count = 0
+    with open_replacing(path) as file:
+        for count, query in enumerate(queries, start=1):  # noqa: B007 - the last number is the answer
+            file.write(query.raw.encode() + b"\n")
+    return count
+
+
+def is_workbench(path: Path | str) -> bool:
+    """Whether the first line that says something begins like a query of these files, with a ``[``."""
+    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    return first.lstrip().startswith("[")
+
+
+def _records(path: Path, number: int, line: str) -> Iterator[tuple[Any, str]]:
+    start = _skip(line, 0)
+    while start < len(line):
+        try:
+            value, end = _DECODER.raw_decode(line, start)
+        except (ValueError, RecursionError) as error:
+            torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
+            raise DataError(path, f"not JSON: {error}{torn}", line=number, value=line[start:].strip()) from error
+        yield value, line[start:end]
+        start = _skip(line, end)
+
+
+def _query(path: Path, line: int, value: Any, raw: str) -> GradedQuery:
+    match value:
+        case [str(query_id), list(paragraphs)]:
+            query = GradedQuery(path, line, query_id, paragraphs, raw)
+        case _:
+            raise DataError(path, "the line is not [query_id, [paragraph, ...]]", line=line, value=raw)
+    for paragraph in paragraphs:
+        if not isinstance(paragraph, dict):
+            raise query.error("a paragraph is not a JSON object", paragraph)
+        for name in ("paragraph_id", "text"):
+            if not isinstance(paragraph.get(name), str):
+                raise query.error(f"a paragraph's {name!r} is not a text", paragraph.get(name))
+    return query
+
+
+def _elements(raw: str) -> list[str]:
+    """The texts of the elements of a JSON array."""
+    found, at = [], _skip(raw, 1)
+    while raw[at] != "]":
+        _, end = _DECODER.raw_decode(raw, at)
+        found.append(raw[at:end])
+        at = _skip(raw, end)
+        at = _skip(raw, at + 1) if raw[at] == "," else at
+    return found
+
+
+def _appended(raw: str, key: str, element: str) -> str:
+    """A JSON object's text with one more element in the array ``key``, which is made where it is absent or null."""
+    at = _skip(raw, 1)
+    while raw[at] != "}":
+        name, end = _DECODER.raw_decode(raw, at)
+        start = _skip(raw, _skip(raw, end) + 1)
+        value, end = _DECODER.raw_decode(raw, start)
+        if name == key:
+            array = f"[{element}]" if not value else f"{raw[start : end - 1].rstrip()}, {element}]"
+            return raw[:start] + array + raw[end:]
+        at = _skip(raw, end)
+        at = _skip(raw, at + 1) if raw[at] == "," else at
+    return f'{raw[:at].rstrip()}, "{key}": [{element}]{raw[at:]}'
+
+
+def _skip(text: str, start: int) -> int:
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def read_workbench_grades(path: Path) -> Graded:
+    """What a workbench file says: grades, passages, rankings and labels.
+
+    Raises:
+        DataError: the file cannot be read, or a grade is wrong or stands there twice; names file, line and value.
+    """
+    reader = _Reader()
+    for query in read_workbench(path):
+        try:
+            reader.add(query)
+        except (AttributeError, TypeError, KeyError, ValueError) as error:
+            raise query.error("a paragraph's data or grades do not have the workbench's shape") from error
+    return reader.result()
+
+
+def workbench_entries(
+    graded: Graded, grader: Grader, grades: Iterable[Grade], *, tau: int
+) -> dict[str, dict[str, Any]]:
+    """Some grades of one query as entries of ``exam_grades`` by passage_id.
+
+    Args:
+        graded: says whether the grader rates, or gives 1 for right and 0 for wrong, and which items are nuggets.
+        grader: who gave the grades.
+        grades: of one query.
+        tau: the lowest rating that counts as correctly answered.
+    """
+    by_passage: dict[str, list[Grade]] = {}
+    for entry in grades:
+        by_passage.setdefault(entry.passage_id, []).append(entry)
+    return {passage: _entry(graded, grader, entries, tau) for passage, entries in by_passage.items()}
+
+
+def to_workbench(graded: Graded, *, tau: int) -> Iterator[GradedQuery]:
+    """Everything as the workbench's queries: passages, rankings, labels and all grades."""
+    ranked: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for (query_id, agent), passages in graded.rankings.items():
+        for rank, passage in enumerate(passages, start=1):
+            entry = {"method": agent, "paragraphId": passage, "queryId": query_id, "rank": rank, "score": 1 / rank}
+            ranked.setdefault((query_id, passage), []).append(entry)
+    by_query: dict[str, list[tuple[Grader, list[Grade]]]] = {}
+    for grader, entries in graded.grades.items():
+        own: dict[str, list[Grade]] = {}
+        for grade in entries:
+            own.setdefault(grade.query_id, []).append(grade)
+        for query_id, some in own.items():
+            by_query.setdefault(query_id, []).append((grader, some))
+    for query_id, passages_ in graded.passages.items():
+        query = new_query(query_id, [_new_paragraph(graded, ranked, query_id, *named) for named in passages_.items()])
+        for grader, entries in by_query.get(query_id, []):
+            query = query.with_grades(workbench_entries(graded, grader, entries, tau=tau))
+        yield query
+
+
+def _new_paragraph(
+    graded: Graded, ranked: Mapping[tuple[str, str], list[dict[str, Any]]], query_id: str, passage_id: str, text: str
+) -> dict[str, Any]:
+    label = graded.labels.get(query_id, {}).get(passage_id)
+    judgment = {"paragraphId": passage_id, "query": query_id, "relevance": label, "titleQuery": query_id}
+    return {
+        "paragraph_id": passage_id,
+        "text": text,
+        "paragraph": None,
+        "paragraph_data": {
+            "judgments": [] if label is None else [judgment],
+            "rankings": ranked.get((query_id, passage_id), []),
+        },
+        "exam_grades": None,
+        "grades": None,
+    }
+
+
+def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -> dict[str, Any]:
+    rated = grader in graded.rated
+    least = tau if rated else 1
+    known = [entry for entry in entries if entry.grade is not None]
+    right = [entry.item_id for entry in known if entry.grade is not None and entry.grade >= least]
+    wrong = [entry.item_id for entry in known if entry.grade is not None and entry.grade < least]
+    ratings = [
+        {("nugget_id" if entry.item_id in graded.nuggets else "question_id"): entry.item_id, "self_rating": entry.grade}
+        for entry in known
+    ]
+    return {
+        "correctAnswered": right,
+        "wrongAnswered": wrong,
+        "answers": [[entry.item_id, entry.answer] for entry in entries],
+        "llm": grader.llm,
+        "llm_options": {},
+        "exam_ratio": len(right) / len(known) if known else 0.0,
+        "prompt_info": {"prompt_class": grader.prompt, "is_self_rated": rated},
+        "self_ratings": ratings if rated else None,
+    }
+
+
+class _Reader:
+    """Gathers what the queries of a workbench file say."""
+
+    def __init__(self) -> None:
+        self.grades: dict[Grader, dict[tuple[str, str, str], Grade]] = {}
+        self.rated: set[Grader] = set()
+        self.nuggets: set[str] = set()
+        self.passages: dict[str, dict[str, str]] = {}
+        self.labels: dict[str, dict[str, int]] = {}
+        self.direct: dict[Grader, dict[str, dict[str, int]]] = {}
+        self.ranked: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
+
+    def add(self, query: GradedQuery) -> None:
+        texts = self.passages.setdefault(query.query_id, {})
+        for paragraph in query.paragraphs:
+            passage_id = paragraph["paragraph_id"]
+            if texts.setdefault(passage_id, paragraph["text"]) != paragraph["text"]:
+                raise query.error("a paragraph stands there twice, with different texts", passage_id)
+            data = paragraph.get("paragraph_data") or {}
+            for ranking in data.get("rankings") or ():
+                agent, rank = _text(query, ranking, "method"), _number(query, ranking, "rank")
+                places = self.ranked.setdefault((query.query_id, agent), [])
+                places.append((rank, len(places), passage_id))
+            for judgment in data.get("judgments") or ():
+                label, known = _number(query, judgment, "relevance"), self.labels.setdefault(query.query_id, {})
+                known[passage_id] = max(label, known.get(passage_id, label))
+            for entry in paragraph.get("exam_grades") or ():
+                self._add_grades(query, passage_id, entry)
+            for entry in paragraph.get("grades") or ():
+                rating = entry.get("self_ratings")
+                label = int(bool(entry.get("correctAnswered"))) if rating is None else _whole(query, rating)
+                self.direct.setdefault(_grader(entry), {}).setdefault(query.query_id, {})[passage_id] = label
+
+    def _add_grades(self, query: GradedQuery, passage_id: str, entry: Mapping[str, Any]) -> None:
+        grader = _grader(entry)
+        ratings = entry.get("self_ratings")
+        found: dict[str, int | None] = {}
+        if ratings is not None:
+            self.rated.add(grader)
+            for rating in ratings:
+                name = "question_id" if rating.get("question_id") is not None else "nugget_id"
+                if name == "nugget_id":
+                    self.nuggets.add(_text(query, rating, name))
+                found[_text(query, rating, name)] = _whole(query, rating.get("self_rating"))
+        else:
+            found |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
+            found |= dict.fromkeys(entry.get("correctAnswered") or (), 1)
+        answers = dict(entry.get("answers") or ())
+        known = self.grades.setdefault(grader, {})
+        for item_id in dict.fromkeys([*found, *answers]):
+            grade = Grade(query.query_id, passage_id, item_id, found.get(item_id), answers.get(item_id) or "")
+            if known.setdefault(grade[:3], grade).grade != grade.grade:
+                raise query.error(f"{grader} graded paragraph {passage_id!r} twice", item_id)
+
+    def result(self) -> Graded:
+        return Graded(
+            {grader: list(entries.values()) for grader, entries in self.grades.items()},
+            frozenset(self.rated),
+            self.passages,
+            {key: tuple(dict.fromkeys(place[2] for place in sorted(places))) for key, places in self.ranked.items()},
+            self.labels,
+            self.direct,
+            frozenset(self.nuggets),
+        )
+
+
+def _grader(entry: Mapping[str, Any]) -> Grader:
+    info = entry.get("prompt_info") or {}
+    return Grader(str(entry.get("llm") or ""), str(info.get("prompt_class") or ""))
+
+
+def _text(query: GradedQuery, record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str) or not value:
+        raise query.error(f"{name!r} is not a text", value)
+    return value
+
+
+def _number(query: GradedQuery, record: Mapping[str, Any], name: str) -> int:
+    value = record.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise query.error(f"{name!r} is not a whole number", value)
+    return value
+
+
+def _whole(query: GradedQuery, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= HIGHEST_GRADE:
+        raise query.error("a grade is a whole number from 0", value)
+    return value
+
+
+GRADE_ALIASES: Mapping[str, Sequence[str]] = {
     "qid": ("query_id",),
     "did": ("doc_id", "docid", "passage_id", "paragraph_id", "passage"),
     "item": ("item_id", "question_id", "nugget_id"),
@@ -21,7 +351,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
 }
 """Other spellings of the columns."""
 
-COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
+GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
 
 
 def read_graded(path: Path | str) -> Graded:
@@ -55,7 +385,7 @@ def write_grades(path: Path | str, graded: Graded) -> int:
         for grader, entries in graded.grades.items()
         for entry in entries
     ]
-    write_rows(path, COLUMNS, rows)
+    write_rows(path, GRADE_COLUMNS, rows)
     return len(rows)
 
 
@@ -63,7 +393,7 @@ def _read_table(path: Path) -> Graded:
     grades: dict[Grader, list[Grade]] = {}
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
-    for row in read_rows(path, ("qid", "did", "item", "grade"), ALIASES):
+    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_ALIASES):
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")

@@ -1,18 +1,107 @@
-"""How far two sets of labels agree, or the labels of any number of raters, with intervals over queries."""
+"""How far two sets of labels agree, or the labels of any number of raters, with intervals over queries.
+
+Cohen (1960, Educational and Psychological Measurement 20) and, weighted, Cohen (1968, Psychological Bulletin 70):
+
+    kappa = 1 - sum(w * observed) / sum(w * expected),   expected from the product of the two raters' margins
+
+Krippendorff (2004, *Content Analysis*, chapter 11), for any number of raters and with missing labels:
+
+    alpha = 1 - (n - 1) * sum(o_ck * d_ck) / sum(n_c * n_k * d_ck)
+
+where o counts the ordered pairs of labels within units, a unit of m labels with weight 1 / (m - 1), n_c is a margin of
+o, n their total, and d the squared difference of the level. Functions in the plural take stacks of tables with any
+leading axes, which is what a jackknife over queries needs; there NaN stands for a coefficient that is not defined.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
-from retrieval_eval.stats.coefficients import Level, cohen_kappas, coincidences, krippendorff_alphas
 from retrieval_eval.stats.estimate import Estimate
+
+Weights: TypeAlias = Literal["none", "linear", "quadratic"]
+Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+
+
+def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
+    """Cohen's kappa of one confusion table, shape (labels, labels), labels in their order where weights are used.
+
+    Returns:
+        ``None`` where the table is empty or chance alone agrees fully: both raters gave one and the same label.
+    """
+    return _defined(cohen_kappas(np.asarray(table, np.float64), weights))
+
+
+def cohen_kappas(tables: Floats, weights: Weights = "none") -> Floats:
+    """Cohen's kappa of each table, shape (..., labels, labels) to (...); NaN where it is not defined.
+
+    Args:
+        tables: counts, fractions allowed.
+        weights: cost of a disagreement: all alike, or by the distance of the labels' places, or by its square.
+    """
+    places = np.arange(tables.shape[-1])
+    distance = np.abs(places[:, np.newaxis] - places).astype(np.float64)
+    cost = {"none": np.sign(distance), "linear": distance, "quadratic": distance**2}[weights]
+    rows, columns = tables.sum(axis=-1), tables.sum(axis=-2)
+    expected = (cost * rows[..., :, np.newaxis] * columns[..., np.newaxis, :]).sum(axis=(-2, -1))
+    observed = (cost * tables).sum(axis=(-2, -1)) * tables.sum(axis=(-2, -1))
+    return _one_minus_ratio(observed, expected)
+
+
+def coincidences(ratings: Floats, labels: Floats) -> Floats:
+    """Pairs of labels within each unit, shape (units, labels, labels); zero where a unit has fewer than two labels.
+
+    Args:
+        ratings: labels as numbers, shape (raters, units), NaN where missing.
+        labels: all labels there are, ascending.
+    """
+    given = (ratings[:, :, np.newaxis] == labels).sum(axis=0).astype(np.float64)
+    pairs = given[:, :, np.newaxis] * given[:, np.newaxis, :]
+    own = np.arange(labels.size)
+    pairs[:, own, own] -= given
+    partners = np.maximum(given.sum(axis=1) - 1, 1)
+    result: Floats = pairs / partners[:, np.newaxis, np.newaxis]
+    return result
+
+
+def krippendorff_alphas(tables: Floats, labels: Floats, level: Level = "nominal") -> Floats:
+    """Krippendorff's alpha of each matrix of coincidences, shape (..., labels, labels) to (...); NaN if not defined."""
+    margins = tables.sum(axis=-1)
+    size = margins.sum(axis=-1)
+    difference = _difference(margins, labels, level)
+    expected = (difference * margins[..., :, np.newaxis] * margins[..., np.newaxis, :]).sum(axis=(-2, -1))
+    observed = (difference * tables).sum(axis=(-2, -1)) * (size - 1)
+    return _one_minus_ratio(observed, expected)
+
+
+def _difference(margins: Floats, labels: Floats, level: Level) -> Floats:
+    """Squared difference of each two labels, shape (labels, labels) or, where it depends on margins, (..., same)."""
+    if level == "nominal":
+        return 1.0 - np.eye(labels.size)
+    if level == "interval":
+        return np.asarray((labels[:, np.newaxis] - labels) ** 2, np.float64)
+    # The labels between c and k, both ends with half their weight, which is a difference of mid-ranks.
+    middle = margins.cumsum(axis=-1) - margins / 2
+    return np.asarray((middle[..., :, np.newaxis] - middle[..., np.newaxis, :]) ** 2, np.float64)
+
+
+def _one_minus_ratio(observed: Floats, expected: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.asarray(observed) / np.asarray(expected)
+    return np.where(np.asarray(expected) > 0, 1.0 - ratio, np.nan)
+
+
+def _defined(coefficient: Floats) -> float | None:
+    value = float(coefficient)
+    return None if np.isnan(value) else value
+
 
 Item = TypeVar("Item", bound=Hashable)
 _MOST_LABELS = 100
@@ -250,3 +339,74 @@ def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
     """Labels of one query's documents, shape (raters, documents), NaN where there is none."""
     doc_ids = dict.fromkeys(doc_id for own in raters for doc_id in own)
     return np.array([[own.get(doc_id, np.nan) for doc_id in doc_ids] for own in raters], np.float64)
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """How often a group of the first side's labels met a group of the second side's.
+
+    Attributes:
+        rows: names of the first side's groups, such as ``4-5``.
+        columns: names of the second side's.
+        counts: shape (rows, columns).
+        kappa: Cohen's kappa, where rows and columns mean the same; ``None`` where it is not defined.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: NDArray[np.int64]
+    kappa: float | None
+
+
+def graded_table(agreement: LabelAgreement) -> LabelTable:
+    """Every label that the first side gave against every one of the second, the highest first; kappa as they are."""
+    counts = _confusion(agreement)[::-1, ::-1]
+    labels = np.array(agreement.scale[::-1], np.int64)
+    rows, columns = counts.any(axis=1), counts.any(axis=0)
+    return LabelTable(
+        tuple(map(str, labels[rows].tolist())),
+        tuple(map(str, labels[columns].tolist())),
+        counts[rows][:, columns],
+        agreement.kappa.value,
+    )
+
+
+def binarised_table(agreement: LabelAgreement, *, least_first: int, least_second: int) -> LabelTable:
+    """Relevant or not on each side: labels of at least the given ones count as relevant."""
+    counts, scale = _confusion(agreement), np.array(agreement.scale, np.int64)
+    sides = [[scale >= least, scale < least] for least in (least_first, least_second)]
+    table = [[counts[np.ix_(row, column)].sum() for column in sides[1]] for row in sides[0]]
+    given = [scale[counts.any(axis=1 - side)].tolist() for side in (0, 1)]
+    return table_of_counts(table, _sides(given[0], least_first), _sides(given[1], least_second))
+
+
+def table_of_counts(counts: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> LabelTable:
+    """A table whose counts are already there, relevant first on both sides, with its kappa.
+
+    Raises:
+        ValueError: the counts are not square, or have another size than the names.
+    """
+    table = np.asarray(counts, np.int64)
+    if table.shape != (len(rows), len(columns)) or len(rows) != len(columns):
+        raise ValueError("kappa needs as many groups of the one side's labels as of the other's")
+    return LabelTable(tuple(rows), tuple(columns), table, cohen_kappa(table))
+
+
+def _confusion(agreement: LabelAgreement) -> NDArray[np.int64]:
+    size = len(agreement.scale)
+    return np.array(agreement.confusion, np.int64).reshape(size, size)
+
+
+def _sides(labels: Sequence[int], least: int) -> tuple[str, str]:
+    """Names of the labels from ``least`` up, and of those below it, as they occur."""
+    return (
+        _span([label for label in labels if label >= least], f">={least}"),
+        _span([label for label in labels if label < least], f"<{least}"),
+    )
+
+
+def _span(labels: Sequence[int], otherwise: str) -> str:
+    if not labels:
+        return otherwise
+    low, high = min(labels), max(labels)
+    return str(low) if low == high else f"{low}-{high}"

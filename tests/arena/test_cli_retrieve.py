@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retrieval_eval.trec_files import read_run
+from retrieval_eval.data.runs import read_run
 from tests.support.llm_server import LLMServer, Reply
 
 CORPUS = "did\tdocument\na\tElo ratings of games\nb\tkappa of judges\nc\t \n"

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from arena.stages.exam.study import load_study
-from retrieval_eval.exam.labels import exam_labels, read_grade_map
-from retrieval_eval.label_tables import binarised_table, graded_table, table_of_counts
-from retrieval_eval.stats.agreement import label_agreement
-from retrieval_eval.trec_files import read_qrels
+from retrieval_eval.data.trec import read_qrels
+from retrieval_eval.exam.scores import exam_labels, read_grade_map
+from retrieval_eval.stats.agreement import binarised_table, graded_table, label_agreement, table_of_counts
 
 
 @pytest.mark.parametrize(

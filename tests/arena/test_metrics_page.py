@@ -46,8 +46,9 @@ def test_what_the_page_says_of_a_judge_is_computed(cli: Any, shared: Path) -> No
 
 
 def test_ties_are_worth_less_than_the_page_says(shared: Path) -> None:
+    from retrieval_eval.data.runs import read_run
+    from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.metrics import evaluate
-    from retrieval_eval.trec_files import read_qrels, read_run
 
     folder = shared / "data/cranfield"
     run = read_run(folder / "runs/tf_overlap.run")

@@ -17,8 +17,8 @@ from arena.ratings.judges import judge_agreement, judged_games, of_judge
 from arena.ratings.panel import panel_ratings
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from judges.types import Verdict
+from retrieval_eval.stats.agreement import cohen_kappa
 from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
-from retrieval_eval.stats.coefficients import cohen_kappa
 
 DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")

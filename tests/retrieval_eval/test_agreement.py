@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from retrieval_eval.stats.coefficients import (
-    Level,
-    Weights,
-    cohen_kappa,
-    cohen_kappas,
-    coincidences,
-    krippendorff_alphas,
-)
+from retrieval_eval.stats.agreement import Level, Weights, cohen_kappa, cohen_kappas, coincidences, krippendorff_alphas
 
 LEVELS: list[Level] = ["nominal", "ordinal", "interval"]
 WEIGHTS: list[Weights] = ["none", "linear", "quadratic"]

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
-from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.data.collections import fetch_documents, read_topics
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.topics import read_topics
-from retrieval_eval.trec_files import read_qrels
+from retrieval_eval.data.trec import read_qrels
 
 WHOLE = {f"d{number}" for number in range(5)}
 

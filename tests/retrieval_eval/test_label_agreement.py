@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from judges.errors import InputError
+from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.metrics import evaluate
-from retrieval_eval.run_rankings import ranking_agreement
+from retrieval_eval.run_scores import ranking_agreement
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
-from retrieval_eval.trec_files import read_qrels, read_runs
 
 HUMAN = {"q1": {"a": 0, "b": 2, "c": 3}, "q2": {"a": 1, "d": 0}, "q3": {"e": 2}}
 LLM = {"q1": {"a": 0, "b": 3, "c": 3, "x": 1}, "q2": {"a": 0, "d": 0}, "q9": {"a": 1}}

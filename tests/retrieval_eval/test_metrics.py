@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import InputError
+from retrieval_eval.data.runs import read_run
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.metrics import DEFAULT_MEASURES, evaluate, parse_measures
-from retrieval_eval.trec_files import read_qrels, read_run
 
 RUNS = ("bm25", "bm25_title", "lm_dirichlet", "random", "tf_overlap", "tfidf")
 MEASURES = (

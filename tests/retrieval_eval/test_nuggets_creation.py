@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval_eval.nuggets.creation import batches, kept_nuggets, updated_list, windows
-from retrieval_eval.nuggets.types import Importance
+from retrieval_eval.nuggets.types import Importance, batches, kept_nuggets, updated_list, windows
 
 VITAL, OKAY = Importance
 IDS = st.lists(st.integers(0, 60).map(str), max_size=80)

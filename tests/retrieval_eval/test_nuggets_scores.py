@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.run_scores import RunScores, score_runs
-from retrieval_eval.nuggets.scores import COLUMNS, QueryScores, query_scores, score_table
+from retrieval_eval.nuggets.scores import COLUMNS, QueryScores, RunScores, query_scores, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets, of_empty_answer
 
 VITAL, OKAY = Importance

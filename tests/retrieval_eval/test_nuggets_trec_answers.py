@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judges.errors import DataError
-from retrieval_eval.nuggets.trec_answers import read_trec_answers
+from retrieval_eval.data.trec_answers import read_trec_answers
 
 SENTENCES = [{"text": "Cats purr.", "citations": [0, 1]}, {"text": "It calms.", "citations": []}]
 OF_2024 = {

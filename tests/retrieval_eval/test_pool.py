@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from judges.errors import InputError
 from judges.types import Retrieved
+from retrieval_eval.data.runs import Ranking, Run, read_runs, runs_of
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec import Qrels, read_qrels
 from retrieval_eval.pool import Pool, Share, pool_runs
-from retrieval_eval.trec import Qrels, Ranking, Run, runs_of
-from retrieval_eval.trec_files import read_qrels, read_runs
 
 
 def run(name: str, **queries: str) -> Run:

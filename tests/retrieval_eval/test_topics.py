@@ -10,8 +10,8 @@ import pytest
 
 from judges.errors import DataError
 from judges.types import Query
+from retrieval_eval.data.collections import read_topics
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.topics import read_topics
 
 SGML = """
 <top>

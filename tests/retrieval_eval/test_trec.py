@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from judges.errors import DataError
 from judges.types import Retrieved
+from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, write_run
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.trec import FaultyLine, Qrels, Ranking, Run, runs_of
-from retrieval_eval.trec_files import read_qrels, read_rankings, read_run, read_runs, write_qrels, write_run
+from retrieval_eval.data.trec import FaultyLine, Qrels, read_qrels, write_qrels
 
 names = st.text(
     st.characters(min_codepoint=33, exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6

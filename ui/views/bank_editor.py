@@ -14,9 +14,9 @@ from arena.data import safe_files
 from arena.stages.exam.bank import of_queries
 from arena.stages.exam.edits import BankFile, read_bank_file, save_edited_bank
 from judges.errors import InputError
-from retrieval_eval.exam.edits import ItemEdit, edited_bank, new_item
-from retrieval_eval.exam.influence import EditEffect, edit_effect
-from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item
+from retrieval_eval.exam.bank_files import new_item
+from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, edited_bank
+from retrieval_eval.exam.oversight import EditEffect, edit_effect
 from ui import data, exam, text
 from ui.address import unfold
 from ui.editing import Session, ask_name, named

@@ -11,8 +11,7 @@ from arena.data.dataset import Dataset
 from arena.stages.exam.bank import of_queries, require_usable
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.edits import described
-from retrieval_eval.exam.items import Bank, diff
+from retrieval_eval.exam.items import Bank, described, diff
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,21 @@ from arena.stages.exam.study import USUAL_LEVEL
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.trec import write_qrels
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.grade_files import ALIASES, read_graded, write_grades
+from retrieval_eval.exam.grade_files import GRADE_ALIASES as ALIASES
+from retrieval_eval.exam.grade_files import (
+    GradedQuery,
+    is_workbench,
+    read_graded,
+    read_workbench,
+    to_workbench,
+    workbench_entries,
+    write_grades,
+    write_workbench,
+)
 from retrieval_eval.exam.grades import Grade, Graded
 from retrieval_eval.exam.items import Bank
-from retrieval_eval.exam.workbench import GradedQuery, is_workbench, read_workbench, write_workbench
-from retrieval_eval.exam.workbench_grades import to_workbench, workbench_entries
-from retrieval_eval.trec_files import write_qrels
 
 _TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
 

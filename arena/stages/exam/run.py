@@ -16,10 +16,8 @@ from arena.stages.exam.study import Study
 from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import EXAM_TASKS, CallTrace, Task
-from retrieval_eval.exam.grade_files import write_grades
+from retrieval_eval.exam.grade_files import to_workbench, write_grades, write_workbench
 from retrieval_eval.exam.items import Bank
-from retrieval_eval.exam.workbench import write_workbench
-from retrieval_eval.exam.workbench_grades import to_workbench
 
 
 @dataclass(frozen=True)

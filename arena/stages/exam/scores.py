@@ -10,10 +10,18 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from arena.stages.exam.study import Study
-from retrieval_eval.exam.alpha_ndcg import DEFAULT_ALPHA, alpha_ndcg
-from retrieval_eval.exam.cover import DEFAULT_K, CoverScores, Floats, Mean, cover_means, cover_scores
 from retrieval_eval.exam.grades import Grids, make_grids
-from retrieval_eval.exam.leaderboards import places
+from retrieval_eval.exam.scores import (
+    DEFAULT_ALPHA,
+    DEFAULT_K,
+    CoverScores,
+    Mean,
+    alpha_ndcg,
+    cover_means,
+    cover_scores,
+    places,
+)
+from retrieval_eval.stats.bootstrap import Floats
 
 Measure: TypeAlias = Literal["cover", "possible", "normalised", "alpha_ndcg"]
 """EXAM-Cover@k; the same if every ungraded pair covered its item; normalised cover; alpha-nDCG@k."""

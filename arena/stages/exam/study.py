@@ -11,16 +11,15 @@ from typing import Literal, TypeAlias
 
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
+from retrieval_eval.data.runs import read_rankings
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.exam.bank_files import read_bank
-from retrieval_eval.exam.cover import RATED_LEVELS
-from retrieval_eval.exam.documents import by_document
 from retrieval_eval.exam.grade_files import read_graded
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
-from retrieval_eval.exam.leaderboards import places
-from retrieval_eval.exam.passages import origin_of
-from retrieval_eval.trec_files import read_qrels, read_rankings
+from retrieval_eval.exam.passages import by_document, origin_of
+from retrieval_eval.exam.scores import RATED_LEVELS, places
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena.stages.nuggets.results import NuggetResults
-from retrieval_eval.nuggets.run_scores import RunScores, score_runs
-from retrieval_eval.nuggets.scores import ScoreTable, score_table
+from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 
 

@@ -10,9 +10,8 @@ from arena.config.nuggets import NuggetsSection
 from arena.data.dataset import Dataset
 from judges.errors import DataError
 from judges.types import Judgment, Task
-from retrieval_eval.nuggets.creation import batches, kept_nuggets, updated_list
 from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
+from retrieval_eval.nuggets.types import Importance, NuggetBank, batches, kept_nuggets, make_nuggets, updated_list
 
 
 def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:

@@ -18,8 +18,7 @@ from judges.errors import ConfigError
 from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
 from judges.prompts import PromptTemplate
 from judges.types import Answer, Judgment, Prompt, Task
-from retrieval_eval.nuggets.creation import BATCH, windows
-from retrieval_eval.nuggets.types import Importance, NuggetBank, Support
+from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
 
 
 @dataclass(slots=True)

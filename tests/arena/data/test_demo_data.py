@@ -11,7 +11,7 @@ import pytest
 
 from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, build, demo_agents, read_folder, read_questions
 from judges.errors import DataError
-from retrieval_eval.documents.sentences import sentences
+from retrieval_eval.documents.passages import sentences
 
 FILES = ("queries.csv", "documents.csv", "answers.csv")
 AGENTS = ["bm25-1", "bm25-3", "bm25-1-prf", "bm25-3-prf", "overlap-lead"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retrieval_eval.corpora import fetch_documents
+from retrieval_eval.data.collections import fetch_documents
 from retrieval_eval.data.tables import read_rows
 from tests.conftest import ROOT
 from tests.support.children import begin, ended, ragleague

@@ -14,9 +14,9 @@ from retrieval_eval.agents.ranking import Corpus, Hit, reciprocal_rank_fusion
 from retrieval_eval.agents.retrieval import Library, RetrieverName, retrieve_run
 from retrieval_eval.agents.spec import EmbeddingsSpec
 from retrieval_eval.agents.types import Meter
-from retrieval_eval.corpora import read_corpus
+from retrieval_eval.data.collections import read_corpus
+from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.metrics import evaluate
-from retrieval_eval.trec_files import read_qrels
 
 HASHED = EmbeddingsSpec(provider="hashed")
 

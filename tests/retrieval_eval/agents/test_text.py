@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from judges.types import Document
 from retrieval_eval.agents.ranking import InverseDocumentFrequency, terms
-from retrieval_eval.documents.sentences import sentences
+from retrieval_eval.documents.passages import sentences
 
 
 def test_terms_are_stems_without_function_words() -> None:

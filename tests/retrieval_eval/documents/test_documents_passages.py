@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrieval_eval.documents.passages import PassagesSection, passages_of
+from retrieval_eval.documents.passages import PassagesSection, cut, passages_of, tokens, words
 from retrieval_eval.documents.read import read_documents
-from retrieval_eval.documents.spans import cut, tokens, words
 from retrieval_eval.documents.types import Part, SourceDocument
 
 GUIDE = SourceDocument(

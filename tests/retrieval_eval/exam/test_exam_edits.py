@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.edits import ItemEdit, described, edited_bank
-from retrieval_eval.exam.items import Bank, Item, diff
+from retrieval_eval.exam.items import Bank, Item, ItemEdit, described, diff, edited_bank
 
 IDS = st.sampled_from("abcdef")
 BANK = Bank(

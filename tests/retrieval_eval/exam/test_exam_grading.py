@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from judges.errors import ReplyError
 from judges.self_rating import UNANSWERABLE, is_answer, is_ill_formed, is_unanswerable, self_rating
 from judges.types import Answer, Document
-from retrieval_eval.exam.documents import document_grades
 from retrieval_eval.exam.grades import Grade
 from retrieval_eval.exam.items import Item
 from retrieval_eval.exam.passages import (
+    document_grades,
     document_of,
     origin_of,
     passage_id_of,

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval_eval.exam.cover import cover_means, cover_scores
 from retrieval_eval.exam.grades import Grade, Rankings, make_grids
-from retrieval_eval.exam.influence import edit_effect, influences
 from retrieval_eval.exam.items import Bank, Item
-from retrieval_eval.exam.leaderboards import correlate, places
-from retrieval_eval.exam.oversight import graded_answers, grid_rows, spurious_items, uncovered_passages
+from retrieval_eval.exam.oversight import (
+    edit_effect,
+    graded_answers,
+    grid_rows,
+    influences,
+    spurious_items,
+    uncovered_passages,
+)
+from retrieval_eval.exam.scores import correlate, cover_means, cover_scores, places
 
 GRADES = [
     *(Grade("q", "p1", item, grade) for item, grade in {"a": 5, "b": 4, "c": 0}.items()),

@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from judges.errors import InputError
-from retrieval_eval.exam.alpha_ndcg import alpha_ndcg
-from retrieval_eval.exam.cover import CoverScores, Floats, cover_means, cover_scores
 from retrieval_eval.exam.grades import UNGRADED, Grade, Graded, Grader, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
-from retrieval_eval.exam.labels import exam_labels, read_grade_map
-from retrieval_eval.exam.leaderboards import correlate, places
+from retrieval_eval.exam.scores import (
+    CoverScores,
+    Floats,
+    alpha_ndcg,
+    correlate,
+    cover_means,
+    cover_scores,
+    exam_labels,
+    places,
+    read_grade_map,
+)
 
 Rating = Mapping[str, Mapping[str, int]]
 

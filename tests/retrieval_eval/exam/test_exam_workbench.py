@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 from judges.errors import DataError
-from retrieval_eval.exam.grade_files import read_graded, write_grades
+from retrieval_eval.exam.grade_files import (
+    read_graded,
+    read_workbench,
+    to_workbench,
+    workbench_entries,
+    write_grades,
+    write_workbench,
+)
 from retrieval_eval.exam.grades import Grade, Graded, Grader
-from retrieval_eval.exam.workbench import read_workbench, write_workbench
-from retrieval_eval.exam.workbench_grades import to_workbench, workbench_entries
 from tests.support.workbench_files import EXTRACTION, RATING, RATINGS, write_graded
 
 RATER = Grader("google/flan-t5-large", RATING)

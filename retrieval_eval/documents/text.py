@@ -1,16 +1,54 @@
-"""HTML: what a reader sees of a page, without menus and scripts."""
+"""Plain text, HTML as a reader sees it (without menus and scripts), and Markdown (CommonMark with tables)."""
 
 from __future__ import annotations
 
 import codecs
+import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from retrieval_eval.documents.blocks import Block, titled_parts
-from retrieval_eval.documents.plain import decoded, without_nul
-from retrieval_eval.documents.types import Extract, UnreadableError, amounts
+from retrieval_eval.documents.types import Block, Extract, Part, UnreadableError, amounts, titled_parts
+
+if TYPE_CHECKING:
+    from markdown_it.tree import SyntaxTreeNode
+
+
+_BLANK_LINE = re.compile(r"\n\s*\n|\f")
+
+
+def decoded(content: bytes) -> str:
+    """UTF-8, or UTF-16 that begins with its mark.
+
+    Raises:
+        UnreadableError: it is neither, or holds NUL, which no text does.
+    """
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableError(f"is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    return without_nul(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def without_nul(text: str) -> str:
+    """The text, which holds no NUL.
+
+    Raises:
+        UnreadableError: it does.
+    """
+    if "\0" in text:
+        raise UnreadableError("holds NUL bytes; is it a text file?")
+    return text
+
+
+def read_plain(text: str) -> Extract:
+    """No title, and one part with a paragraph for each run of lines without a blank one."""
+    found = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
+    paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in found)))
+    return Extract("", (Part("", None, paragraphs),) if paragraphs else ())
+
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _DECLARED_WITHIN = 1024
@@ -41,11 +79,11 @@ def read_html(content: bytes) -> Extract:
         UnreadableError: its bytes are not of the encoding that it declares (UTF-8 where it declares none), or its
             elements are nested so deeply that the parser gives up.
     """
-    root = _parsed(_text(content))
+    root = _parsed(_decoded_html(content))
     if root is None:
         return Extract("", ())
     unseen = Counter[str]()
-    title, parts = titled_parts(_blocks(root, unseen))
+    title, parts = titled_parts(_html_blocks(root, unseen))
     head = root.find(".//title")
     title = title or " ".join((head.text or "").split() if head is not None else [])
     return Extract(title, parts, *unseen_text(unseen))
@@ -58,7 +96,7 @@ def html_blocks(text: str, unseen: Counter[str]) -> list[Block]:
         UnreadableError: as of ``read_html``.
     """
     root = _parsed(text)
-    return [] if root is None else list(_blocks(root, unseen))
+    return [] if root is None else list(_html_blocks(root, unseen))
 
 
 def unseen_text(unseen: Counter[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,7 +115,7 @@ def _parsed(text: str) -> Any:
     return root
 
 
-def _text(content: bytes) -> str:
+def _decoded_html(content: bytes) -> str:
     if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return decoded(content)
     declared = _DECLARED.search(content[:_DECLARED_WITHIN])
@@ -95,7 +133,7 @@ def _text(content: bytes) -> str:
         raise UnreadableError(f"is not {name}, the encoding that it declares (byte {error.start})") from error
 
 
-def _blocks(root: Any, unseen: Counter[str]) -> Iterator[Block]:
+def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[Block]:
     """Go through the elements without recursion: a page may be nested as deeply as it likes.
 
     What follows the end of the page is read too; libxml2 puts it beside the root.
@@ -164,3 +202,83 @@ class _Gathered:
         self._pieces.clear()
         if block:
             yield Block(self._level, block)
+
+
+_DEEPEST = 200
+"""Levels of quotes and lists that are read; the preset's 20 would lose text of long outlines without a word."""
+
+
+_CONTAINERS = frozenset({"blockquote_open", "bullet_list_open", "ordered_list_open", "list_item_open"})
+_COMMENT = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+
+
+def read_markdown(text: str) -> Extract:
+    """The title and the parts; a list, a table or a block of code is one paragraph. HTML in it is read as HTML."""
+    from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
+
+    tokens = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table").parse(text)
+    html = _InnerHtml()
+    title, parts = titled_parts(_markdown_blocks(SyntaxTreeNode(tokens), html))
+    problems, notes = html.unseen()
+    if any(token.level >= _DEEPEST - 1 and token.type in _CONTAINERS for token in tokens):
+        problems = (*problems, f"what is nested deeper than {_DEEPEST} levels is not read")
+    return Extract(title, parts, problems, notes)
+
+
+class _InnerHtml:
+    """Reads the HTML in Markdown where the library for it is there, and counts what is not read."""
+
+    def __init__(self) -> None:
+        self._readable = importlib.util.find_spec("lxml") is not None
+        self._unread = 0
+        self._unseen = Counter[str]()
+
+    def blocks(self, content: str) -> list[Block]:
+        if self._readable:
+            return html_blocks(content, self._unseen)
+        self._unread += not _COMMENT.fullmatch(content)
+        return []
+
+    def unseen(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The problems and the notes of an extract."""
+        if self._readable:
+            return unseen_text(self._unseen)
+        unread = amounts({"HTML block": self._unread})
+        return (f"{unread} not read without the extra 'documents' ('ragleague doctor' says how to install it)",) * bool(
+            unread
+        ), ()
+
+
+def _markdown_blocks(root: SyntaxTreeNode, html: _InnerHtml) -> Iterator[Block]:
+    for node in root.children:
+        if node.type == "html_block":
+            yield from html.blocks(node.content)
+            continue
+        plain = "\n".join(line for line in _markdown_lines(node, html) if line)
+        if plain:
+            yield Block(int(node.tag[1]) if node.type == "heading" else 0, plain)
+
+
+def _markdown_lines(node: SyntaxTreeNode, html: _InnerHtml) -> Iterator[str]:
+    """The plain text of a block, one line for each paragraph, list item, table row or line of code in it."""
+    if node.type in {"fence", "code_block"}:
+        yield from node.content.rstrip().splitlines()
+    elif node.type == "html_block":
+        yield from (block.text for block in html.blocks(node.content))
+    elif node.type == "tr":
+        yield " | ".join(" ".join(_markdown_lines(cell, html)) for cell in node.children)
+    elif node.type == "inline":
+        yield " ".join("".join(_inline_text(child) for child in node.children).split())
+    else:
+        for child in node.children:
+            yield from _markdown_lines(child, html)
+
+
+def _inline_text(node: SyntaxTreeNode) -> str:
+    if node.type in {"softbreak", "hardbreak"} or (node.type == "html_inline" and _BREAK.fullmatch(node.content)):
+        return " "
+    if node.type in {"text", "code_inline"}:
+        return node.content
+    return "".join(_inline_text(child) for child in node.children)

@@ -1,0 +1,338 @@
+"""Test collections: topics, and the documents of corpora that are too large to be loaded.
+
+Both stand in tables, in two columns without a header, or in a data set of ir_datasets, named ``irds:NAME``, which
+downloads what it does not have; topics also in TREC's SGML, whose fields need no end, and XML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from html import unescape
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from judges.errors import DataError, InputError, MissingExtraError
+from judges.types import Document, Query
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Cell, Only, Row, known_format
+from retrieval_eval.data.tables import read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+
+def has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the first line of a tab-separated file holds the name of a column, in any spelling of it."""
+    names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
+    first = next((line for _, line in read_lines(path)), "")
+    return any(field.strip() in names for field in first.split("\t"))
+
+
+def read_pairs(path: Path, id_column: str, text_column: str) -> Iterator[Row]:
+    """Stream the lines, each as a row of two cells. The text stands as it is: quotes mean nothing.
+
+    Raises:
+        DataError: a line has not exactly one tab.
+    """
+    for number, line in read_lines(path):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) == 2:
+            yield Row(path, number, {id_column: fields[0], text_column: fields[1]})
+        elif not line.isspace():
+            problem = f"without a header, a line is '{id_column}<TAB>{text_column}'; this one has {len(fields)} fields"
+            raise DataError(path, problem, line=number, value=line.strip())
+
+
+_IRDS = "irds:"
+
+
+def irds_name(source: Path | str) -> str | None:
+    """The dataset's name, or ``None`` where a file is named."""
+    return str(source).removeprefix(_IRDS) if str(source).startswith(_IRDS) else None
+
+
+def _irds_topics(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Queries as rows; columns go by the canonical names of ``aliases``.
+
+    Raises:
+        MissingExtraError: ir_datasets is not installed.
+        InputError: there is no such dataset, it has no queries, or they cannot be fetched.
+    """
+    return _irds_rows(name, "queries", lambda dataset: dataset.queries_iter(), aliases)
+
+
+def irds_qrels(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Labels as rows, see ``_irds_topics``."""
+    return _irds_rows(name, "qrels", lambda dataset: dataset.qrels_iter(), aliases)
+
+
+def _irds_documents(name: str, wanted: Set[str] | None, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    """Those documents wanted that the dataset has, from its index; all where nothing is said, see ``_irds_topics``."""
+    if wanted is None:
+        return _irds_rows(name, "docs", lambda dataset: dataset.docs_iter(), aliases)
+    return _irds_rows(name, "docs", lambda dataset: dataset.docs_store().get_many_iter(sorted(wanted)), aliases)
+
+
+def _irds_rows(name: str, part: str, read: Any, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
+    with _download_errors(name):
+        dataset = _irds_dataset(name)
+        if not dataset.has(part):
+            raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
+        for number, record in enumerate(read(dataset), start=1):
+            yield Row(Path(_IRDS + name), number, _canonical(record._asdict(), aliases))
+
+
+def _irds_dataset(name: str) -> Any:
+    try:
+        import ir_datasets
+    except ImportError as error:
+        raise MissingExtraError("ir-datasets", f"'{_IRDS}{name}'") from error
+    try:
+        return ir_datasets.load(name)
+    except KeyError as error:
+        raise InputError(f"{_IRDS}{name}: ir_datasets knows no such dataset") from error
+
+
+@contextmanager
+def _download_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # what its downloads raise
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
+
+
+def _canonical(record: Mapping[str, object], aliases: Mapping[str, Sequence[str]]) -> dict[str, Cell]:
+    used = {
+        next((name for name in spellings if name in record), canonical): canonical
+        for canonical, spellings in aliases.items()
+        if canonical not in record
+    }
+    return {used.get(name, name): _cell(value) for name, value in record.items()}
+
+
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return [str(part) for part in value] if isinstance(value, Iterable) else str(value)
+
+
+TOPIC_ALIASES: Mapping[str, Sequence[str]] = {
+    "qid": ("query_id", "_id", "topic_id", "narrative_id", "question_id", "number", "id"),
+    "query": ("text", "title", "question", "topic", "query_text", "narrative"),
+}
+"""Other spellings of the columns and keys, best first."""
+
+
+def read_topics(source: Path | str) -> dict[str, Query]:
+    """Read queries by query_id, in the order of the file.
+
+    A table (CSV, TSV, JSONL, Parquet) has ``qid`` and ``query``, or ``TOPIC_ALIASES``. Other files hold TREC topics if
+    they begin with ``<``, else lines ``qid<TAB>query``, as does a ``.tsv`` without a header. ``irds:NAME`` names a
+    dataset of ir_datasets. JSONL with a record per run and topic may repeat a query: what the records agree on is kept.
+
+    Raises:
+        DataError: the file cannot be read, has no topic, an id or text is empty, or an id has two texts. Names file,
+            line and value.
+        MissingExtraError: ir_datasets is named and not installed.
+    """
+    topics: dict[str, Query] = {}
+    for row in topic_rows(source):
+        query_id, text = row.identifier("qid").strip(), row.text("query").strip()
+        if not text:
+            raise row.error(f"the text of query {query_id!r} is empty")
+        metadata = _metadata(row)
+        known = topics.setdefault(query_id, Query(query_id, text, metadata))
+        if known.text != text:
+            raise row.error(f"query {query_id!r} has another text further up", text)
+        if known.metadata != metadata:
+            topics[query_id] = Query(query_id, text, dict(known.metadata.items() & metadata.items()))
+    return topics
+
+
+def topic_rows(source: Path | str) -> Iterator[Row]:
+    """The records with ``qid`` and ``query``, at least one, otherwise as they stand there; see ``read_topics``."""
+    rows = _topic_rows(source)
+    first = next(rows, None)
+    if first is None:
+        raise DataError(source, "holds no topic")
+    yield first
+    yield from rows
+
+
+def _topic_rows(source: Path | str) -> Iterator[Row]:
+    if (name := irds_name(source)) is not None:
+        return _irds_topics(name, TOPIC_ALIASES)
+    path = Path(source)
+    kind = known_format(path)
+    if kind is None:
+        if next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
+            return _read_markup(path)
+        return islice(read_pairs(path, "qid", "query"), int(has_header(path, TOPIC_ALIASES)), None)
+    if kind == "tsv" and not has_header(path, TOPIC_ALIASES):
+        return read_pairs(path, "qid", "query")
+    return read_rows(path, ("qid", "query"), TOPIC_ALIASES)
+
+
+def _metadata(row: Row) -> dict[str, str]:
+    plain = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
+    return {name: text for name in plain if name not in {"qid", "query"} and (text := row.text(name))}
+
+
+_IDS = ("num", "number", "id", "qid")
+_TEXTS = ("title", "query", "question", "text", "description", "")
+_NAMES = {"desc": "description", "narr": "narrative"}
+_LABELS = {"num": "Number:", "title": "Topic:", "description": "Description:", "narrative": "Narrative:"}
+"""What SGML topics write before a field's value."""
+
+_START = re.compile(r"<top(?:ic)?[\s>]", re.IGNORECASE)
+_SGML_TOPIC = re.compile(r"<top(?:ic)?\b[^>]*>(.*?)</top(?:ic)?>", re.DOTALL | re.IGNORECASE)
+_SGML_FIELD = re.compile(r"<([A-Za-z][\w-]*)[^>]*>([^<]*)")
+_XML_HEAD = re.compile(r"\A\s*<\?xml[^>]*\?>|<!DOCTYPE[^>\[]*>", re.IGNORECASE)
+
+
+def _read_markup(path: Path) -> Iterator[Row]:
+    """Every topic as a row with ``qid``, ``query`` and its other fields.
+
+    Raises:
+        DataError: the file is neither SGML nor XML topics, or declares entities of its own.
+    """
+    text = "".join(line for _, line in read_lines(path)).replace("\r\n", "\n")
+    if "<!ENTITY" in text.upper():
+        raise DataError(path, "topics that declare entities are not read")
+    lines = [text.count("\n", 0, start.start()) + 1 for start in _START.finditer(text)]
+    lower = text.lower()
+    topics = _sgml(text) if "<num>" in lower and "</num>" not in lower else _xml(path, text)
+    for number, fields in enumerate(topics):
+        yield _topic_row(path, lines[number] if number < len(lines) else 1, fields)
+
+
+def _sgml(text: str) -> Iterator[dict[str, str]]:
+    for topic in _SGML_TOPIC.finditer(text):
+        fields: dict[str, str] = {}
+        for name, value in _SGML_FIELD.findall(topic[1]):
+            _add_field(fields, name, unescape(value))
+        yield fields
+
+
+def _xml(path: Path, text: str) -> Iterator[dict[str, str]]:
+    from xml.etree import ElementTree as ET
+
+    body = _XML_HEAD.sub("", text)  # some files have many roots and some have one: here all have one more
+    cut = text.count("\n") - body.count("\n")
+    try:
+        root = ET.fromstring(f"<all>{body}</all>")  # noqa: S314 - entities were refused, expat bounds the rest
+    except ET.ParseError as error:
+        problem = f"neither TREC's SGML topics (<num> without an end) nor XML: {error}"
+        raise DataError(path, problem, line=error.position[0] + cut) from error
+    for topic in root.iter():
+        if topic.tag.lower() in {"top", "topic"}:
+            yield _xml_fields(topic)
+
+
+def _xml_fields(topic: Element) -> dict[str, str]:
+    fields = dict(topic.attrib)
+    _add_field(fields, "", topic.text or "")
+    for field in topic:
+        _add_field(fields, field.tag, "".join(field.itertext()))
+    return fields
+
+
+def _add_field(fields: dict[str, str], tag: str, text: str) -> None:
+    """Keep a field on one line; several of one name stand below each other."""
+    name = _NAMES.get(tag.lower(), tag.lower())
+    value = " ".join(text.split())
+    if (label := _LABELS.get(name, "")) and value.lower().startswith(label.lower()):
+        value = value[len(label) :].lstrip()
+    if value:
+        fields[name] = f"{fields[name]}\n{value}" if name in fields else value
+
+
+def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
+    ident = next((name for name in _IDS if name in fields), "")
+    text = next((name for name in _TEXTS if name in fields), "")
+    others = {name: value for name, value in fields.items() if name not in {ident, text, ""}}
+    return Row(path, line, {**others, "qid": fields.get(ident, "") if ident else "", "query": fields.get(text, "")})
+
+
+DOCUMENT_ALIASES: Mapping[str, Sequence[str]] = {
+    "did": ("_id", "pid", "docid", "doc_id", "document_id", "id"),
+    "document": ("segment", "passage", "contents", "text", "body", "document_text"),
+}
+"""Spellings of the id and the text, best first; ours, those of BEIR, of MS MARCO's two versions, of Pyserini."""
+
+
+def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
+    """The documents with the wanted ids, streamed out of corpora; reading stops when all are found.
+
+    CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text as ``DOCUMENT_ALIASES`` lists; ``.tsv`` without a
+    header and files of any other name as ``id<TAB>text``; ``irds:NAME`` for a dataset of ir_datasets. Every other
+    column that has a value becomes metadata, and ``website`` is the host of ``url`` where the corpus does not say.
+
+    Returns:
+        Documents by doc_id, in the order of the corpora. What no corpus has is not there. Of two documents with one id
+        the first counts.
+
+    Raises:
+        DataError: a file cannot be read, lacks the columns, or has a line that is broken, as far as it was read: the
+            lines of unwanted documents only have to end as they should.
+        MissingExtraError: ir_datasets is named and not installed.
+    """
+    found: dict[str, Document] = {}
+    for source in sources:
+        left = wanted - found.keys()
+        if not left:
+            break
+        for row in _corpus_rows(source, left):
+            document = document_of(row)
+            if document.doc_id in left:
+                found.setdefault(document.doc_id, document)
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
+    """Stream all documents of corpora, in the forms that ``fetch_documents`` reads.
+
+    Raises:
+        DataError: as there, for every line.
+        MissingExtraError: as there.
+    """
+    for source in sources:
+        yield from map(document_of, _corpus_rows(source, None))
+
+
+def document_of(row: Row) -> Document:
+    """The document of a row with ``did`` and ``document``."""
+    metadata = {
+        name: text
+        for name, cell in row.values.items()
+        if name not in DOCUMENT_ALIASES and cell not in ([], {}) and (text := row.text(name))
+    }
+    if (host := _host(metadata.get("url", ""))) and "website" not in metadata:
+        metadata["website"] = host
+    return Document(row.identifier("did"), row.text("document"), metadata)
+
+
+def _corpus_rows(source: Path | str, wanted: Set[str] | None) -> Iterator[Row]:
+    """The wanted rows, all where nothing is said."""
+    if (name := irds_name(source)) is not None:
+        return _irds_documents(name, wanted, DOCUMENT_ALIASES)
+    path = Path(source)
+    kind = known_format(path)
+    if kind is None or (kind == "tsv" and not has_header(path, DOCUMENT_ALIASES)):
+        pairs = read_pairs(path, "did", "document")
+        return pairs if wanted is None else (row for row in pairs if row.values["did"] in wanted)
+    return read_rows(path, ("did", "document"), DOCUMENT_ALIASES, None if wanted is None else Only("did", wanted))
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:  # not an address
+        return ""

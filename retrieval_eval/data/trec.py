@@ -1,0 +1,292 @@
+"""Qrels, and what they have in common with runs: trec_eval's lines, or a table with a header; plain or gzip.
+
+What trec_eval reads without a word and what changes figures is said: as an error, or as a note on what was read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from judges.errors import DataError
+from retrieval_eval.data.collections import irds_name, irds_qrels
+from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.rows import Row, known_format
+from retrieval_eval.data.tables import read_rows
+
+QRELS_FIELDS = ("query", "0", "document", "label")
+RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
+
+
+def refuse(error: DataError) -> None:
+    """Let no faulty line pass."""
+    raise error
+
+
+def read_trec_lines(
+    path: Path | str, form: Sequence[str], on_fault: Callable[[DataError], None] = refuse
+) -> Iterator[tuple[int, list[str]]]:
+    """Stream the lines of qrels or of a run, plain or ``.gz``, with their numbers from 1; blank lines are passed over.
+
+    Fields are separated by ASCII white space alone, as in C, so that an id may hold any other character.
+
+    Args:
+        path: the file.
+        form: names of the fields, ``QRELS_FIELDS`` or ``RUN_FIELDS``.
+        on_fault: told of a line with too few or too many fields, which is then passed over.
+
+    Raises:
+        DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
+    """
+    for number, line in read_lines(path):
+        fields = line.split() if line.isascii() else [field.decode() for field in line.encode().split()]
+        if len(fields) == len(form):
+            yield number, fields
+        elif fields:
+            problem = f"a line must have {len(form)} fields, '{' '.join(form)}', and has {len(fields)}"
+            on_fault(DataError(path, problem, line=number, value=line.strip()))
+
+
+Faulty: TypeAlias = Literal["refuse", "skip"]
+"""What to do about a line that is wrong: refuse the file, or leave the line out and list it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyLine:
+    """A line that was left out.
+
+    Attributes:
+        line: of the file, from 1; of Parquet the row.
+        problem: what is wrong, one line.
+        value: the part that is wrong, where there is one.
+    """
+
+    line: int
+    problem: str
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """One line for people."""
+        return f"line {self.line}: {self.problem}" + ("" if self.value is None else f" ({self.value!r})")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that is allowed and that a reader of figures should know.
+
+    Attributes:
+        kind: ``ties``: documents with the score of another one of the query; ``rank_order``: queries whose rank column
+            contradicts the scores; ``rank_gaps``: queries whose ranks do not count up one by one; ``tags``: names of
+            runs in one file; ``repeated``: lines of qrels that repeat an earlier one.
+        count: of what ``kind`` says.
+        text: the same as a sentence for people.
+    """
+
+    kind: Literal["ties", "rank_order", "rank_gaps", "tags", "repeated"]
+    count: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """Relevance labels of people or of a judge.
+
+    Attributes:
+        name: the file's name without its extensions.
+        labels: by query_id and doc_id, in the order of the file.
+        notes: what is odd about the file.
+        faulty: lines left out, where that was asked for.
+    """
+
+    name: str
+    labels: Mapping[str, Mapping[str, int]]
+    notes: tuple[Note, ...] = ()
+    faulty: tuple[FaultyLine, ...] = ()
+
+    def __len__(self) -> int:
+        """Labelled (query, document) pairs."""
+        return sum(map(len, self.labels.values()))
+
+
+_NAMES: Mapping[str, Sequence[str]] = {
+    "qid": ("query_id", "query-id", "question_id", "topic_id"),
+    "did": ("doc_id", "docid", "document_id", "corpus-id", "pid"),
+}
+RUN_ALIASES: Mapping[str, Sequence[str]] = {
+    **_NAMES,
+    "score": ("sim", "similarity"),
+    "tag": ("run", "run_id", "agent", "system"),
+}
+"""Other spellings of the columns in tables."""
+QRELS_ALIASES: Mapping[str, Sequence[str]] = {**_NAMES, "label": ("relevance", "rel", "grade", "score")}
+"""The same; ``query-id``, ``corpus-id`` and ``score`` are BEIR's."""
+
+
+class Faults:
+    """What is wrong with a file: raised at once, or gathered."""
+
+    def __init__(self, path: Path, faulty: Faulty) -> None:
+        self._path, self._refuse = path, faulty == "refuse"
+        self._lines: list[FaultyLine] = []
+
+    def add(self, line: int, problem: str, value: str) -> None:
+        """A line is wrong."""
+        self.take(Row(self._path, line, {}).error(problem, value), line, problem)
+
+    def take(self, error: DataError, line: int | None = None, problem: str | None = None) -> None:
+        """A line is wrong, as an error says."""
+        if self._refuse:
+            raise error
+        self._lines.append(FaultyLine(error.line or line or 0, problem or error.problem, error.value))
+
+    @property
+    def lines(self) -> tuple[FaultyLine, ...]:
+        """In the order of the file."""
+        return tuple(sorted(self._lines, key=lambda fault: fault.line))
+
+    @property
+    def example(self) -> str:
+        """The first of them, to be said where nothing else is left."""
+        return f"; {self._lines[0]}" if self._lines else ""
+
+
+def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
+    """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
+    if _is_table(path, RUN_FIELDS):
+        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_ALIASES), faults):
+            yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
+        return
+    for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
+        yield line, (query_id, doc_id, rank, score, tag)
+
+
+def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str]]]:
+    """Line, query_id, doc_id and label."""
+    name = irds_name(path)
+    if name is not None or _is_table(path, QRELS_FIELDS):
+        required = ("qid", "did", "label")
+        rows = read_rows(path, required, QRELS_ALIASES) if name is None else irds_qrels(name, QRELS_ALIASES)
+        for row, (query_id, doc_id) in _named_rows(rows, faults):
+            yield row.line, (query_id, doc_id, row.text("label"))
+        return
+    for line, (query_id, _, doc_id, label) in read_trec_lines(path, QRELS_FIELDS, faults.take):
+        yield line, (query_id, doc_id, label)
+
+
+def _named_rows(rows: Iterable[Row], faults: Faults) -> Iterator[tuple[Row, tuple[str, str]]]:
+    """Rows that name a query and a document."""
+    for row in rows:
+        try:
+            names = row.identifier("qid"), row.identifier("did")
+        except DataError as error:
+            faults.take(error, row.line)
+            continue
+        yield row, names
+
+
+def _is_table(path: Path, form: Sequence[str]) -> bool:
+    """Whether the name is a table's; not so a ``.tsv`` without a header, as MS MARCO has its qrels."""
+    kind = known_format(path)
+    if kind != "tsv":
+        return kind is not None
+    first = next((line for _, line in read_lines(path) if not line.isspace()), "").split()
+    number = form.index("label" if "label" in form else "score")
+    return len(first) != len(form) or finite(first[number]) is None
+
+
+def finite(text: str) -> float | None:
+    """A number as trec_eval's files write it, ``None`` where it is none or not finite."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+def is_qrels(path: Path | str) -> bool:
+    """Whether a name says that the file holds trec_eval's lines of qrels."""
+    return Path(path).name.lower().removesuffix(".gz").endswith(".qrels")
+
+
+def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
+    """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
+
+    A line that repeats an earlier one with the same label changes nothing and is noted.
+
+    Args:
+        path: the file.
+        faulty: as for ``read_run``; of two labels for one pair the first counts.
+
+    Raises:
+        DataError: the file cannot be read or holds no usable line; with ``refuse`` also a line with the wrong number of
+            fields, a label that is no whole number, or a second, different label of a pair.
+    """
+    path, faults = Path(path), Faults(Path(path), faulty)
+    labels: dict[str, dict[str, int]] = {}
+    repeated = 0
+    for line, (query_id, doc_id, given) in qrels_fields(path, faults):
+        label = _whole(given)
+        if label is None:
+            faults.add(line, "the label is not a whole number", given)
+            continue
+        known = labels.setdefault(query_id, {})
+        earlier = known.get(doc_id)
+        if earlier is None:
+            known[sys.intern(doc_id)] = label
+        elif earlier == label:
+            repeated += 1
+        else:
+            faults.add(line, f"query {query_id!r}, document {doc_id!r} has the label {earlier} already", given)
+    if not labels:
+        raise DataError(path, f"holds no usable line of qrels{faults.example}")
+    return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines)
+
+
+def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:
+    """Write labels by query_id and doc_id as trec_eval's lines.
+
+    Raises:
+        DataError: as for ``write_run``.
+    """
+    write_trec_lines(
+        path,
+        (
+            (query_id, "0", doc_id, str(label))
+            for query_id, labelled in labels.items()
+            for doc_id, label in labelled.items()
+        ),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def _repeated_note(count: int) -> tuple[Note, ...]:
+    text = f"lines that repeat an earlier pair with the same label: {count}"
+    return (Note("repeated", count, text),) if count else ()
+
+
+def file_stem(path: Path) -> str:
+    """The file's name without its extension and ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem or path.name
+
+
+def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
+    """Write lines of fields, none of which may be empty or have white space."""
+    with open_replacing(path) as file:
+        for fields in lines:
+            for field in fields:
+                if field.encode().split() != [field.encode()]:
+                    raise DataError(path, "TREC files hold no name that is empty or has white space", value=field)
+            file.write((" ".join(fields) + "\n").encode())
