@@ -32,7 +32,7 @@ ALIASES: Mapping[str, Sequence[str]] = {
 
 
 def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
-    """Read a dataset: queries as ``retrieval_eval.data.collections`` reads them, the rest from CSV, TSV, JSONL or Parquet files.
+    """Read a dataset: queries by ``read_topics``, the rest from CSV, TSV, JSONL or Parquet files.
 
     Answers may also be runs of the TREC RAG track, see ``retrieval_eval.data.trec_answers``.
 
