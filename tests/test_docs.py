@@ -37,7 +37,8 @@ from judges.sections import Section
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LINKING = [*PAGES, *sorted((ROOT / "docs/handbook").glob("*.md")), ROOT / "configs/README.md", ROOT / "CONTRIBUTING.md"]
+LINKING = [*PAGES, *sorted((ROOT / "arena/demo/handbook").glob("*.md"))]
+LINKING += [ROOT / name / "README.md" for name in ("benchmarks", "configs")] + [ROOT / "CONTRIBUTING.md"]
 STARTING_OTHERS = {"ray.md"}
 """Pages whose commands start processes themselves, which end with their own."""
 SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "ray ", "sqlite3 ", "ragleague ui ")

@@ -24,7 +24,7 @@ from retrieval_eval.documents.text import read_markdown
 from retrieval_eval.documents.types import SourceDocument
 
 DEMO = Path(__file__).parent
-HANDBOOK = DEMO.parents[1] / "docs" / "handbook"
+HANDBOOK = DEMO / "handbook"
 INDEX_PAGE = "README.md"
 
 
@@ -111,7 +111,7 @@ def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "
         questions: the questions to ask.
 
     Raises:
-        DataError: the handbook is not there, as in an installed package without the documentation.
+        DataError: the folder holds no such pages.
     """
     passages = read_folder(handbook, exclude={INDEX_PAGE})
     queries = [question.query for question in read_questions(questions)]

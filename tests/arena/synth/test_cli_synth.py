@@ -158,7 +158,7 @@ def test_a_run_that_is_killed_goes_on_and_pays_for_nothing_twice(tmp_path: Path)
 def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None:
     (tmp_path / "s.yaml").write_text(
         "name: handbook\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
-        f"synth:\n  documents: {ROOT}/docs/handbook\n  models: baseline\n  out: q.csv\n"
+        f"synth:\n  documents: {ROOT}/arena/demo/handbook\n  models: baseline\n  out: q.csv\n"
         f"  examples: {ROOT}/arena/demo/queries.csv\n"
         "  passages: {by: pages, size: 600}\n  filters: {answerable: baseline}\n"
     )
@@ -193,7 +193,7 @@ def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(
     shutil.copytree(played_demo, tmp_path / "demo")
     (tmp_path / "s.yaml").write_text(
         "name: rag-handbook\nstore: demo/rag-handbook.db\njudges: {baseline: {provider: lexical}}\n"
-        f"synth: {{documents: '{ROOT}/docs/handbook/nuggets.md', models: baseline, out: q.csv}}\n"
+        f"synth: {{documents: '{ROOT}/arena/demo/handbook/nuggets.md', models: baseline, out: q.csv}}\n"
     )
     store = tmp_path / "demo" / "rag-handbook.db"
     before = cli("leaderboard", store).out
