@@ -6,20 +6,17 @@ from collections.abc import Callable, Mapping
 
 from ui import data
 from ui.views import (
-    assess,
+    annotate,
     bank,
     calibration,
     exam,
     games,
-    grade,
-    label,
     matrix,
     nuggets,
     overview,
     queries,
     retrieval,
     runs,
-    vote,
 )
 
 # Title, purpose and drawing function of each page, by the heading that the menu has it under; the first is opened.
@@ -41,9 +38,9 @@ PAGES: Mapping[str, tuple[tuple[str, str, Callable[[data.Source], None]], ...]] 
         ("Bank", "The items that answers are graded against, and their edits.", bank.show),
     ),
     "People": (  # on these people judge, blind
-        ("Vote", "Say which of two answers is better, without knowing whose they are.", vote.show),
-        ("Label", "Say how relevant documents are, without knowing what the judges said.", label.show),
-        ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", grade.show),
-        ("Assess", "Say which nuggets each answer states, without knowing whose it is.", assess.show),
+        ("Vote", "Say which of two answers is better, without knowing whose they are.", annotate.vote),
+        ("Label", "Say how relevant documents are, without knowing what the judges said.", annotate.label),
+        ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", annotate.grade),
+        ("Assess", "Say which nuggets each answer states, without knowing whose it is.", annotate.assess),
     ),
 }

@@ -19,7 +19,7 @@ from arena.boards.leaderboard import TournamentBoard, without_bank
 from arena.boards.results import leaderboard
 from arena.boards.trust import in_short
 from arena.boards.wins import Wins, tournament_pairs
-from arena.opinions.tournament import calibrate_tournament, resampling_of
+from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
 from arena.present.report import Report

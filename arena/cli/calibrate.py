@@ -120,9 +120,8 @@ def calibrate(
     from arena.cli.console import errors, printable
     from arena.cli.show import show
     from arena.cli.sources import open_tournament
-    from arena.opinions.files import Reading
-    from arena.opinions.tables import Tables, calibrate_tables, texts_of
-    from arena.opinions.tournament import calibrate_tournament, resampling_of
+    from arena.people.calibrate import Tables, calibrate_tables, calibrate_tournament, resampling_of, texts_of
+    from arena.people.files import Reading
     from retrieval_eval.data.rows import known_format
 
     if width is not None and not width > 0:

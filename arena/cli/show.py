@@ -33,7 +33,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str) -> None:
     whole = TournamentBoard(board)
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
     if labelled or Annotations(store, board.tournament).counts():
-        from arena.opinions.tournament import compare_with_people
+        from arena.people.calibrate import compare_with_people
 
         whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
     show(whole, form, said=refusal, sections=TERMINAL)

@@ -17,7 +17,7 @@ from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods
 from arena.calibration.opinions import Opinion
 from arena.calibration.panel_gain import panel_gain
-from arena.opinions.methods import people_methods
+from arena.people.methods import people_methods
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings
 from arena.store import Store

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from arena.opinions.tables import calibrate_tables
+from arena.people.calibrate import calibrate_tables
 from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
@@ -48,7 +48,7 @@ def compared_once() -> Iterator[None]:
             known[asked] = calibrate_tables(*tables, **how)
         return known[asked]
 
-    with patch("arena.opinions.tables.calibrate_tables", compared):
+    with patch("arena.people.calibrate.calibrate_tables", compared):
         yield
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from arena.calibration.leaderboards import leaderboard_agreement
-from arena.opinions.files import Reading, read_opinions
+from arena.people.files import Reading, read_opinions
 from judges.errors import DataError
 from tests.conftest import CLI
 

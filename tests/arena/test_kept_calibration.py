@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.calibration.methods import Played
-from arena.opinions import kept
+from arena.people import calibrate
 from arena.store import Store
 from judges.types import Task
 from tests.conftest import CLI
@@ -33,11 +33,11 @@ def test_kept_figures_are_those_made_anew_until_something_is_judged(
 ) -> None:
     path = write_store(tmp_path / "s.db")
     fresh = calibrated(cli, path)
-    monkeypatch.setattr(kept, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(calibrate, "WORTH_KEEPING", 0)
     assert calibrated(cli, path) == fresh
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "style_effects", refuse)
-        patch.setattr(kept, "spending", refuse)
+        patch.setattr(calibrate, "style_effects", refuse)
+        patch.setattr(calibrate, "spending", refuse)
         assert calibrated(cli, path) == fresh
         assert add_people(path, "sample", share=0.2)
         voted = calibrated(cli, path)
@@ -53,10 +53,10 @@ def test_kept_figures_are_those_made_anew_until_something_is_judged(
 
 def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_store(tmp_path / "s.db")
-    monkeypatch.setattr(kept, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(calibrate, "WORTH_KEEPING", 0)
     calibrated(cli, path)
     with closing(Store.open(str(path))) as store:
-        cache = kept.Cache(store, "sample")
+        cache = calibrate.Cache(store, "sample")
         assert cache.made("calibration: elo", lambda: "others", b"other games") == "others"
         assert cache.made("calibration: elo", refuse, b"other games") == "others"
     drawn = Played.drawn

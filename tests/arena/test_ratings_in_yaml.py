@@ -15,7 +15,7 @@ from arena.boards.cache import cached_leaderboard
 from arena.boards.results import leaderboard, rating_settings
 from arena.config.ratings import RatingsSection
 from arena.games.read import read_games
-from arena.opinions.methods import stored_methods
+from arena.people.methods import stored_methods
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.store import Store

@@ -19,7 +19,7 @@ from arena.boards.results import leaderboard
 from arena.boards.wins import tournament_pairs
 from arena.games.probabilities import preference
 from arena.games.read import read_games
-from arena.opinions.methods import stored_methods
+from arena.people.methods import stored_methods
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo
 from arena.ratings.games import Games, GameVerdict, as_games, tabulate

@@ -17,7 +17,7 @@ from arena.boards.trust import trust_checks
 from arena.calibration.judge_people import Settings
 from arena.calibration.opinions import Opinion
 from arena.config.ratings import RatingsSection
-from arena.opinions.tables import compare_opinions
+from arena.people.calibrate import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate

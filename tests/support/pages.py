@@ -118,10 +118,10 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 
 def _draw(page: str) -> None:
-    from importlib import import_module
-
     from ui import data
+    from ui.pages import PAGES
 
+    shown = {title.lower(): show for pages in PAGES.values() for title, _, show in pages}
     version, names = data.tournaments()
     source = data.Source(data.location(), version, names[-1]) if names else None
-    import_module(f"ui.views.{page}").show(source)
+    shown[page](source)

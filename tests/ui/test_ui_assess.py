@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.stages.nuggets.people import assignments_by, said_by
+from arena.people.votes import assignments_of
 from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
@@ -86,7 +86,7 @@ def test_what_is_saved_is_kept_and_the_next_answer_comes(here: Path) -> None:
     with closing(Store.open(str(here / "store.db"))) as store:
         results = nugget_results(store, "nuggets")
         assert results is not None
-        (own,) = assignments_by(results.banks, store.dataset("nuggets").answers.values(), said_by(said, "ann"))
+        (own,) = assignments_of(results.banks, store.dataset("nuggets").answers.values(), said)
     assert own.labels == (FULL, PARTIAL, NONE)
 
 

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from arena.boards.calibration.board import Calibration
-from arena.opinions.tournament import calibrate_tournament, resampling_of
+from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.files import html_table
 from arena.store import Store
 from tests.conftest import CLI

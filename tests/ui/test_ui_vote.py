@@ -16,8 +16,9 @@ from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 from tests.support.pages import page, press, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.stores import JUDGMENT, save
-from ui import data, people
+from ui import data
 from ui.data import LOCATION_VARIABLE
+from ui.views.annotate import settled as when_judged
 
 FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
 
@@ -212,7 +213,7 @@ def test_what_others_say_makes_nothing_be_read_anew_and_a_judgment_does(store: P
     def now() -> tuple[data.Source, data.Source]:
         version, (name,) = data.tournaments()
         found = data.Source(str(store), version, name)
-        return found, people.settled(found)
+        return found, when_judged(found)
 
     found, settled = now()
     press(opened("vote", "bob"), FIRST)

@@ -24,7 +24,7 @@ from arena.calibration.methods import MethodComparison
 from arena.calibration.opinions import Level
 from arena.calibration.words import least_and_most_alike
 from arena.games.table import GameKey
-from arena.opinions.tournament import calibrate_tournament, resampling_of
+from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Section
 from arena.present.picture import Chart
 from arena.store import Store

@@ -11,7 +11,7 @@ import streamlit as st
 from arena.boards.conclusion import Kind, expectation
 from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.trust import in_short
-from arena.opinions.tournament import compare_with_people
+from arena.people.calibrate import compare_with_people
 from arena.present.blocks import Section
 from arena.store import Store
 from ui import data, text

@@ -9,7 +9,7 @@ from arena.boards.calibration.people import judges_of, slug
 from arena.calibration.comparison import Comparison
 from arena.calibration.judge_people import Disagreement, JudgeAgainstPeople
 from arena.calibration.opinions import Level
-from arena.opinions.files import SUPPORT
+from arena.people.files import SUPPORT
 from arena.present.numbers import SIGNED_2, counted
 from arena.present.picture import Chart, Dot
 from arena.present.picture import Level as Line

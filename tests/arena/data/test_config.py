@@ -8,7 +8,7 @@ import pytest
 
 from arena.config.whole import Config, load_config
 from arena.demo import copy_demo
-from arena.voting.grades import Rubric, rubric_of
+from arena.people.tasks import Rubric, rubric_of
 from judges.criteria import ANCHORED_CRITERIA, Criterion
 from judges.errors import ConfigError
 

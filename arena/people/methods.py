@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
 from arena.calibration.methods import Means, Method, Played
+from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import games_of, settled
 from arena.data.dataset import Dataset
 from arena.games.table import GameTable
-from arena.opinions.tables import Opinions
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from arena.ratings.preferences import counted
@@ -26,6 +26,9 @@ from arena.stages.samples import outcomes
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
+
+Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
+"""What was said, by what was judged and group."""
 
 PEOPLE = "people"
 

@@ -1,62 +1,51 @@
-"""Verdicts and labels of people as tables: out, in, and back into what the judges are held against."""
+"""``votes``: what people said, listed, out and in, and back into what the judges are held against."""
 
 from __future__ import annotations
 
 import csv
 import json
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arena.opinions.people import peoples_opinions
+from arena.people import tasks
+from arena.people.opinions import peoples_opinions
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
-from arena.voting import documents, games, grades
-from arena.voting.games import ballots
-from judges.types import Answer, Verdict
+from judges.types import Answer
+from retrieval_eval.nuggets.types import Support
 from tests.support.sample_store import AGENTS, write_store
+from tests.support.tournaments import write_data
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_store(Path("s.db"), queries=6)
 
 
-def say(*said: Annotation) -> None:
+def said_by(annotator: str, kind: Kind, value: Any, most: int = 6) -> list[Annotation]:
+    """Let somebody say the same of the first things that they are asked."""
     with closing(Store.open("s.db")) as store:
+        data = store.dataset("sample")
+        if kind is Kind.VERDICT:
+            games = [(query, *pair) for query in data.queries for pair in combinations(sorted(AGENTS), 2)]
+            todo = tasks.games(games, data, [], annotator)
+        elif kind is Kind.CRITERIA:
+            todo = tasks.answers(data.answers, data, [], annotator)
+        else:
+            todo = tasks.documents([("q01", "q01-d0"), ("q02", "q02-d1")], data, [], annotator)
+        values = None if value is None else [value]
+        said = [one for task in todo[:most] for one in task.annotations(annotator, values)]
         Annotations(store, "sample").add(said)
-
-
-def vote(annotator: str, verdict: Verdict, votes: int = 6) -> list[Annotation]:
-    """Say the same of the first games that a voter is given."""
-    with closing(Store.open("s.db")) as store:
-        data = store.dataset("sample")
-    whole = [(query, a, b) for query in data.queries for a in AGENTS for b in AGENTS if a < b]
-    said = [games.annotation_of(one, verdict, annotator) for one in ballots(whole, data, [], annotator)[:votes]]
-    say(*said)
     return said
 
 
-def label(annotator: str, value: int | None) -> None:
-    with closing(Store.open("s.db")) as store:
-        data = store.dataset("sample")
-    todo = documents.slips([("q01", "q01-d0"), ("q02", "q02-d1")], data, [], annotator)
-    say(*(documents.annotation_of(slip, value, annotator) for slip in todo))
-
-
-def grade(annotator: str, papers: int = 5) -> list[Annotation]:
-    """Grade the first answers that a grader is given."""
-    with closing(Store.open("s.db")) as store:
-        data = store.dataset("sample")
-    todo = grades.papers(data.answers, data, [], annotator)[:papers]
-    said = [
-        one for paper in todo for one in grades.annotations_of(paper, {"accuracy": 2, "completeness": 0}, annotator)
-    ]
-    say(*said)
-    return said
+GRADES = {"accuracy": 2, "completeness": 0}
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -65,7 +54,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
-    said = vote("ann", Verdict.A) + vote("b <b>", Verdict.TIE, votes=4)
+    said = said_by("ann", Kind.VERDICT, "A") + said_by("b <b>", Kind.VERDICT, "TIE", 4)
     done = cli("votes", "export", "s.db", "votes.csv", "--kind", "verdict")
     assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
@@ -83,7 +72,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
 
 
 def test_grades_go_out_by_criterion_and_come_back_by_answer(cli: Any) -> None:
-    said = grade("ann") + grade("bob", 2)
+    said = said_by("ann", Kind.CRITERIA, GRADES, 5) + said_by("bob", Kind.CRITERIA, GRADES, 2)
     assert (
         cli("votes", "export", "s.db", "g.csv", "--kind", "criteria").out == f"wrote g.csv: {len(said)} by ann, bob\n"
     )
@@ -113,9 +102,9 @@ def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
 
 
 def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any) -> None:
-    label("ann", 2)
-    label("bob", 0)
-    label("eve", None)
+    said_by("ann", Kind.RELEVANCE, 2)
+    said_by("bob", Kind.RELEVANCE, 0)
+    said_by("eve", Kind.RELEVANCE, None)
     assert cli("votes", "export", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
     assert {tuple(row.values()) for row in rows("l.csv")} == {
         (query, doc, value, who)
@@ -138,9 +127,9 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
 
 @pytest.mark.parametrize("kind", ["verdict", "criteria"])
 def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
-    vote("ann", Verdict.A)
-    label("ann", 2)
-    grade("ann")
+    said_by("ann", Kind.VERDICT, "A")
+    said_by("ann", Kind.RELEVANCE, 2)
+    said_by("ann", Kind.CRITERIA, GRADES, 5)
     inside = json.loads(cli("calibrate", "s.db", "--json", "--samples", "50", "--method-samples", "0").out)
     assert cli("votes", "export", "s.db", "v.csv", "--kind", kind).status == 0
     Path("s.db").unlink()
@@ -152,7 +141,7 @@ def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
 
 
 def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
-    (said, *_) = vote("ann", Verdict.A)
+    (said, *_) = said_by("ann", Kind.VERDICT, "A")
     with closing(Store.create("s.db")) as store:
         data = store.dataset("sample")
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}
@@ -203,3 +192,105 @@ def test_before_anybody_voted_there_is_nothing_to_export(cli: Any) -> None:
     ended = cli("votes", "export", "s.db", "v.csv", "--kind", "verdict")
     assert (ended.status, ended.err) == (2, "error: sample: nobody has said anything of this kind yet\n")
     assert not Path("v.csv").exists()
+
+
+CONFIG = """
+name: small
+store: store.db
+data: {queries: queries.csv, answers: answers.csv}
+judges: {judge: {provider: lexical}}
+nuggets: {judge: judge, bank: bank.jsonl}
+"""
+BANK = [
+    {
+        "qid": query,
+        "query": f"What is {query}?",
+        "nuggets": [{"text": f"{query} is xxx", "importance": "vital"}, {"text": "no", "importance": "okay"}],
+    }
+    for query in ("q1", "q2")
+]
+
+
+@pytest.fixture
+def config(tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A tournament of two queries and three agents whose nuggets the offline baseline has assigned."""
+    monkeypatch.chdir(tmp_path)
+    write_data(tmp_path)
+    Path("bank.jsonl").write_text("".join(json.dumps(line) + "\n" for line in BANK))
+    Path("small.yaml").write_text(CONFIG)
+    assert cli("run", "small.yaml").status == 0
+    return "small.yaml"
+
+
+def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
+    """Say the same of the first answers that an assessor is given."""
+    with closing(Store.open("store.db")) as store:
+        results = nugget_results(store, "small")
+        assert results is not None
+        todo = tasks.nuggets(results.banks, store.dataset("small").answers.values(), [], annotator)[:answers]
+        Annotations(store, "small").add(said for task in todo for said in task.annotations(annotator, labels))
+
+
+def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str, cli: Any) -> None:
+    assess("ann", Support.FULL, Support.NONE)
+    out = cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets")
+    assert (out.status, out.out) == (0, "wrote ann.jsonl: 12 of 12 labels by ann, answers: 6\n"), out.err
+    scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--json").out)["runs"]
+    assert {run: (own["v_strict"], own["a"]) for run, own in scored.items()} == dict.fromkeys("xyz", (1.0, 0.5))
+    assert cli("nuggets", "assign", config).status == 0
+    compared = json.loads(cli("nuggets", "correlate", "ann.jsonl", "assignments.jsonl", "--column", "a", "--json").out)
+    assert compared["nuggets"]["assignment"]["n"] == 12
+
+
+def test_of_several_people_one_is_named(config: str, cli: Any) -> None:
+    for name in ("ann", "bob"):
+        assess(name, Support.FULL, Support.NONE, answers=1)
+    refused = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets")
+    assert (refused.status, refused.err) == (2, "error: small: name one of the annotators with --annotator: ann, bob\n")
+    refused = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "eve")
+    assert "there is no 'eve'; name one" in refused.err
+    done = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob")
+    assert done.out.splitlines() == [
+        "wrote o.jsonl: 2 of 2 labels by bob, answers: 1",
+        "- answers that are not assessed yet, left out: 5",
+    ]
+    assert "--force" in cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob").err
+
+
+def test_a_file_of_assignments_is_taken_as_a_person_s_once(config: str, cli: Any) -> None:
+    assess("ann", Support.PARTIAL, Support.NONE)
+    assert cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets").status == 0
+    for new in (12, 0):
+        done = cli("votes", "import", config, "ann.jsonl", "--kind", "nuggets", "--annotator", "bob")
+        assert done.out == f"12 labels by bob, {new} of them new, answers: 6\n", done.err
+    cli("votes", "export", config, "bob.jsonl", "--kind", "nuggets", "--annotator", "bob")
+    assert Path("bob.jsonl").read_bytes() == Path("ann.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("export", "small.yaml", "o.jsonl", "--kind", "nuggets"), "small: nobody has said anything of this kind yet"),
+        (("import", "small.yaml", "none.jsonl", "--kind", "nuggets", "--annotator", "a"), "none.jsonl: no such file"),
+        (
+            ("import", "small.yaml", "bank.jsonl", "--kind", "nuggets", "--annotator", "a"),
+            "bank.jsonl:1: the answer has neither",
+        ),
+        (("import", "small.yaml", "bank.jsonl", "--kind", "nuggets", "--annotator", " "), "1 to 80 characters"),
+        (("list", "none.db"), "none.db: no store there"),
+    ],
+)
+def test_mistakes_with_nuggets_are_one_line(config: str, cli: Any, arguments: tuple[str, ...], said: str) -> None:
+    ended = cli("votes", *arguments)
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_a_tournament_without_nuggets_is_said(config: str, cli: Any) -> None:
+    Path("plain.yaml").write_text(
+        CONFIG.replace("small", "plain").partition("nuggets:")[0] + "criteria: {judge: judge}\n"
+    )
+    assert cli("run", "plain.yaml").status == 0
+    ended = cli("votes", "export", "plain.yaml", "o.jsonl", "--kind", "nuggets")
+    assert (ended.status, ended.err.count("has no nuggets yet")) == (2, 1)

@@ -1,1 +1,0 @@
-"""Opinions of judges and people from files and stores, for calibration."""

@@ -1,0 +1,321 @@
+"""Judges held against people, and ways of scoring against each other: from files, or from a tournament's store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from arena.boards.cache import Cache, cached_games
+from arena.calibration.calibrated import Calibrated
+from arena.calibration.comparison import Comparison, compare
+from arena.calibration.judge_people import Settings
+from arena.calibration.methods import Method, Played, compare_methods
+from arena.calibration.opinions import Level, Opinion
+from arena.calibration.orders import table_health
+from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
+from arena.games.table import GameTable
+from arena.people.files import Reading, read_opinions
+from arena.people.methods import Opinions, people_methods, stored_methods
+from arena.people.opinions import (
+    judges_opinions,
+    labels_with_data,
+    nugget_texts,
+    peoples_opinions,
+    spending,
+    verdict_opinions,
+)
+from arena.ratings.games import Floats
+from arena.ratings.judges import of_judge
+from arena.store import Store
+from arena.store.annotations import Annotations
+from judges.errors import InputError
+
+WORTH_KEEPING: Final = 20_000
+"""Games; figures of fewer are made in about a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Files, and how they are read."""
+
+    paths: Sequence[Path] = ()
+    reading: Reading = field(default_factory=Reading)
+
+
+def calibrate_tables(
+    judges: Tables,
+    people: Tables,
+    settings: Settings,
+    *,
+    texts: Mapping[tuple[str, str], str] | None = None,
+    most: int = 0,
+    label_next: int | None = None,
+) -> Calibrated:
+    """Read tables and compare everything that judges and people both speak of.
+
+    Args:
+        judges: what judges said.
+        people: what people said.
+        settings: of the comparison.
+        texts: for disagreements, see ``texts_of``.
+        most: disagreements listed of each judge.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+
+    Raises:
+        InputError: a file cannot be read, or judges and people speak of different things.
+    """
+    said, notes = read_tables(judges)
+    human, more = read_tables(people)
+    if not any(key in said for key in human):
+        raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
+    found = compare_opinions(said, human, settings, most=most, label_next=label_next)
+    sides = [key for key in said if key not in human] + [key for key in human if key not in said]
+    lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+    return Calibrated(found, settings, (*notes, *more, *lonely), texts or {})
+
+
+def compare_opinions(
+    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, label_next: int | None = None
+) -> tuple[Comparison, ...]:
+    """Compare whatever both speak of; arguments as for ``calibrate_tables``.
+
+    Raises:
+        InputError: they do not speak of the same things.
+    """
+    found = tuple(
+        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, label_next=label_next)
+        for (level, group), human in people.items()
+        if (level, group) in judges
+    )
+    for one in found:
+        if not any(judge.n for judge in one.judges.values()):
+            what = f"{one.group}: " if one.group else ""
+            raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
+    return found
+
+
+def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
+    """What each rater said."""
+    found: defaultdict[str, list[Opinion]] = defaultdict(list)
+    for one in said:
+        found[one.rater].append(one)
+    return dict(sorted(found.items()))
+
+
+def texts_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> dict[tuple[str, str], str]:
+    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name.
+
+    Raises:
+        InputError: a file cannot be read, or there are answers or documents without queries.
+    """
+    if queries is None:
+        if documents or answers:
+            raise InputError("--answers and --documents need --queries")
+        return {}
+    return dataset_texts(load_dataset(queries, documents, answers))
+
+
+def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
+    """The same of data that are read already."""
+    texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
+    texts |= {key: answer.text for key, answer in data.answers.items()}
+    for query_id, entries in data.retrieved.items():
+        texts |= {(query_id, entry.doc_id): data.documents[entry.doc_id].text for entry in entries}
+    return texts
+
+
+def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str]]:
+    """What files say, and what is odd about them.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
+    notes = []
+    for path in tables.paths:
+        read = read_opinions(path, tables.reading)
+        for group, said in read.groups.items():
+            found[read.level, group] += said
+        notes += [f"{path}: {note}" for note in read.notes]
+    return dict(found), notes
+
+
+def _kinds(paths: Sequence[Path], said: Opinions) -> str:
+    kinds = sorted({" ".join(filter(None, key)) for key in said})
+    return f"{', '.join(map(str, paths))}: {', '.join(kinds)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """Everything said of a tournament, by judges and by people.
+
+    ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
+    ``Calibrated``.
+    """
+
+    judges: Opinions
+    people: Opinions
+    outdated: int
+    apart: tuple[Level, ...]
+
+
+def calibrate_tournament(
+    store: Store,
+    tournament: str,
+    settings: Settings,
+    people: Tables = Tables(),
+    *,
+    method_samples: int = 200,
+    most: int = 0,
+    label_next: int | None = None,
+) -> Calibrated:
+    """Calibrate what a store holds.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name.
+        settings: of comparisons with people.
+        people: files of what people said; what they said on the pages, and their labels among the data, come on top.
+        method_samples: bootstrap samples of the methods' correlations.
+        most: disagreements listed of each judge.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+
+    Raises:
+        InputError: no such tournament, a file cannot be read, or people speak of nothing that a judge judged.
+    """
+    kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
+    in_files, notes = read_tables(people)
+    games = cached_games(store, tournament)
+    said = _said(store, tournament, in_files, games, data)
+    alone = judges_alone(store, tournament, kept, games, data)
+    methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
+    comparisons = compare_opinions(said.judges, said.people, settings, most=most, label_next=label_next)
+    if said.outdated:
+        notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
+    notes += [f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart]
+    listed = most and comparisons
+    return replace(
+        alone,
+        comparisons=comparisons,
+        settings=settings,
+        notes=tuple(notes),
+        texts=dataset_texts(data()) | nugget_texts(store, tournament) if listed else {},
+        methods=compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
+        styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
+        apart=said.apart,
+    )
+
+
+def resampling_of(settings: Mapping[str, Any]) -> Settings:
+    """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
+    ratings = settings["ratings"]
+    return Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+
+
+def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+    """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
+
+    Returns:
+        The comparisons, and ``apart`` as of ``Calibrated``.
+    """
+    if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
+        return (), ()
+    said = _said(store, tournament, {}, cached_games(store, tournament), partial(store.dataset, tournament))
+    settings = resampling_of(store.settings(tournament))
+    return compare_opinions(said.judges, said.people, settings), said.apart
+
+
+def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:
+    """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside."""
+    own, outdated = peoples_opinions(store, tournament)
+    if store.is_labelled(tournament):
+        own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
+    judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)})
+    human = {key: list(said) for key, said in people.items()}
+    apart = []
+    for key, said in own.items():
+        judged = {(one.query_id, one.item) for one in judges.get(key, ())}
+        if key in people or any((one.query_id, one.item) in judged for one in said):
+            human.setdefault(key, []).extend(said)
+        else:
+            apart.append(key[0])
+    return _Said(judges, human, outdated, tuple(apart))
+
+
+def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
+    """What judges with a family make of their kin, where any have one."""
+    families = store.settings(tournament).get("families") or {"judges": {}}
+    played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
+    judges = {judge: own for judge, own in families["judges"].items() if judge in played}
+    return family_effects([*verdict_opinions(games), *people], judges, families["agents"]) if judges else ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _KeptRatings:
+    """Ratings as a method of comparison, kept under the settings, games and weights that they are made of."""
+
+    method: Played
+    cache: Cache
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return self.method.agents
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return self.method.queries
+
+    def points(self) -> Floats:
+        return self._kept(f"calibration: {self.name}", np.empty(0), self.method.points)
+
+    def drawn(self, weights: Floats) -> Floats:
+        return self._kept(f"calibration: {self.name} of samples", weights, lambda: self.method.drawn(weights))
+
+    def _kept(self, kind: str, weights: Floats, make: Callable[[], Floats]) -> Floats:
+        games = self.method.games
+        made_of = [games.a, games.b, games.score, games.cluster, weights]
+        settings = repr(self.method.settings).encode()
+        return self.cache.made(kind, make, settings + b"".join(np.asarray(own).tobytes() for own in made_of))
+
+
+def judges_alone(
+    store: Store, tournament: str, cache: Cache, games: GameTable, data: Callable[[], Dataset]
+) -> Calibrated:
+    """What answer judges show in all games without people: what they cost, what places sway, and what style does.
+
+    ``data`` reads the tournament's, where the figures are not kept.
+    """
+
+    def made() -> Calibrated:
+        verdicts = games.verdicts()
+        by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
+        answers = answer_qualities({key: own.text for key, own in data().answers.items()} if by_judge else {})
+        return Calibrated(
+            tournament=tournament,
+            spent=spending(store, tournament),
+            orders={judge: table_health(own) for judge, own in by_judge.items()},
+            styles=tuple(effect for judge, own in by_judge.items() for effect in style_effects(judge, own, answers)),
+        )
+
+    if len(games) < WORTH_KEEPING:
+        return made()
+    return cache.made("calibration: judges", made)
+
+
+def with_kept_scores(method: Method, cache: Cache) -> Method:
+    """The same method, its scores kept where they take long."""
+    if isinstance(method, Played) and len(method.games) >= WORTH_KEEPING:
+        return _KeptRatings(method, cache)
+    return method

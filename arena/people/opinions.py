@@ -1,0 +1,157 @@
+"""What judges said of a tournament, and what people said beside them, as opinions: from its store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import numpy as np
+
+from arena.boards.results import grades
+from arena.calibration.calibrated import Spending
+from arena.calibration.opinions import Level, Opinion
+from arena.data.dataset import Dataset
+from arena.games.table import GameTable
+from arena.people.files import OUTCOME, SUPPORT
+from arena.people.tasks import texts_now
+from arena.stages.nuggets.results import nugget_results
+from arena.stages.samples import labels_by_judge, outcomes
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.grouped import spent_by_judge
+from judges.types import Judgment, Task, Verdict, label_of
+from retrieval_eval.nuggets.types import Support
+
+_QRELS = "qrels"
+"""The one person whom the labels of a file are of."""
+
+
+def peoples_opinions(store: Store, tournament: str) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
+    """Everything people said, by level; what they skipped is no opinion.
+
+    Returns:
+        Also how many annotations are of texts that have changed since, or are gone; they are left out.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    said, outdated = current_annotations(store, tournament)
+    by_level: dict[tuple[Level, str], list[Opinion]] = {}
+    for one in said:
+        for level, opinion in _opinions_in(one):
+            by_level.setdefault((level, ""), []).append(opinion)
+    return by_level, outdated
+
+
+def current_annotations(store: Store, tournament: str, kind: Kind | None = None) -> tuple[list[Annotation], int]:
+    """Everybody's latest annotations, skipped ones aside, of texts that are as they were.
+
+    Args:
+        store: that holds them.
+        tournament: its name.
+        kind: only of this kind.
+
+    Returns:
+        Also how many are of texts that have changed since, or are gone.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    said = [one for one in Annotations(store, tournament).latest(kind) if one.value is not None]
+    if not said:
+        return [], 0
+    data = store.dataset(tournament)
+    texts = nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
+    current = [one for one in said if texts_now(one, data, nuggets) == one.texts]
+    return current, len(said) - len(current)
+
+
+def _opinions_in(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
+    if said.kind is Kind.VERDICT:
+        pair = tuple(sorted((said.item, said.other)))
+        value = OUTCOME[Verdict(said.value)]
+        swapped = said.item != pair[0]
+        yield "verdicts", Opinion(said.query_id, pair, said.annotator, -value if swapped else value, swapped)
+    elif said.kind is Kind.RELEVANCE:
+        yield "labels", Opinion(said.query_id, (said.item,), said.annotator, float(said.value))
+    elif said.kind is Kind.NUGGET:
+        label = SUPPORT[Support(said.value)]
+        yield "nuggets", Opinion(said.query_id, (said.item, said.other), said.annotator, label)
+    else:
+        for criterion, grade in said.value.items():
+            yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
+
+
+def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:
+    """Texts of a tournament's nuggets by query and id."""
+    results = nugget_results(store, tournament)
+    banks = {} if results is None else results.banks
+    return {(query, nugget.nugget_id): nugget.text for query, bank in banks.items() for nugget in bank.nuggets}
+
+
+def labels_with_data(data: Dataset) -> list[Opinion]:
+    """The relevance labels of people that came with the data."""
+    return [
+        Opinion(query_id, (doc_id,), _QRELS, float(label))
+        for query_id, labels in data.qrels.items()
+        for doc_id, label in labels.items()
+    ]
+
+
+def judges_opinions(
+    store: Store, tournament: str, games: GameTable, levels: Collection[Level]
+) -> dict[tuple[Level, str], list[Opinion]]:
+    """Everything judges said on some levels; failures are no opinions."""
+    said: dict[Level, Callable[[], Iterable[Opinion]]] = {
+        "verdicts": lambda: verdict_opinions(games),
+        "labels": lambda: _labels(store, tournament),
+        "criteria": lambda: _criteria(store, tournament),
+        "nuggets": lambda: _nuggets(store, tournament),
+    }
+    found = {level: list(read()) for level, read in said.items() if level in levels}
+    return {(level, ""): own for level, own in found.items() if own}
+
+
+def verdict_opinions(games: GameTable) -> list[Opinion]:
+    """Every verdict on every game; agents' numbers go by their names, so that ``a`` is the first of a thing."""
+    rows, second = np.nonzero(games.judged)
+    queries, agents, judges = games.queries, games.agents, games.judges
+    columns = (games.query[rows], games.a[rows], games.b[rows], games.judge[rows], games.said[rows, second], second > 0)
+    return [
+        Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(said), swapped)
+        for query, a, b, judge, said, swapped in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def spending(store: Store, tournament: str) -> dict[str, Spending]:
+    """What each answer judge's games took, by judge."""
+    return {
+        judge: Spending(games, wanted, failed, None if unpriced else cost)
+        for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
+    }
+
+
+def _labels(store: Store, tournament: str) -> Iterator[Opinion]:
+    for judge, own in labels_by_judge(store, tournament).items():
+        for (query_id, doc_id), result in own.items():
+            if isinstance(result, Judgment):
+                yield Opinion(query_id, (doc_id,), judge, float(label_of(result.outcome)))
+
+
+def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
+    settings = store.settings(tournament)
+    for want, result in outcomes(store, tournament, Task.CRITERIA):
+        if isinstance(result, Judgment):
+            for criterion, grade in grades(result, settings).items():
+                yield Opinion(want.query_id, (want.item, criterion), want.judge, grade)
+
+
+def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:
+    results = nugget_results(store, tournament)
+    if results is None:
+        return
+    judge = store.settings(tournament)["nuggets"]["judge"]
+    for own in results.assignments:
+        for nugget, label in zip(own.nuggets, own.labels, strict=True):
+            if label is not None:
+                yield Opinion(own.query_id, (own.run, nugget.nugget_id), judge, SUPPORT[label])
