@@ -10,8 +10,7 @@ from arena.config.data import DataSection
 from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.collections import read_corpus
-from retrieval_eval.documents.duplicates import NearDuplicates
-from retrieval_eval.documents.passages import passages_of
+from retrieval_eval.documents.passages import NearDuplicates, passages_of
 from retrieval_eval.documents.read import KINDS, read_documents
 from retrieval_eval.documents.types import FileNote, SourceDocument
 

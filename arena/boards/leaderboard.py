@@ -175,7 +175,7 @@ class TournamentBoard(Board):
 
             parts["nuggets"] = Nuggets(board.nuggets, self.order)
         if board.citations is not None:
-            from arena.boards.citations import Citations
+            from arena.boards.metrics import Citations
 
             parts["citations"] = Citations(board.citations, self.order)
         if board.exam is not None:

@@ -1,4 +1,4 @@
-"""Runs scored by files of relevance labels."""
+"""What relevance labels say: runs scored by files of them, pools of runs, citations of answers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,30 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, SCORE_4, Form, Number, counted, listed
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    P_VALUE,
+    PERCENT_1,
+    SCORE,
+    SCORE_4,
+    Form,
+    Number,
+    counted,
+    listed,
+)
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 if TYPE_CHECKING:
+    from arena.boards.documents import CitationBoard, Source
+    from retrieval_eval.citations import CitationScores
     from retrieval_eval.data.runs import Run
     from retrieval_eval.data.trec import Note, Qrels
     from retrieval_eval.metrics import Metrics
+    from retrieval_eval.pool import Pool
     from retrieval_eval.run_scores import QrelsScores, RankingAgreement, RunScores
 
 Row: TypeAlias = dict[str, Any]
@@ -90,7 +105,7 @@ class RunMetrics(Board):
     def json(self) -> Any:
         """``runs`` and ``judged`` are by the first labels, ``qrels`` by each."""
         by_qrels = {
-            name: _scores_json(found, self.per_query) | as_read(self.qrels[name])
+            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name])
             for name, found in self.scores.by_qrels.items()
         }
         first = by_qrels[self.scores.reference]
@@ -226,7 +241,7 @@ def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
     }
 
 
-def _scores_json(found: QrelsScores, per_query: bool) -> Row:
+def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
     metrics, coverage = found.metrics, found.metrics.coverage
     shape: Row = {
         "topics": len(metrics.topics),
@@ -242,3 +257,132 @@ def _scores_json(found: QrelsScores, per_query: bool) -> Row:
         "comparisons": found.comparisons,
     }
     return shape | ({"per_query": _per_query(metrics)} if per_query else {})
+
+
+_POOLED_RUNS: Final = (
+    Column("run", "Run"),
+    Column("queries", "Queries", COUNT, "On which it retrieved anything."),
+    Column("documents", "Documents", COUNT, "Among its first ones."),
+    Column("alone", "Only in this run", COUNT),
+    Column("labelled", "Labelled", COUNT),
+)
+_POOLED_QUERIES: Final = (
+    Column("qid", "Query"),
+    Column("pairs", "Documents", COUNT),
+    Column("labelled", "Labelled", COUNT),
+    Column("unlabelled", "Without a label", COUNT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolBoard(Board):
+    """A pool of runs, read from ``sources``, and the labels it is held against."""
+
+    pooled: Pool
+    runs: Sequence[Run]
+    labels: Qrels | None = None
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        shares = [{"run": name, **flat(share)} for name, share in self.pooled.shares(self.labels).items()]
+        queries = self._queries()
+        title = f"Pool of depth {self.pooled.depth}: {len(self.pooled)} documents for "
+        title += counted(len(queries.rows), "query", "queries")
+        if self.labels is not None:
+            title += f", {sum(row['unlabelled'] for row in queries.rows)} of them without a label"
+        return [Section("pool", "Pool", "", [Table("runs", title, _POOLED_RUNS, shares), queries])]
+
+    def tables(self) -> list[Table]:
+        """Queries first: the runs have a row for each of a few files."""
+        return [self._queries()]
+
+    def notes(self) -> Remarks:
+        """What a reader of the figures should know."""
+        said = [line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)]
+        known = self.pooled.queries if self.labels is None else self.labels.labels
+        if unknown := [query_id for query_id in self.pooled.queries if query_id not in known]:
+            said.append(f"queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
+        return Remarks(said)
+
+    def json(self) -> Any:  # noqa: D102
+        shape = {
+            "depth": self.pooled.depth,
+            "pairs": len(self.pooled),
+            "unlabelled": None if self.labels is None else sum(1 for _ in self.pooled.unlabelled(self.labels)),
+            "runs": self.pooled.shares(self.labels),
+            "queries": {row["qid"]: {key: row[key] for key in row if key != "qid"} for row in self._queries().rows},
+            "notes": {source.name: source.notes for source in self._sources()},
+            "faulty": {source.name: source.faulty for source in self._sources()},
+        }
+        return plain(shape)
+
+    def _sources(self) -> list[Run | Qrels]:
+        return [*self.runs, *([self.labels] if self.labels is not None else [])]
+
+    def _queries(self) -> Table:
+        rows = []
+        for query_id, query in self.pooled.queries.items():
+            row: dict[str, Any] = {"qid": query_id, "pairs": len(query.doc_ids)}
+            if self.labels is not None:
+                known = self.labels.labels.get(query_id, {})
+                row["labelled"] = sum(doc_id in known for doc_id in query.doc_ids)
+                row["unlabelled"] = row["pairs"] - row["labelled"]
+            rows.append(row)
+        return Table("queries", "", _POOLED_QUERIES if self.labels is not None else _POOLED_QUERIES[:2], rows)
+
+
+_CITATIONS: Final = (
+    Column("agent", "Agent"),
+    Column("precision", "Precision", SCORE, "Share of the labelled documents cited that are relevant.", "95% interval"),
+    Column("queries", "Queries", COUNT, "Those on which precision is defined."),
+    Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
+    Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
+    Column("cited", "Cited", COUNT, "Documents cited, once for each answer."),
+    Column("labelled", ""),
+    Column("relevant", ""),
+    Column("unresolved", ""),
+    Column("coverage", "Labelled", PERCENT_1, "Share of the documents cited that have a label."),
+)
+_WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
+_KEYS: Final[Mapping[Source, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
+
+
+@dataclass(frozen=True, slots=True)
+class Citations(Board):
+    """Citations of a tournament's agents; ``order`` is that of their ratings, others follow, most precise first."""
+
+    cited: CitationBoard
+    order: Sequence[str] = ()
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        lead = "Are the documents that the answers cite relevant?"
+        note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
+        tables = [
+            citations_table(f"citations_{source}", f"Citations, by labels of {_WHOSE[source]}", own, self.order, [note])
+            for source, own in self.cited.scores.items()
+        ]
+        return [Section("citations", "Citations", lead, tables)]
+
+    def json(self) -> Row:  # noqa: D102
+        return {"relevant": self.cited.relevant, **{whose: citations(own) for whose, own in self.cited.scores.items()}}
+
+    def columns(self, agent: str) -> Row:
+        """One agent's precision beside its ratings."""
+        scores = self.cited.scores.items()
+        return {_KEYS[source]: own[agent].precision.value if agent in own else None for source, own in scores}
+
+
+def citations(scores: Mapping[str, CitationScores]) -> dict[str, Row]:
+    """All figures by agent, flat."""
+    return {agent: flat(own) | {"coverage": own.coverage} for agent, own in scores.items()}
+
+
+def citations_table(
+    name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Table:
+    """Citation precision of agents in this order, then by precision."""
+    best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
+    agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
+    figures = citations(scores)
+    lost = [f"{agent} {own.unresolved}" for agent, own in scores.items() if own.unresolved]
+    said = [f"Numbers that stand for no document, left out: {', '.join(lost)}."] if lost else []
+    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *said])

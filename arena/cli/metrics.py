@@ -1,22 +1,26 @@
-"""``metrics``: runs against relevance labels of people and of judges."""
+"""``metrics``, ``pool``, ``qrels``: runs against relevance labels, what runs give to judge, label sets compared."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from arena.cli.console import INCOMPLETE, output, printable
 from arena.cli.options import Form, ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import Faulty, Qrels
+    from retrieval_eval.pool import Pool
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
+    """Add the commands of this module."""
     app.command("metrics", cls=ManyValues)(metrics)
+    app.command("pool")(pool)
+    app.add_typer(group)
 
 
 def metrics(
@@ -83,3 +87,128 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
     if len(named) < len(read):
         raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
     return named
+
+
+def pool(
+    run: Annotated[list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; repeat")],
+    depth: Annotated[int, typer.Option(min=1, help="documents taken of each run and query")],
+    qrels: Annotated[
+        str | None, typer.Option(metavar="FILE|irds:NAME", help="labels: TREC qrels, or a table qid, did, label")
+    ] = None,
+    skip_faulty: Annotated[
+        bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
+    ] = False,
+    form: Annotated[
+        Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv (one row per query)")
+    ] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
+) -> None:
+    """Pool the first documents of several runs.
+
+    Says per run what it adds, per query how much there is, and with --qrels what is left to judge.
+    """
+    from arena.boards.metrics import PoolBoard
+    from arena.cli.console import errors
+    from arena.cli.show import show
+    from arena.present import terminal
+    from retrieval_eval.data.runs import read_runs
+    from retrieval_eval.data.trec import read_qrels
+    from retrieval_eval.pool import pool_runs
+
+    faulty: Faulty = "skip" if skip_faulty else "refuse"
+    runs = read_runs(run, faulty=faulty)
+    labels = read_qrels(qrels, faulty=faulty) if qrels is not None else None
+    pooled = pool_runs(runs, depth)
+    board = PoolBoard(pooled, runs, labels)
+    terminal.show(errors, [board.notes()])
+    if out is not None:
+        _write_pairs(out, pooled, labels)
+    show(board, "json" if as_json else form)
+
+
+def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
+    from retrieval_eval.data.tables import write_rows
+
+    known = labels.labels if labels is not None else {}
+    rows = (
+        {
+            "qid": query_id,
+            "did": doc_id,
+            "label": known.get(query_id, {}).get(doc_id),
+            "rank": min(ranks.values()),
+            "runs": " ".join(sorted(ranks)),
+        }
+        for query_id in pooled.queries
+        for doc_id, ranks in pooled.contributors(query_id)
+    )
+    write_rows(out, ("qid", "did", "label", "rank", "runs"), rows)
+
+
+group = typer.Typer(
+    name="qrels",
+    help="Relevance labels: how a judge's agree with people's, and those of a tournament.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@group.command("agreement")
+def agreement(
+    reference: Annotated[str, typer.Argument(metavar="HUMAN", help="the labels that others are held against")],
+    others: Annotated[list[str], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
+    samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    form: Form = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+) -> None:
+    """Say how far label sets agree with the first, on the pairs that both have.
+
+    Kappa (plain, linear, quadratic), Krippendorff's alpha, confusion, and agreement at each threshold; intervals by
+    bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
+    """
+    from arena.boards.agreement import QrelsAgreement
+    from arena.cli.console import errors
+    from arena.cli.show import show
+    from arena.present import terminal
+    from retrieval_eval.stats.agreement import label_agreement
+
+    labels = read_label_sets([reference, *others], "skip")
+    first, *rest = labels
+    agreements = {}
+    for name in rest:
+        try:
+            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed)
+        except InputError as error:
+            raise InputError(f"{first} and {name}: {error}") from error
+    board = QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed})
+    show(board, "json" if as_json else form)
+    if form == "csv":
+        terminal.show(errors, [board.notes()])
+    if any(one.faulty for one in labels.values()):
+        raise typer.Exit(INCOMPLETE)
+
+
+@group.command("export")
+def export(
+    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    out: Annotated[Path, typer.Option(help="the file to write, as trec_eval reads it; packed if it ends in .gz")],
+    judge: Annotated[str | None, typer.Option(help="whose labels; of all judges together when left out")] = None,
+    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+) -> None:
+    """Write a tournament's relevance labels as qrels.
+
+    A failed judgment is no label: it is left out and counted, and the exit status is then 3.
+    """
+    from arena.boards.exports import export_qrels
+    from arena.cli.sources import open_tournament
+
+    with open_tournament(source, tournament) as (store, name):
+        exported = export_qrels(store, name, out, judge)
+    output.print(printable(f"{exported.written:,} labels written to {out}"))
+    for cause, count in exported.failed.items():
+        output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
+    if exported.left:
+        output.print(f"{exported.left:,} not judged yet ('ragleague run' goes on)")
+    if exported.failed or exported.left:
+        raise typer.Exit(INCOMPLETE)

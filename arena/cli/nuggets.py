@@ -162,7 +162,7 @@ def edit(
     """
     from datetime import UTC, datetime
 
-    from arena.boards.nugget_lists import NuggetEdits
+    from arena.boards.nuggets import NuggetEdits
     from arena.cli.show import show
     from retrieval_eval.nuggets.editing import Change, changes, edited
     from retrieval_eval.nuggets.files import read_banks, write_banks

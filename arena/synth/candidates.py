@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from arena.synth.draw import drawn
 from arena.synth.section import FiltersSection
 from judges.types import Document
-from retrieval_eval.documents.duplicates import NearDuplicates
+from retrieval_eval.documents.passages import NearDuplicates
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _SOURCE = r"(?:passage|text|document|excerpt|extract|paragraph|section|chapter|table|figure|page|article)"

@@ -10,8 +10,7 @@ from pathlib import Path
 from arena.synth.draw import drawn
 from judges.errors import DataError, InputError
 from judges.types import Document
-from retrieval_eval.documents.duplicates import NearDuplicates, Twin
-from retrieval_eval.documents.passages import PassagesSection, passages_of
+from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of
 from retrieval_eval.documents.read import files_of, read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 

@@ -12,7 +12,7 @@ from arena.run.ledger import RunSummary
 from arena.synth.files import Written
 from arena.synth.passages import Reading
 from arena.synth.section import SynthSection
-from retrieval_eval.documents.duplicates import Twin
+from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 
 

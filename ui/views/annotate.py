@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import streamlit as st
 
-from arena.boards.nugget_lists import support_words
+from arena.boards.nuggets import support_words
 from arena.people import tasks
 from arena.people.tasks import AnnotationTask, State, rubric_of, scale_of
 from arena.stages.nuggets.results import nuggets_section

@@ -7,7 +7,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.nugget_lists import support_words
+from arena.boards.nuggets import support_words
 from arena.data.dataset import Dataset
 from arena.games.table import GameKey
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game

@@ -11,7 +11,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.nugget_lists import edits_table, history_table, preview_table
+from arena.boards.nuggets import edits_table, history_table, preview_table
 from arena.data import safe_files
 from arena.stages.nuggets.board import preview
 from arena.stages.nuggets.results import NuggetResults

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from arena.boards.nugget_lists import support_blocks
-from arena.boards.nuggets import Nuggets
+from arena.boards.nuggets import Nuggets, support_blocks
 from arena.stages.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text

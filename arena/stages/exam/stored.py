@@ -18,11 +18,10 @@ from arena.store import Result, Store, Wanted
 from judges.exam import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.types import Judgment, Task
-from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
+from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
-from retrieval_eval.exam.word_check import checked_grade
 
 Outcomes: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
 """Gives the wants of a task with their results, ``None`` where there is none yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval_eval.documents.duplicates import NearDuplicates, Twin
+from retrieval_eval.documents.passages import NearDuplicates, Twin
 
 LONG = " ".join(f"word{number}" for number in range(100))
 
