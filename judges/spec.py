@@ -38,64 +38,81 @@ class Price(Section):
     """US dollars per million tokens."""
 
     input: Annotated[float, Field(ge=0)]
+    """Per million input tokens."""
     output: Annotated[float, Field(ge=0)]
+    """Per million output tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
+    """Per million input tokens from the server's cache; ``input`` when left out."""
 
 
 class JudgeSpec(Section):
     """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
 
     provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay"]
+    """``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical`` or ``replay``."""
     model: str = ""
+    """The model's name; ``openai`` and ``anthropic`` need it."""
     base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    """``openai``, ``anthropic``: the server's address; the vendor's own when left out."""
     api_key_env: str | None = None
+    """The environment variable that holds the key; ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY`` when left out."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """0 to 2; when left out it is not sent, and a local model decodes greedily."""
     seed: int | None = None
+    """``openai``, ``transformers``: for servers that honour it; each further sample sends the next number."""
     max_tokens: Count = 1024
+    """Longest reply; reasoning models need more. ``extractive_qa``: longest span, 30 when left out."""
     structured_output: bool | Literal["object"] = True
-    """Whether the server can be held to a JSON schema; ``object`` for servers that promise no more than some JSON
-    object (``openai`` only), ``false`` for servers that refuse both requests."""
+    """Hold the server to a JSON schema; ``object`` (``openai``): only to some JSON object; ``false`` if it refuses
+    both."""
     system_role: bool = True
-    """``openai``: ``false`` for models whose template knows no system message; its text then begins the user's."""
+    """``openai``: ``false`` puts the system message before the user's, for models without that role."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    """``openai``, ``anthropic``: further fields of each request (``reasoning_effort``, ``chat_template_kwargs``)."""
+    """``openai``, ``anthropic``: further fields of each request."""
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """``openai``: what the server calls ``max_tokens``; when absent ``max_completion_tokens`` at OpenAI itself and
-    ``max_tokens`` behind a ``base_url``. Azure OpenAI's newer models need ``max_completion_tokens`` here."""
+    """``openai``: ``max_tokens`` or ``max_completion_tokens``; by default the second at OpenAI, the first elsewhere."""
     family: str | None = None
-    """Whose model it is, for ``ragleague calibrate`` to see whether it favours agents of its own kin (``families``)."""
+    """Whose model it is, such as ``qwen``; see ``families``."""
     samples: Count = 1
-    """How often each thing is judged; the repetitions become one outcome by ``combine``."""
+    """How often each thing is judged; each time is a judgment of its own."""
     combine: Literal["majority", "median", "mean"] = "majority"
+    """What several samples come to: ``majority`` (when equally frequent, a tie or the lowest label), ``median`` (the
+    lower one) or ``mean``."""
     concurrency: Count = 16
+    """Calls at once, fewer after an answer 429; for a local model, prompts to form batches from."""
     mode: Literal["direct", "batch"] = "direct"
-    """``openai``, ``anthropic``: ``batch`` hands requests in together, for half the price and within a day."""
+    """``openai``, ``anthropic``: ``batch`` asks in batches, for half the price and within a day."""
     batch_requests: Count = _BATCH_REQUESTS
-    """``mode: batch``: most requests that wait in batches at once, in place of ``concurrency``."""
+    """``mode: batch``: most requests that wait at once, in place of ``concurrency``."""
     requests_per_minute: Count | None = None
+    """Most calls in any sixty seconds."""
     tokens_per_minute: Count | None = None
+    """Most tokens, sent and received, in any sixty seconds; estimated before a call, corrected after it."""
     timeout_s: Positive = 120.0
-    """Longest time one attempt may take; not heeded where the model is in this process (``runs_here``)."""
+    """Seconds one attempt may take; ``transformers`` and ``extractive_qa`` ignore it."""
     max_attempts: Count = 6
+    """Attempts of one call, with growing pauses, while the cause may pass."""
     max_retry_s: Positive = 600.0
-    """Longest time spent on attempts at one reply, and longest wait that a server may ask for."""
+    """Longest time for all attempts at one reply, and longest wait that a server may ask for; beyond it the judge
+    stops."""
     max_cost_usd: Positive | None = None
+    """Dollars of one run after which nothing more is sent."""
     price: Price | None = None
+    """Dollars per million tokens; the packaged list's when left out."""
     path: RelativePath | None = None
-    """``replay``: the file of recorded replies or verdicts. ``transformers``, ``extractive_qa``: a local model
-    folder."""
+    """``replay``: the recorded file; ``transformers``, ``extractive_qa``: a model folder."""
     labels: Literal["written", "likeliest"] = "written"
-    """``transformers``: ``likeliest`` scores the allowed replies instead of writing one, where a reply is one label."""
+    """``transformers``: ``likeliest`` scores the allowed labels in place of writing a reply."""
     batch_size: Count | None = None
-    """``transformers``, ``extractive_qa``: most prompts in one pass; as many as ``concurrency`` when absent."""
+    """``transformers``, ``extractive_qa``: most prompts in one pass; ``concurrency`` when left out."""
     device: str | None = None
-    """``transformers``, ``extractive_qa``: cpu, cuda, cuda:1; chosen automatically when absent."""
+    """``transformers``, ``extractive_qa``: ``cpu``, ``cuda``, ``cuda:1``; chosen automatically when left out."""
     device_map: str | dict[str, int | str] | None = None
-    """``transformers``: which parts of the model go where (``auto``), in place of ``device``."""
+    """``transformers``: which parts of the model go to which device (``auto``), in place of ``device``."""
     attention: str | None = None
-    """``transformers``: which implementation computes attention (``sdpa``, ``flash_attention_2``, ``eager``)."""
+    """``transformers``: ``sdpa``, ``flash_attention_2`` or ``eager``; transformers' choice when left out."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """``transformers``: what the chat template is given besides the messages (``enable_thinking: false``)."""
+    """``transformers``: what the chat template gets besides the messages, such as ``{enable_thinking: false}``."""
 
     @property
     def in_batches(self) -> bool:

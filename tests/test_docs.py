@@ -24,16 +24,15 @@ from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
 import yaml
 
 from arena.cli.main import main
-from arena.config.whole import Config, load_config
+from arena.config.whole import load_config
+from docs.make_reference import PARTS, made
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
-from judges.sections import Section
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -206,51 +205,10 @@ def test_every_page_is_in_the_index() -> None:
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(_LINK.findall(index))
 
 
-def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
-    """Every section of a configuration by its dotted path; ``NAME`` stands for a name that the user gives."""
-    yield path, model
-    for name, field in model.model_fields.items():
-        for inner in sections_in(field.annotation):
-            own = f"{path}.{name}".lstrip(".")
-            yield from sections(inner, f"{own}.NAME" if "dict" in str(field.annotation) else own)
-
-
-def sections_in(annotation: Any) -> list[type[Section]]:
-    if isinstance(annotation, type) and issubclass(annotation, Section):
-        return [annotation]
-    return [section for part in getattr(annotation, "__args__", ()) for section in sections_in(part)]
-
-
-def documented() -> dict[str, dict[str, str]]:
-    """The tables of the page: heading path to key to the cell that holds its default."""
-    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = {}
-    for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
-        heading, _, body = part.partition("\n")
-        path = re.fullmatch(r"`(.*)`", heading)
-        rows = re.findall(r"^\| `([a-z_]+)` \| ([^|]*) \|", body, flags=re.MULTILINE)
-        if path is not None or heading == "The whole file":
-            found[path[1] if path else ""] = dict(rows)
-    return found
-
-
-def test_the_page_on_configuration_has_every_section_and_key() -> None:
-    real = {path: set(model.model_fields) for path, model in sections(Config)}
-    assert {path: set(rows) for path, rows in documented().items()} == real
-
-
-def test_the_page_on_configuration_has_the_right_defaults() -> None:
-    for path, model in sections(Config):
-        for name, field in model.model_fields.items():
-            said = documented()[path][name].strip()
-            if field.is_required():
-                assert said == "required", f"{path}.{name}"
-            elif sections_in(field.annotation):
-                assert said == "section", f"{path}.{name}"
-            else:
-                default = field.get_default(call_default_factory=True)
-                default = list(default) if isinstance(default, tuple | dict) and default != {} else default
-                assert yaml.safe_load(said.strip("`")) == default, f"{path}.{name}"
+@pytest.mark.parametrize("page", PARTS)
+def test_what_the_code_knows_stands_on_the_page_as_the_code_says_it(page: str) -> None:
+    said = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert said == made(page), "'python -m docs.make_reference' writes it anew"
 
 
 def test_the_page_on_judges_has_every_cause_of_failure_and_when_it_is_asked_again() -> None:

@@ -31,13 +31,19 @@ class DataSection(Section):
     """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
 
     queries: Sources = Field(default_factory=list)
-    """Where absent, those that ``synth`` makes."""
+    """Tables of queries, TREC topics, or ``irds:NAME``; when left out, the file that ``synth`` writes."""
     documents: Paths = Field(default_factory=list)
+    """Tables of retrieved documents."""
     answers: Paths = Field(default_factory=list)
+    """Tables of answers."""
     runs: Paths = Field(default_factory=list)
+    """TREC runs, one for each agent that it is named after, read down to ``retrieval.depth``."""
     corpus: Sources = Field(default_factory=list)
-    """Tables of documents; folders, and files in formats that people read, are cut into passages."""
+    """Texts for ``runs``, and for agents to search: JSONL, TSV, CSV, Parquet or ``irds:NAME``; for agents also folders
+    and files of PDF, HTML, Markdown and DOCX, and text files in folders."""
     passages: PassagesSection = PassagesSection(by="paragraph")
+    """How folders and documents are cut; by paragraph when left out."""
     limits: Limits = Limits()
+    """How much one document may take."""
     qrels: Sources = Field(default_factory=list)
-    """Relevance labels of people, which the judges' are held against."""
+    """People's relevance labels, to compare the judges' with, or ``irds:NAME``."""

@@ -14,38 +14,50 @@ class GenerateSection(Section):
     """The test bank is written by a judge."""
 
     judge: str | None = None
-    """Who writes; the exam's judge when absent."""
+    """Who writes; the exam's judge when left out."""
     kind: ItemType = "question"
+    """``question`` or ``nugget``."""
     per_query: Count = 10
-    """Items of each query, or of each of its subtopics."""
+    """Items for each query or subtopic."""
     subtopics: RelativePath | None = None
-    """A table ``qid, facet, subtopic``; queries that it does not name are written for as a whole."""
+    """A table ``qid, facet, subtopic``; items for other queries are about the whole query."""
     prompt: PromptName | None = None
+    """A packaged prompt, or the path of your own; by ``kind`` and ``subtopics`` when left out."""
     secret: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of each query's items that are secret."""
+    """Share of the items of each query or subtopic that are secret; 0 to 1."""
     seed: int = 0
+    """Of the draw of secret items."""
 
 
 class ExamSection(Section):
     """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
 
     judge: str
+    """The judge that grades; several ``samples`` apply to ratings only."""
     bank: RelativePath | None = None
+    """The file of the test bank; this or ``generate``."""
     generate: GenerateSection | None = None
+    """Have the bank written."""
     grading: Literal["self_rating", "extraction_words", "extraction_llm", "extraction_only"] = "self_rating"
+    """``self_rating``, ``extraction_words``, ``extraction_llm`` or ``extraction_only``."""
     prompt: PromptName | None = None
-    """Of grading or extraction; the packaged one for the item's type when absent."""
+    """How texts are rated or answers extracted; the packaged prompt when left out."""
     check_judge: str | None = None
-    """``extraction_llm``: who checks the answers; ``judge`` when absent."""
+    """``extraction_llm``: who checks the extracted answers; ``judge`` when left out."""
     check_prompt: PromptName = "answer_check"
+    """``extraction_llm``: how it is asked."""
     texts: Literal["answers", "documents"] = "answers"
-    """Whose passages are graded: those of the answers, or of the documents that agents retrieved."""
+    """Grade the agents' ``answers``, or the ``documents`` that they retrieved."""
     passage_words: Count = 400
+    """Longest passage that a text is cut into."""
     items_per_call: Count = 1
+    """``self_rating``: items to rate in one call."""
     depth: Count = 20
-    """Passages of each answer, or documents of each agent, that are graded and count: the k of EXAM-Cover@k."""
+    """Passages of each answer, or documents of each agent and query, to grade: the k of EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
+    """Rating from which an item counts as covered; 1 to 5."""
     compat: Literal["workbench"] | None = None
+    """``workbench``: read and count as the Rubric-Grading Workbench does."""
 
     @model_validator(mode="after")
     def _usable(self) -> ExamSection:

@@ -30,20 +30,18 @@ class ExecutorSection(Section):
     """``local`` needs nothing; ``ray`` spreads each judge over worker processes, on one machine or many."""
 
     kind: Literal["local", "ray"] = "local"
+    """``local``: this process; ``ray``: workers on a Ray cluster."""
     address: str | None = None
-    """``auto``, ``HOST:PORT`` or ``ray://HOST:PORT`` of a running cluster; else what ``RAY_ADDRESS`` says. Without both
-    a Ray of its own is started on this machine."""
+    """``auto``, ``HOST:PORT`` or ``ray://HOST:PORT`` of a running cluster; else ``RAY_ADDRESS``; without both, the run
+    starts a Ray of its own."""
     workers: Count = 2
-    """Processes of each judge. Each makes up to the judge's ``concurrency`` calls at once; limits by the minute and
-    ``max_cost_usd`` hold for all of them together."""
+    """Processes of each judge, each with the judge's ``concurrency``."""
     gpus: Annotated[float, Field(ge=0)] = 0
     """For each worker of a local model; may be a fraction."""
     wait_s: Annotated[float, Field(ge=0)] = 300
-    """How long workers may wait for machines that an autoscaling cluster starts for them, take to load a model, or be
-    back after all of them were lost."""
+    """Seconds to wait for machines of an autoscaling cluster, or for a model to load."""
     runtime_env: dict[str, Any] | None = None
-    """What workers need that their machines lack, as Ray takes it: ``pip``, ``working_dir``, ``env_vars`` and others.
-    A key of a judge is none of it: Ray writes all of it to logs and shows it on its dashboard."""
+    """What Ray brings to the workers: ``pip``, ``working_dir``, ``env_vars`` and others; a key in it is refused."""
 
     @field_validator("runtime_env")
     @classmethod

@@ -26,24 +26,30 @@ class RetrievalSection(Section):
     """The pointwise judges that label retrieved documents, and what their labels are measured by."""
 
     judge: JudgeNames
-    """One or more; each labels every document."""
+    """One judge, or a list: each labels every document."""
     prompt: PromptName = "reasoner"
+    """A packaged prompt, or the path of your own."""
     depth: Count | None = None
-    """Only documents up to this rank of each agent; all when absent."""
+    """Label only documents up to this rank of each agent; all when left out."""
     combine: Literal["majority", "median", "mean"] = "majority"
-    """What several judges' labels of one document come to."""
+    """What several judges' labels of a document come to: ``majority`` (when equally frequent, the lowest), ``median``
+    (the lower one) or ``mean`` (the nearest label, a half downwards)."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None
-    """By ir_measures' names; chosen by the prompt's scale when absent."""
+    """Measures of retrieval by ir_measures' names, the first with its interval; when left out ``nDCG@10``, reciprocal
+    rank at 5 from label 1 and from the upper half of the scale, and ``Judged@10``, which is always there."""
 
 
 class ReferencesSection(Section):
     """Which documents an answer judge sees."""
 
     include: bool = True
+    """Show documents that the agents retrieved."""
     annotations: bool = True
+    """With the relevance judge's reason."""
     threshold: int = 2
+    """Lowest label that is shown; without a ``retrieval`` stage all documents are."""
 
     def options(self) -> ReferenceOptions:
         """The same for the judges."""
@@ -54,22 +60,30 @@ class PairwiseSection(Section):
     """The answer judges and their games."""
 
     judges: JudgeNames
+    """One or more judges; each judges every game."""
     prompt: PromptName = "pairwise"
+    """A packaged prompt, or the path of your own."""
     schedule: ScheduleSection = ScheduleSection()
+    """Which agents meet."""
     both_orders: bool = True
+    """Show each pair in both orders; else in one order drawn at random."""
     documents: ReferencesSection = ReferencesSection()
+    """Which documents the judges see."""
     citations: bool = False
+    """Answers cite documents by number, and the judge checks the citations."""
     factors: str = ""
+    """What to weigh, in your words; the prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"
-    """What a game counts as when one order says win and the other tie."""
+    """What a win in one order and a tie in the other count as: ``tie`` or ``win``."""
 
 
 class CriterionSection(Section):
     """One criterion that answers are graded by, where it is more than a name."""
 
     description: str = ""
+    """What the judge reads besides the name."""
     levels: dict[int, str] = Field(default_factory=dict)
-    """What each grade of the scale stands for; the judge reads it."""
+    """What each grade of the scale means, one line each: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
 
 
 _DESCRIBED: Final[dict[str, str | CriterionSection]] = {each.name: each.description for each in DEFAULT_CRITERIA}
@@ -85,14 +99,18 @@ class CriteriaSection(Section):
     """The pointwise answer judge."""
 
     judge: str
+    """The judge."""
     prompt: PromptName = "criteria"
+    """A packaged prompt, or the path of your own."""
     scale: tuple[int, int] = (0, 2)
+    """Lowest and highest grade, whole numbers."""
     names: Annotated[list[str] | dict[str, str | CriterionSection], BeforeValidator(_anchored)] = Field(
         default_factory=lambda: dict(_DESCRIBED)
     )
-    """Names, or names with a description each that the judge reads, or with what each grade stands for; ``anchored``
-    takes the four packaged criteria with such levels."""
+    """The criteria, by default relevance, accuracy, completeness and precision: a list of names; names with
+    descriptions; names with the meaning of each grade; or ``anchored``, the default ones with such meanings."""
     documents: ReferencesSection = ReferencesSection()
+    """Which documents the judge sees: those of all agents, so that every answer is graded against the same ones."""
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:

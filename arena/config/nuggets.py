@@ -15,11 +15,15 @@ class NuggetCreationSection(Section):
     """How nuggets are made of relevant documents."""
 
     from_label: int = 1
-    """The lowest relevance label of the documents that are read."""
+    """Lowest label of the documents that are read."""
     window: Count = WINDOW
+    """Documents to read in one turn."""
     most: Count = MOST
+    """Longest list of nuggets."""
     prompt: PromptName = "nugget_create"
+    """A packaged prompt, or the path of your own."""
     importance_prompt: PromptName = "nugget_importance"
+    """The same for vital or okay."""
 
 
 class NuggetAssignmentSection(Section):
@@ -31,14 +35,17 @@ class NuggetAssignmentSection(Section):
         Field(min_length=1),
         AfterValidator(each_once),
     ] = ["answers"]
+    """``answers``, ``documents`` or both."""
     depth: Count | None = None
-    """Documents of each agent's ranking that are held against nuggets and count; ``DEPTH`` when absent."""
+    """With ``documents``: how many of each agent's ranking count; 20 when left out."""
     batch: Count = BATCH
+    """Nuggets in one call."""
     grades: Literal[2, 3] = 3
+    """``3`` with ``partial_support``, ``2`` without."""
     prompt: PromptName | None = None
-    """Of answers: ``nugget_assign``, or ``nugget_assign_two_grades`` with two grades, where none is named."""
+    """For answers: ``nugget_assign`` or ``nugget_assign_two_grades`` when left out, or the path of your own."""
     passage_prompt: PromptName | None = None
-    """Of documents: ``nugget_assign_passage``, with two grades ``nugget_assign_passage_two_grades``."""
+    """For documents: ``nugget_assign_passage`` or ``nugget_assign_passage_two_grades``, or the path of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> NuggetAssignmentSection:
@@ -61,12 +68,15 @@ class NuggetsSection(Section):
     """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
 
     judge: str
+    """The judge; one with ``samples`` is refused."""
     create: NuggetCreationSection | None = None
+    """How nuggets are made from documents; with its defaults when left out, unless there is a ``bank``."""
     keep: Count = KEPT
-    """Nuggets that are kept of those made, vital ones first."""
+    """Nuggets to keep of those made, vital ones first."""
     bank: RelativePath | None = None
-    """A file of nuggets, in place of ``create``."""
+    """A file of nuggets in nuggetizer's form, in place of ``create``; all of them count."""
     assign: NuggetAssignmentSection = NuggetAssignmentSection()
+    """How answers and documents are checked against nuggets."""
 
     @model_validator(mode="before")
     @classmethod

@@ -13,14 +13,21 @@ class ScheduleSection(Section):
     """Which pairs of agents meet on a query."""
 
     kind: Literal["all", "random", "baseline", "adaptive"] = "all"
+    """``all`` pairs, ``random`` pairs, everybody against one ``baseline``, or ``adaptive``."""
     games_per_query: Count | None = None
+    """``random``: pairs to draw on each query."""
     baseline: str | None = None
+    """``baseline``: the agent that everybody meets."""
     seed: int = 0
+    """Of the draws; a new query changes no other query's games."""
     decide: Literal["order", "top"] | None = None
-    """Of an adaptive schedule: whether all places are to be decided, or the first one."""
+    """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """``adaptive``: that no decided place is wrong; 0.95 when left out."""
     batch: Count | None = None
+    """``adaptive``: games to choose at a time; 60 when left out."""
     max_games: Count | None = None
+    """``adaptive``: most games, decided or not; a game is one pair on one query."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> ScheduleSection:

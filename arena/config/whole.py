@@ -26,23 +26,33 @@ class Config(Section):
     """A whole tournament. Every stage is optional, data is not."""
 
     name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
+    """The tournament's name in its store: letters, digits, space, ``_``, ``.`` and ``-``; at most 80 characters."""
     store: StoreName
+    """Where everything is kept: an SQLite file, which the first run makes, or a PostgreSQL address."""
     data: DataSection
+    """The files of queries, documents and answers."""
     executor: ExecutorSection = ExecutorSection()
-    """Where calls are made."""
+    """Where judges are called."""
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
+    """The judges, by names of your choice."""
     agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
-    """Systems that are asked for answers, besides those whose answers are in files."""
+    """Systems that are asked for answers, by names of your choice; answers in files need none."""
     synth: SynthSection | None = None
-    """How queries are made of documents."""
+    """Makes queries from documents."""
     retrieval: RetrievalSection | None = None
+    """The stage that labels documents."""
     pairwise: PairwiseSection | None = None
+    """The stage that plays games."""
     criteria: CriteriaSection | None = None
+    """The stage that grades single answers."""
     exam: ExamSection | None = None
+    """The stage that grades answers or documents by a test bank."""
     nuggets: NuggetsSection | None = None
+    """The stages that make nuggets and check which ones answers state."""
     ratings: RatingsSection = RatingsSection()
+    """How games become ratings."""
     families: dict[str, str] = Field(default_factory=dict)
-    """For agents, whose model wrote their answers."""
+    """For each agent, whose model wrote its answers; shows whether judges favour their own family."""
     _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="after")

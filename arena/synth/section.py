@@ -21,21 +21,22 @@ class SampleSection(Section):
     """What is drawn, by seed; the order of files and replies makes no difference."""
 
     passages: Count | None = None
-    """Passages that models are asked about; all when absent."""
+    """Passages to ask about; all when left out."""
     seed: int = 0
-    """Of passages, of examples and of queries."""
+    """For passages, examples and queries."""
 
 
 class FiltersSection(Section):
     """Which queries are dropped. Equal ones always are, and those that repeat an example."""
 
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.9
-    """Least share of words that two queries have in common for the later one to go; ``null`` keeps both."""
+    """Of two queries that share this share of their words, the later one is dropped; ``null`` keeps both."""
     mentions_source: bool = True
-    """Whether queries go that speak of "the passage" or "the text", which a user does not see."""
+    """Drop queries that speak of "the passage", which a user does not see."""
     answerable: str | None = None
-    """The judge who is asked whether the passage answers the query; nobody is when absent."""
+    """The judge that says whether the passage answers the query; nobody is asked when left out."""
     prompt: PromptName = "answerable"
+    """How that judge is asked."""
 
 
 class SynthSection(Section):
@@ -44,27 +45,31 @@ class SynthSection(Section):
     documents: Annotated[Paths, Field(min_length=1)]
     """Folders and files: PDF, HTML, Markdown, DOCX, text."""
     passages: PassagesSection = PassagesSection(by="pages")
-    """What a model is shown at a time."""
+    """What a model sees at a time; by ``pages`` when left out."""
     limits: Limits = Limits()
+    """How much one file may take."""
     models: JudgeNames
-    """Who writes queries: names declared under ``judges``."""
+    """Judges that write queries."""
     per_passage: Count = PER_PASSAGE
-    """Queries that a model may write about a passage at most."""
+    """Most queries that a model may write about a passage."""
     examples: RelativePath | None = None
-    """Queries of experts, as a file of queries; some are shown with every passage."""
+    """A file of experts' queries, some of which are shown with every passage."""
     shots: Count = SHOTS
-    """How many examples are shown, drawn anew for each passage."""
+    """How many of them, drawn anew for each passage."""
     prompt: PromptName = "synthetic_queries"
+    """How models are asked."""
     sample: SampleSection = SampleSection()
+    """What is drawn by seed."""
     quotas: dict[str, Count] = Field(default_factory=dict)
-    """How many queries of each model are kept; all when empty."""
+    """Queries to keep of each model; all when left out."""
     filters: FiltersSection = FiltersSection()
+    """Which queries are dropped."""
     out: RelativePath
-    """Where the queries go."""
+    """The file of queries to write, which the tournament then reads."""
     review: RelativePath | None = None
-    """Where all queries go for people to accept, edit and reject."""
+    """A file with all queries, for people to accept, edit and reject."""
     reviewed: RelativePath | None = None
-    """That file with their decisions: only what they accepted or edited is drawn from, and nobody is asked."""
+    """That file with decisions: only accepted and edited queries are used, and nobody is asked."""
 
     @model_validator(mode="after")
     def _quotas_are_of_models(self) -> SynthSection:

@@ -37,25 +37,34 @@ class EmbeddingsSpec(Section):
     """What turns texts into vectors."""
 
     provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
-    """``openai``: any server with OpenAI's embeddings. ``transformers``: a local model, mean of its tokens.
-    ``minilm``: the packaged MiniLM of the ``dense`` extra. ``hashed``: hashed words, a stand-in that knows no meaning.
-    ``auto``: ``minilm`` where it is installed, else ``hashed``."""
+    """``openai`` (any server with OpenAI's embeddings), ``transformers`` (a local model), ``minilm`` (the ``dense``
+    extra), ``hashed`` (hashed words, which know no meaning), or ``auto``: ``minilm`` if installed, else ``hashed``."""
     model: str = ""
+    """``openai``, ``transformers``: the model's name."""
     path: RelativePath | None = None
-    """``transformers``: a local model folder."""
+    """``transformers``: a model folder."""
     base_url: Address | None = None
+    """``openai``: the server's address; OpenAI's when left out."""
     api_key_env: str | None = None
+    """``openai``: the environment variable that holds the key."""
     dimensions: Count | None = None
-    """``openai``: asked of models that can shorten their vectors."""
+    """``openai``: for models that can shorten their vectors."""
     query_prefix: str = ""
-    """Put before each query, where the model was trained so (``query: ``)."""
+    """Put before each query, if the model was trained so."""
     document_prefix: str = ""
+    """Put before each document."""
     batch: Count = 64
+    """Texts in one request or batch."""
     concurrency: Count = 4
+    """``openai``: requests at once."""
     timeout_s: Positive = 60.0
+    """``openai``: seconds one attempt may take."""
     max_attempts: Count = 6
+    """``openai``: attempts of one request."""
     usd_per_million_tokens: Annotated[float, Field(ge=0)] | None = None
+    """``openai``: the price."""
     device: str | None = None
+    """``transformers``, ``minilm``: ``cpu`` or ``cuda``; chosen automatically when left out."""
 
     @model_validator(mode="after")
     def _complete(self) -> EmbeddingsSpec:
@@ -106,18 +115,25 @@ class MappingSpec(Section):
     """Where a reply holds what is wanted, as JMESPath expressions over its JSON."""
 
     answer: str
+    """The answer."""
     documents: str | None = None
-    """A list, best first."""
+    """A list of documents, best first."""
     doc_id: str = "id"
-    """Within a document, as ``text`` and ``score``; a document without an id is named by the hash of its text."""
+    """A document's id; without one, the hash of its text is its name."""
     text: str = "text"
+    """A document's text."""
     score: str = "score"
+    """A document's score."""
     title: str = "title"
+    """A document's title."""
     citations: str | None = None
-    """A list of doc_ids, or of numbers of ``documents`` from 1; when absent, the ``[1]`` that stand in the answer."""
+    """Ids, or numbers of the documents from 1; when left out, the ``[1]`` in the answer."""
     input_tokens: str | None = None
+    """Tokens sent to a model."""
     output_tokens: str | None = None
+    """Tokens that it wrote."""
     cost_usd: str | None = None
+    """Dollars."""
 
     @model_validator(mode="after")
     def _expressions(self) -> MappingSpec:
@@ -139,54 +155,68 @@ class AgentSpec(Section):
     """One entry under ``agents:``, a system to compare."""
 
     kind: Kind
+    """``rag``, ``fusion`` (RAG-Fusion), ``baseline`` (a model without documents), ``endpoint`` (an OpenAI-compatible
+    address), ``http``, ``python`` or ``file``."""
     version: str = ""
-    """Any text; another one makes another agent, for systems that change behind their address."""
+    """Any text. Change it when the system changes behind its address: it is then asked again."""
 
     generator: str | None = None
-    """``rag``, ``fusion``: a judge's name, or ``extractive``, the default; ``baseline``: a judge's name."""
+    """``rag``, ``fusion``: the judge that writes answers, or ``extractive`` (default), which picks sentences;
+    ``baseline``: the judge."""
     prompt: PromptName | None = None
-    """``rag``, ``fusion``, ``baseline``: of the answer; the packaged one when absent."""
+    """``rag``, ``fusion``, ``baseline``: how the answer is asked for; the packaged prompt when left out."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
+    """``bm25``, ``dense``, or ``hybrid``, which merges both by reciprocal rank."""
     embeddings: EmbeddingsSpec = EmbeddingsSpec()
+    """``dense``, ``hybrid``: what turns texts into vectors."""
     depth: Count = 10
-    """Documents that are retrieved and recorded."""
+    """Documents to retrieve and record."""
     passages: Count = 5
-    """Of those, how many the generator sees."""
+    """How many of them the generator sees."""
     rrf_k: Count = 60
+    """The constant of reciprocal rank fusion."""
     queries: Count = 4
-    """``fusion``: further queries."""
+    """``fusion``: number of further queries."""
     queries_prompt: PromptName = "fusion_queries"
+    """``fusion``: how a judge is asked for them."""
 
     ask: Literal["article", "page", "answer"] | None = None
-    """``baseline``: what a model without retrieval is asked for."""
+    """``baseline``: for an ``article``, a ``page`` or an ``answer``."""
 
     base_url: Address | None = None
-    """``endpoint``: where ``/chat/completions`` is; ``http`` has ``url``."""
+    """``endpoint``: the address that has ``/chat/completions``."""
     model: str = ""
+    """``endpoint``: the model's name."""
     api_key_env: str | None = None
+    """``endpoint``: the environment variable that holds the key."""
     url: Address | None = None
+    """``http``: the address to post to."""
     headers_env: dict[str, str] = Field(default_factory=dict)
-    """Headers and the environment variables that hold their values."""
+    """Headers, and the environment variables that hold their values."""
     request: dict[str, Any] | None = None
-    """``http``: the JSON to send, ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
+    """``http``: the JSON to send, with ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
     mapping: MappingSpec | None = None
+    """Where the reply holds the answer, documents and costs."""
     price: Price | None = None
-    """Of the tokens that the mapping finds, where it finds no ``cost_usd``."""
+    """Price of the tokens that the mapping finds, where it finds no ``cost_usd``."""
     timeout_s: Positive = 120.0
+    """Seconds one attempt may take."""
     max_attempts: Count = 3
+    """Attempts of one request, while the cause may pass."""
     concurrency: Count = 4
+    """Requests at once."""
 
     function: Annotated[str, AfterValidator(_function_beside_file)] | None = None
     """``python``: ``module:function`` or ``file.py:function``, called with a query."""
 
     answers: RelativePath | None = None
-    """``file``: a table ``qid, answer[, agent]``."""
+    """``file``: a table ``qid, answer``, with ``agent`` if it holds several."""
     documents: RelativePath | None = None
-    """``file``: a table ``qid, did, document[, agent, rank, score]``."""
+    """``file``: a table ``qid, did, document``, with ``agent``, ``rank`` and ``score`` if it has them."""
     run: RelativePath | None = None
     """``file``: a TREC run over the corpus, in place of ``documents``."""
     agent: str | None = None
-    """``file``: what the tables call the agent; its own name when absent."""
+    """``file``: the agent's name in the tables; its own name when left out."""
 
     @property
     def told_id(self) -> bool:

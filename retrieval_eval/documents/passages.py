@@ -109,14 +109,17 @@ class PassagesSection(Section):
     """How documents are cut."""
 
     by: By
+    """``paragraph``, ``tokens``, ``sentences`` or ``pages`` (long passages, to ask questions about)."""
     size: Whole | None = None
-    """At most so many words of a ``paragraph``, ``tokens``, ``sentences``, or tokens of a long passage of ``pages``."""
+    """At most so many words of a paragraph (400), tokens (256), sentences (10), or tokens of a passage by pages
+    (2000)."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """What ``tokens`` and ``sentences`` have in common with the passage before."""
+    """``tokens``, ``sentences``: what two neighbouring passages share; 0 and 5 when left out."""
     pages: Whole = 10
-    """Pages of a PDF that a long passage of ``pages`` may reach over."""
+    """``pages``: how many pages of a PDF a passage may span."""
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.8
-    """A passage this alike to an earlier one (Jaccard index of five-word shingles) is left out; ``null`` keeps all."""
+    """Passages this similar to an earlier one (Jaccard index of five-word shingles) are left out; ``null`` keeps
+    all."""
 
     @model_validator(mode="after")
     def _usable(self) -> PassagesSection:

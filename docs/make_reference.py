@@ -1,0 +1,137 @@
+"""Write the parts of the documentation that the code knows: ``python -m docs.make_reference``.
+
+The keys of the YAML file with defaults and meanings, out of the sections and the texts below their fields; the commands
+with the first line of their help; what the columns of tables mean. Each stands on its page between two marks.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from typer import Context
+from typer.core import TyperGroup as Group
+from typer.main import get_group
+
+from arena.cli.main import app
+from arena.config.whole import Config
+from arena.present.glossary import TERMS
+from judges.sections import Section
+
+DOCS = Path(__file__).parent
+QUOTE = '"'
+
+
+def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
+    """Every section of a configuration by its dotted path; ``NAME`` stands for a name that the user gives."""
+    yield path, model
+    for name, field in model.model_fields.items():
+        for inner in sections_in(field.annotation):
+            below = f"{path}.{name}".lstrip(".")
+            yield from sections(inner, f"{below}.NAME" if "dict" in str(field.annotation) else below)
+
+
+def sections_in(annotation: Any) -> list[type[Section]]:
+    """The sections that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return [section for part in getattr(annotation, "__args__", ()) for section in sections_in(part)]
+
+
+def meanings(model: type[Section]) -> dict[str, str]:
+    """The text below each field.
+
+    Raises:
+        ValueError: a field has none.
+    """
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    assert isinstance(tree, ast.ClassDef)
+    texts = {}
+    for field, text in zip(tree.body, tree.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            texts[ast.unparse(field.target)] = one_line(str(text.value.value))
+    if lacking := model.model_fields.keys() - texts:
+        raise ValueError(f"{model.__module__}.{model.__name__}: no text below {', '.join(sorted(lacking))}")
+    return texts
+
+
+def one_line(text: str) -> str:
+    """As Markdown has it, for a cell of a table."""
+    return " ".join(text.replace("``", "`").replace("|", "\\|").split())
+
+
+def default(field: Any) -> str:
+    """As the YAML file would say it."""
+    if field.is_required():
+        return "required"
+    if sections_in(field.annotation):
+        return "section"
+    value = field.get_default(call_default_factory=True)
+    written = json.dumps(value)
+    return f"`{written if value == '' else written.replace(QUOTE, '')}`"
+
+
+def keys() -> str:
+    """A table for each section; sections of one kind share theirs."""
+    places: dict[type[Section], list[str]] = {}
+    for path, model in sections(Config):
+        places.setdefault(model, []).append(path)
+    parts = []
+    for model, paths in places.items():
+        texts = meanings(model)
+        rows = [f"| `{name}` | {default(field)} | {texts[name]} |" for name, field in model.model_fields.items()]
+        heading = ", ".join(f"`{path}`" for path in paths) if paths != [""] else "The whole file"
+        intro = one_line(inspect.getdoc(model) or "")
+        parts.append("\n".join([f"## {heading}", "", intro, "", "| key | default | meaning |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts)
+
+
+def commands() -> str:
+    """A row for each command."""
+    rows = [f"| `ragleague {name}` | {one_line(said)} |" for name, said in commands_of(get_group(app))]
+    return "\n".join(["| command | does |", "|---|---|", *rows])
+
+
+def commands_of(group: Group, before: str = "") -> Iterator[tuple[str, str]]:
+    """Each command by its words, with the first sentence of its help."""
+    context = Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, Group):
+            yield from commands_of(command, f"{before}{name} ")
+        elif command is not None:
+            yield before + name, (command.help or "").partition("\n\n")[0]
+
+
+def columns() -> str:
+    """A row for each heading."""
+    return "\n".join(["| column | means |", "|---|---|", *(f"| {term} | {said} |" for term, said in TERMS.items())])
+
+
+PARTS = {"configuration.md": keys, "commands.md": commands}
+_PART = re.compile(r"(<!-- made by 'python -m docs.make_reference' -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def made(page: str) -> str:
+    """The page as the code would have it."""
+    text, number = _PART.subn(
+        lambda part: f"{part[1]}{PARTS[page]()}\n{part[2]}", (DOCS / page).read_text(encoding="utf-8")
+    )
+    assert number == 1, f"{page} has no marks"
+    return text
+
+
+def main() -> None:
+    """Write all of them."""
+    for page in PARTS:
+        (DOCS / page).write_text(made(page), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
