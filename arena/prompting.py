@@ -19,11 +19,9 @@ from arena.stages.nuggets.lists import nugget_prompts, read_bank
 from arena.stages.nuggets.stage import NuggetStages
 from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
-from judges.criteria import criteria_prompt
 from judges.errors import RETRIED_NEXT_RUN, ConfigError
-from judges.pairwise import PairwiseOptions, pairwise_prompt
-from judges.pointwise import relevance_prompt
 from judges.prompts import PromptTemplate, load_prompt
+from judges.prompts.tasks import PairwiseOptions, criteria_prompt, pairwise_prompt, relevance_prompt
 from judges.types import (
     EXAM_TASKS,
     NUGGET_TASKS,

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from judges.contracts import allowed_replies
 from judges.providers import local_model, open_provider
-from judges.providers.likeliest import allowed_replies
-from judges.providers.local_model import Conversation, Decoding, Layout, LocalModel
+from judges.providers.local import local_source
+from judges.providers.local_model import Conversation, LocalModel
 from judges.providers.local_scores import Scores, scored
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
@@ -173,7 +174,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         save_random_chat_model(Path(folder), width=width, layers=layers, context=CONTEXT, half=given.device != "cpu")
         asked = games(given.queries, given.games)
-        model = LocalModel(folder, Layout(given.device), Decoding(given.written))
+        spec = JudgeSpec(provider="transformers", path=Path(folder), device=given.device, max_tokens=given.written)
+        model = LocalModel(local_source(spec), spec)
         parameters = sum(each.numel() for each in model.model.parameters())
         print(f"{parameters / 1e6:,.1f} million parameters, {width} wide, {layers} layers, on {given.device}")
         print(f"{len(asked)} games in batches of {given.size}, replies of {given.written} tokens")

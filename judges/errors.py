@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import shlex
+import sys
+from importlib import metadata, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from packaging.requirements import Requirement
 
 if TYPE_CHECKING:
     from judges.types import Allowance
@@ -29,7 +35,7 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        from judges.extras import how_to_install
+        from judges.errors import how_to_install
 
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
 
@@ -137,3 +143,28 @@ RETRIED_NEXT_RUN = frozenset(
 
 def _shortened(value: str, limit: int = 80) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"
+
+
+DISTRIBUTION = "ragleague"
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra's libraries to this installation.
+
+    It names the libraries and not us: an installation may come from a folder or a file that is not there any more, and
+    what an index offers under our name may be somebody else's.
+    """
+    wanted = []
+    for line in metadata.requires(DISTRIBUTION) or ():
+        requirement = Requirement(line)
+        if requirement.marker is not None and requirement.marker.evaluate({"extra": extra}):
+            requirement.marker = None
+            wanted.append(str(requirement))
+    pip = [sys.executable, "-m", "pip", "install"]
+    if util.find_spec("pip") is None:  # as where uv made the environment
+        pip = ["uv", "pip", "install", "--python", sys.executable]
+    return shlex.join([*pip, *wanted])
+
+
+PROGRESS: Final = logging.getLogger("ragleague.progress")
+"""A line for each thing that takes time: a model that is loaded, a batch that is looked for."""

@@ -1,22 +1,16 @@
-"""One judge: asks a provider until there is a reply within the contract or a failure, and counts what that took."""
+"""From requests to judgments: each judge asks its provider until there is a reply within the contract, or a failure."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    wait_none,
-    wait_random_exponential,
-)
-
-from judges.account import Account, Request
 from judges.errors import (
     ConfigError,
     JudgeStoppedError,
@@ -26,18 +20,142 @@ from judges.errors import (
     TransientError,
 )
 from judges.pace import Pace
-from judges.pricing import cost_usd, price_of
-from judges.providers import open_provider
-from judges.providers.base import Provider
-from judges.providers.recordings import ReadRecords
-from judges.replies import FINAL_FINISHES, asked_again, contract_cause, read
-from judges.spec import JudgeSpec
-from judges.types import CallTrace, Completion, JudgeFailure, Judgment, Prompt, Usage
+from judges.parse import ParsedReply, parse_reply
+from judges.providers import Provider, open_provider
+from judges.providers.replay import ReadRecords
+from judges.spec import JudgeSpec, Price, cost_usd, price_of
+from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One judgment that is wanted."""
+
+    judgment_id: str
+    prompt: Prompt
+
+
+@dataclass(slots=True)
+class Account:
+    """What one judgment has used so far, over all its calls.
+
+    Attributes:
+        request: what is wanted.
+        price: of the judge's tokens, ``None`` where it is not known.
+        model: as the server names it, until then as it was asked for.
+        started: when the first call began: waiting for a turn is no doing of the model's.
+        in_line_s: seconds spent waiting for turns.
+        replied_s, called_s: seconds of the calls that brought a reply, and of all.
+        rejected: replies outside the contract, to each of which the judge was asked again.
+        error: of the last attempt, if that brought no reply.
+    """
+
+    request: Request
+    price: Price | None
+    model: str
+    started: float | None = None
+    in_line_s: float = 0.0
+    replied_s: float = 0.0
+    called_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    calls: int = 0
+    rejected: list[str] = field(default_factory=list)
+    error: ProviderError | None = None
+
+    def begin_call(self) -> float:
+        """Count a call that begins now; returns when that is."""
+        now = time.perf_counter()
+        self.calls += 1
+        self.started = now if self.started is None else self.started
+        return now
+
+    def end_call(self, began: float, *, replied: bool) -> None:
+        """Count the seconds of a call."""
+        seconds = time.perf_counter() - began
+        self.called_s += seconds
+        self.replied_s += seconds if replied else 0.0
+
+    def take(self, completion: Completion) -> None:
+        """Count what a reply has used."""
+        self.usage += completion.usage
+        self.model = completion.model
+
+    def judgment(self, completion: Completion, parsed: ParsedReply) -> Judgment:
+        """The last reply is within the contract."""
+        return Judgment(
+            self.request.judgment_id,
+            parsed.outcome,
+            parsed.reason,
+            completion.text,
+            completion.model,
+            self.usage,
+            self.calls,
+            self._latency_s(),
+            cost_usd(self.usage, self.price),
+            tuple(self.rejected),
+            self.replied_s,
+            self.called_s,
+        )
+
+    def failure(self, cause: str, message: str, reply: str | None = None) -> JudgeFailure:
+        """There will be no judgment."""
+        return JudgeFailure(
+            self.request.judgment_id,
+            cause,
+            message,
+            reply,
+            self.model,
+            self.usage,
+            self.calls,
+            self._latency_s(),
+            cost_usd(self.usage, self.price),
+            tuple(self.rejected),
+        )
+
+    def _latency_s(self) -> float:
+        return 0.0 if self.started is None else time.perf_counter() - self.started
+
+
+FINAL_FINISHES = {
+    Finish.FILTER: ("content_filter", "the provider's filter withheld the reply"),
+    Finish.REFUSAL: ("refusal", "the model refused to answer"),
+}
+"""Cause and message of failures that another call would not mend."""
+
+
+def read(completion: Completion, prompt: Prompt) -> ParsedReply:
+    """What a completion says.
+
+    Raises:
+        ReplyError: it is outside the contract, cut off, or empty.
+    """
+    if not completion.text.strip():
+        raise ReplyError("the reply was empty")
+    if completion.finish is Finish.LENGTH:
+        raise ReplyError("the reply was cut off; explain more briefly")
+    return parse_reply(completion.text, prompt.contract, prompt.inputs)
+
+
+def contract_cause(completion: Completion) -> str:
+    """The cause of the failure, where the last reply could not be read either."""
+    if not completion.text.strip():
+        return "empty"
+    return "truncated" if completion.finish is Finish.LENGTH else "contract"
+
+
+def asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
+    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent."""
+    turns = (
+        Turn("assistant", reply.strip() or "(no reply)"),
+        Turn("user", f"That reply cannot be used: {problem}. Reply again, exactly in the form asked for."),
+    )
+    return replace(prompt, turns=prompt.turns + turns)
+
 
 MAX_REASKS = 2
 """How often a judge is told what is wrong with its reply before the judgment counts as failed."""
 
-_BACKOFF = wait_random_exponential(multiplier=0.5, max=60)
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _CHARACTERS_PER_TOKEN = 4
 Result = Judgment | JudgeFailure
 
@@ -187,42 +305,31 @@ class Judge:
             return account.judgment(completion, parsed)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
-        """One reply, whatever it says; attempts are repeated within bounds of number and time."""
-        try:
-            completion = await self._attempt(prompt, account)
-        except TransientError as error:
-            completion = await self._call_again(prompt, account, error)
-        account.error = None
-        return completion
-
-    async def _call_again(self, prompt: Prompt, account: Account, error: TransientError) -> Completion:
-        account.error = error
-        outcomes = AsyncRetrying(
-            retry=retry_if_exception(lambda raised: isinstance(raised, TransientError)),
-            stop=self._is_last(account),
-            wait=wait_none() if self.spec.in_batches else _wait,  # what goes into one batch comes at one time
-            sleep=self._sleep,
-            reraise=True,
-        )
-        first = True
-        async for attempt in outcomes:
-            with attempt:
-                if first:  # the attempt that has been made
-                    first = False
-                    raise error
+        """One reply, whatever it says; attempts are repeated within bounds of number and time (not that in line)."""
+        attempts, failed_at, in_line_s = 0, 0.0, 0.0
+        while True:
+            try:
                 completion = await self._attempt(prompt, account)
-        return completion
+            except TransientError as error:
+                account.error = error
+                attempts += 1
+                if attempts == 1:
+                    failed_at, in_line_s = time.perf_counter(), account.in_line_s
+                wait_s = self._backoff_s(attempts, error)
+                trying_s = time.perf_counter() - failed_at - (account.in_line_s - in_line_s)
+                if attempts >= self.spec.max_attempts or trying_s + wait_s >= self.spec.retry_s:
+                    raise
+            else:
+                account.error = None
+                return completion
+            await self._sleep(wait_s)
 
-    def _is_last(self, account: Account) -> Callable[[RetryCallState], bool]:
-        """Whether attempts have been enough, or the next would come after ``retry_s`` without what it waits in line."""
-        before_s = account.in_line_s
-
-        def last(state: RetryCallState) -> bool:
-            trying_s = (state.seconds_since_start or 0.0) - (account.in_line_s - before_s)
-            too_long = trying_s + state.upcoming_sleep >= self.spec.retry_s
-            return too_long or state.attempt_number >= self.spec.max_attempts
-
-        return last
+    def _backoff_s(self, attempts: int, error: TransientError) -> float:
+        """At least what the server asked for, else exponential with full jitter; batches go out at one time anyway."""
+        if self.spec.in_batches:
+            return 0.0
+        longest_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(attempts - 1, 32))
+        return max(error.retry_after_s or 0.0, random.uniform(0, longest_s))  # noqa: S311 - no secret
 
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -339,8 +446,79 @@ def _tokens(usage: Usage) -> int | None:
     return usage.input_tokens + usage.output_tokens
 
 
-def _wait(state: RetryCallState) -> float:
-    """At least what the server asked for, else exponential with full jitter."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after_s if isinstance(error, ProviderError) else None
-    return max(asked or 0.0, _BACKOFF(state))
+class Source(Protocol):
+    """Where one judge's requests come from, made no earlier than they are taken."""
+
+    def take(self) -> Request | None:
+        """The next request, ``None`` while there is none."""
+        ...
+
+    async def more(self) -> bool:
+        """Wait until there may be another request; ``False`` once there will be none."""
+        ...
+
+    def put_back(self, request: Request) -> None:
+        """A request that was taken has not been sent, since the judge cannot go on."""
+        ...
+
+    def end(self) -> None:
+        """Nothing is taken any more: the judge cannot go on, or everything has been judged."""
+        ...
+
+
+Sink = Callable[[str, Request, Result], Awaitable[None]]
+"""Takes a judge's name, the request and its result; is awaited, so it can hold the judges back."""
+
+
+async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Judge], sink: Sink) -> None:
+    """Judge everything the sources give, each judge from its own and at its own concurrency.
+
+    Requests that are left when a judge halts are not taken: they stay unjudged, and the caller sees what is missing.
+
+    Args:
+        sources: per judge name; a request is taken only when it can be worked on.
+        judges: the judges by name.
+        sink: called with each result.
+    """
+    async with asyncio.TaskGroup() as group:
+        for name, source in sources.items():
+            group.create_task(_work_off(judges[name], source, sink))
+
+
+async def _work_off(judge: Judge, source: Source, sink: Sink) -> None:
+    free = asyncio.Semaphore(judge.spec.at_once)
+
+    async def work(request: Request) -> None:
+        try:
+            result = await judge.judge(request)
+            if result is None:
+                source.put_back(request)
+            else:
+                await sink(judge.name, request, result)
+        finally:
+            free.release()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            while not judge.halted.is_set():
+                await free.acquire()
+                request = None if judge.halted.is_set() else source.take()
+                if request is not None:
+                    group.create_task(work(request))
+                    continue
+                free.release()
+                if not await _more(source, judge):
+                    break
+    finally:
+        source.end()
+
+
+async def _more(source: Source, judge: Judge) -> bool:
+    """Wait until the source may have another request; ``False`` if it never will, or the judge halts before."""
+    waiting = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        return not judge.halted.is_set() and waiting[0].result()
+    finally:
+        for task in waiting:
+            task.cancel()

@@ -230,3 +230,18 @@ def _starred(text: str, key: _Key) -> Iterator[tuple[int, int]]:
         head = text[found.start() : found.start(1)]
         if key.exact.startswith(head) and (shown or len(head) >= _ALONE):
             yield found.start(), found.end() + shown
+
+
+_SHOWN = 300
+
+
+def one_line(text: str) -> str:
+    """``text`` on one line, shortened, without any key."""
+    flat = " ".join(masked(text).split())
+    return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
+
+
+def storable(text: str) -> str:
+    """``text`` without any key, half a surrogate pair or NUL: JSON can spell these, and no database can hold them."""
+    whole = masked(text).replace("\0", "\ufffd")
+    return whole if whole.isascii() else whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -13,19 +13,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judges.contracts import number_asked
 from judges.errors import ReplyError
-from judges.labelled import bare_list, labels_schema, read_labels
-from judges.listed import list_schema, read_list
-from judges.quotes import folded, letters, may_hold_marker, may_hold_object
-from judges.relaxed_json import read_relaxed
+from judges.reply_text import (
+    behind_lone_end,
+    ends_within_reasoning,
+    folded,
+    letters,
+    may_hold_marker,
+    may_hold_object,
+    read_relaxed,
+    unwrapped,
+    value_alone,
+    without_reasoning,
+)
 from judges.self_rating import self_rating
 from judges.types import LABEL, Form, Inputs, Outcome, ReplyContract, word_per_value
-from judges.wrappers import behind_lone_end, ends_within_reasoning, unwrapped, value_alone, without_reasoning
 
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
 _AROUND_WORD = " \t\r\n.,:;!*_`'\"\u201c\u201d\u2018\u2019#>()"
+_SPACE = re.compile(r"\s+")
 _MOST_TRIED = 50
 
 
@@ -35,25 +44,6 @@ class ParsedReply:
 
     outcome: Outcome
     reason: str
-
-
-def json_schema(contract: ReplyContract) -> dict[str, Any]:
-    """The JSON Schema of a contract, explanation first so that the choice follows from it."""
-    if contract.listed is not None:
-        return list_schema(contract.listed)
-    if contract.form == "labels":
-        return labels_schema(contract)
-    properties: dict[str, Any] = {name: {"type": "string"} for name in contract.spoken}
-    for name, values in contract.choices.items():
-        words = list(values)
-        kind = "integer" if all(isinstance(word, int) for word in words) else "string"
-        properties[name] = {"type": kind, "enum": words}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
@@ -67,113 +57,20 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     Raises:
         ReplyError: the reply is outside the contract.
     """
-    said = without_reasoning(text)
-    behind = behind_lone_end(said)
-    if not contract.is_object:
-        return _READERS[contract.form](said if behind is None else behind, contract, inputs)
-    try:
-        return _parse_structure(said, contract, inputs)
-    except ReplyError:  # a text within the object may speak of such an end, so all of the reply is read first
-        if behind is None:
-            raise
-        return _parse_structure(behind, contract, inputs)
+    read = _READERS[contract.form]
+    reply = without_reasoning(text)
+    behind = behind_lone_end(reply)
+    if behind is None:
+        return read(reply, contract, inputs)
+    try:  # a text within an object may speak of such an end, so all of the reply is read first
+        return read(reply if contract.is_object else behind, contract, inputs)
+    except ReplyError:
+        return read(behind, contract, inputs)
 
 
-def _parse_structure(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """One JSON object; where a list is asked for, the published prompts' bare list as well."""
-    body = unwrapped(text)
-    bare = bare_list(body, contract.counted[0], _texts(inputs)) if contract.form in ("list", "labels") else None
-    value = bare or _judges_own_object(body, contract, inputs)
-    if contract.form == "labels":
-        return ParsedReply(read_labels(value, contract), "")
-    if contract.listed is not None:
-        return ParsedReply(*read_list(value, contract.listed, map(letters, _whole(inputs)), letters))
-    return _parse_object(value, contract)
-
-
-def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
-    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end.
-
-    One that is not spelled as JSON spells it is all of the reply.
-    """
-    found = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
-    if not found and body.startswith("{"):
-        relaxed = read_relaxed(body, _without_repeated_keys)
-        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.counted):
-            found = [_Found(relaxed, body, 0, len(body))]
-    if not found:
-        raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
-    judged = _letters_judged(contract, inputs)
-    own = [entry for entry in found if not _repeats(entry, judged)]
-    if not own:
-        raise ReplyError("the JSON object repeats one that stands in the texts being judged; reply with your own")
-    if len(own) > 1:
-        raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
-    (verdict,) = own
-    if ends_within_reasoning(body[: verdict.start]):
-        raise ReplyError("the JSON object stands within reasoning that does not end; reply behind it")
-    if body[verdict.end :].strip().strip("`").strip():
-        raise ReplyError("the JSON object must be the end of the reply")
-    return verdict.value
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A JSON object within a text: what it says, as it is spelled, where it begins, and the offset just behind it."""
-
-    value: Mapping[str, Any]
-    source: str
-    start: int
-    end: int
-
-
-def _objects(text: str) -> Iterator[_Found]:
-    """The outermost JSON objects in a text."""
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # lines may break within texts
-    tried = 0
-    start = _OBJECT_START.search(text)
-    while start:
-        tried += 1
-        if tried > _MOST_TRIED:  # each may take as long as the text
-            raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
-        try:
-            value, end = decoder.raw_decode(text, start.start())
-            yield _Found(value, text[start.start() : end], start.start(), end)
-        except (ValueError, RecursionError):
-            end = start.start() + 1
-        start = _OBJECT_START.search(text, end)
-
-
-def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which a key that stands twice has no usable value, where JSON libraries quietly keep the last."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        value.update({name: None for name, count in counts.items() if count > 1})
-    return value
-
-
-def _repeats(found: _Found, judged: str) -> bool:
-    """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
-    if not judged or all(value == [] for value in found.value.values()):  # an empty list has nothing to repeat
-        return False
-    return letters(folded(found.source)) in judged or all(
-        letters(folded(f"{name} {value}")) in judged for name, value in found.value.items()
-    )
-
-
-def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
-    """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
-    texts = "\n".join(_texts(inputs))
-    if not may_hold_object(texts):
-        return ""
-    plain = folded(texts)
-    seen = plain.casefold()
-    holds_name = any(folded(name).casefold() in seen for name in contract.counted)
-    return letters(plain) if holds_name and "{" in plain else ""
-
-
-def _parse_object(value: Mapping[str, Any], contract: ReplyContract) -> ParsedReply:
+def _read_object(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One JSON object with the fields asked for and no others."""
+    value = _judges_own_object(unwrapped(text), contract, inputs)
     expected = {*contract.spoken, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
@@ -205,7 +102,167 @@ def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> in
     raise ReplyError(f"{name!r} must be one of {_names(allowed)}, not {str(given)[:40]!r}")
 
 
-def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+def _read_list(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """The texts of a list, without surrounding white space, and in place of a reason what was left out of them.
+
+    A text whose letters and digits are those of one further up says nothing new and is left out; the number of texts
+    must be right without it, but for the rule's ``leeway``. Texts that merely resemble each other are all kept: which
+    of them says it better, people decide.
+    """
+    assert contract.listed is not None
+    rule = contract.listed
+    inputs_whole = set(map(letters, _whole(inputs))) - {""}
+    entries, repeated = dict[str, str](), list[str]()
+    for entry in map(str.strip, _entries(text, contract, inputs, "texts")):
+        compared = letters(entry)
+        if not compared:
+            raise ReplyError(f"{rule.name!r} holds an empty text")
+        if compared in inputs_whole:
+            raise ReplyError(f"{entry[:60]!r} repeats a whole text that you were given; write entries of your own")
+        if compared in entries:
+            repeated.append(f"{entry[:60]!r} repeats {entries[compared][:60]!r}")
+        else:
+            entries[compared] = entry
+    texts, notes = tuple(entries.values()), [f"Left out: {'; '.join(repeated)}."] if repeated else []
+    if rule.leeway == "fewer" and 0 < len(texts) < rule.fewest:
+        notes.append(f"{len(texts)} of the {rule.fewest} texts asked for.")
+    elif rule.leeway == "more" and rule.most is not None and len(texts) > rule.most:
+        beyond = ", ".join(repr(entry[:60]) for entry in texts[rule.most :])
+        notes.append(f"Left out, since at most {rule.most} texts were asked for, of {len(texts)}: {beyond}.")
+        texts = texts[: rule.most]
+    elif len(texts) < rule.fewest or (rule.most is not None and len(texts) > rule.most):
+        because = f"; {'; '.join(repeated)}" if repeated else ""
+        raise ReplyError(f"{rule.name!r} must hold {number_asked(contract)}, not {len(texts)}{because}")
+    return ParsedReply(texts, " ".join(notes))
+
+
+def _read_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+    """One label for each item, in their order. Nothing is shifted, filled up or left out."""
+    ((name, words),) = contract.choices.items()
+    entries = _entries(text, contract, inputs, "labels")
+    if len(entries) != contract.length:
+        raise ReplyError(f"{name!r} must hold {number_asked(contract)}, not {len(entries)}")
+    spelled = {str(word).casefold(): str(label) for word, label in words.items()}
+    labels = []
+    for place, entry in enumerate(entries, start=1):
+        label = spelled.get(entry.strip().casefold()) if isinstance(entry, str) else None
+        if label is None:
+            raise ReplyError(f"label {place} must be one of {_names(words)}, not {str(entry)[:40]!r}")
+        labels.append(label)
+    return ParsedReply(tuple(labels), "")
+
+
+def _entries(text: str, contract: ReplyContract, inputs: Inputs, kind: str) -> list[Any]:
+    """The list of a reply: its object's one field, or the published prompts' bare list."""
+    (name,) = contract.counted
+    body = unwrapped(text)
+    value = _bare_list(body, name, inputs) or _judges_own_object(body, contract, inputs)
+    if unknown := [key for key in value if key != name]:
+        raise ReplyError(f"the JSON object has {unknown[0]!r}, which was not asked for")
+    entries = value.get(name)
+    if not isinstance(entries, list) or (kind == "texts" and any(not isinstance(entry, str) for entry in entries)):
+        raise ReplyError(f"{name!r} must be a list of {kind}")
+    return entries
+
+
+def _bare_list(body: str, name: str, inputs: Inputs) -> Mapping[str, Any] | None:
+    """A reply that is nothing but the list, in JSON's or Python's spelling, as the object that was asked for."""
+    given = read_relaxed(body) if body.startswith("[") else None
+    if not isinstance(given, list):
+        return None
+    compared = _compact(body)
+    if given and any(compared in _compact(piece) for piece in _texts(inputs)):
+        raise ReplyError("the list repeats one that stands in the texts being judged; reply with your own")
+    return {name: given}
+
+
+def _compact(text: str) -> str:
+    return _SPACE.sub("", folded(text)).replace("'", '"').casefold()
+
+
+def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
+    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end.
+
+    One that is not spelled as JSON spells it is all of the reply.
+    """
+    candidates = [entry for entry in _objects(body) if any(name in entry.value for name in contract.counted)]
+    if not candidates and body.startswith("{"):
+        relaxed = read_relaxed(body, _without_repeated_keys)
+        if isinstance(relaxed, dict) and any(name in relaxed for name in contract.counted):
+            candidates = [_JsonObject(relaxed, body, 0, len(body))]
+    if not candidates:
+        raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
+    judged = _letters_judged(contract, inputs)
+    replies = [entry for entry in candidates if not _repeats(entry, judged)]
+    if not replies:
+        raise ReplyError("the JSON object repeats one that stands in the texts being judged; reply with your own")
+    if len(replies) > 1:
+        raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
+    (reply,) = replies
+    if ends_within_reasoning(body[: reply.start]):
+        raise ReplyError("the JSON object stands within reasoning that does not end; reply behind it")
+    if body[reply.end :].strip().strip("`").strip():
+        raise ReplyError("the JSON object must be the end of the reply")
+    return reply.value
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonObject:
+    """A JSON object within a text: what it says, as it is spelled, where it begins, and the offset just behind it."""
+
+    value: Mapping[str, Any]
+    source: str
+    start: int
+    end: int
+
+
+def _objects(text: str) -> Iterator[_JsonObject]:
+    """The outermost JSON objects in a text."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # lines may break within texts
+    tried = 0
+    start = _OBJECT_START.search(text)
+    while start:
+        tried += 1
+        if tried > _MOST_TRIED:  # each may take as long as the text
+            raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
+        try:
+            value, end = decoder.raw_decode(text, start.start())
+            yield _JsonObject(value, text[start.start() : end], start.start(), end)
+        except (ValueError, RecursionError):
+            end = start.start() + 1
+        start = _OBJECT_START.search(text, end)
+
+
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which a key that stands twice has no usable value, where JSON libraries quietly keep the last."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        value.update({name: None for name, count in counts.items() if count > 1})
+    return value
+
+
+def _repeats(entry: _JsonObject, judged: str) -> bool:
+    """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
+    if not judged or all(value == [] for value in entry.value.values()):  # an empty list has nothing to repeat
+        return False
+    return letters(folded(entry.source)) in judged or all(
+        letters(folded(f"{name} {value}")) in judged for name, value in entry.value.items()
+    )
+
+
+def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
+    """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
+    texts = "\n".join(_texts(inputs))
+    if not may_hold_object(texts):
+        return ""
+    plain = folded(texts)
+    seen = plain.casefold()
+    holds_name = any(folded(name).casefold() in seen for name in contract.counted)
+    return letters(plain) if holds_name and "{" in plain else ""
+
+
+def _read_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
     ((_, allowed),) = contract.choices.items()
     stripped = text.strip()
     markers = list(_MARKER.finditer(stripped))
@@ -228,7 +285,7 @@ def _parse_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parse
     raise ReplyError(f"the verdict must be one of {_markers(allowed)}")
 
 
-def _parse_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+def _read_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
     """One allowed word is the whole reply; only case, punctuation and Markdown around it do not count."""
     ((_, allowed),) = contract.choices.items()
     said = _bare(value_alone(text))
@@ -244,12 +301,12 @@ def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
 
 
-def _parse_rating(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_rating(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
     """A whole number; what has none is an answer or says that there is none."""
     return ParsedReply(self_rating(value_alone(text), levels=contract.levels), "")
 
 
-def _parse_text(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_text(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
     """All of the text is the outcome, unless all of it is one of the contract's words."""
     stripped = text.strip()
     if not stripped:
@@ -315,9 +372,11 @@ def _markers(words: Iterable[str | int]) -> str:
 
 
 _READERS: Mapping[Form, Callable[[str, ReplyContract, Inputs], ParsedReply]] = {
-    "brackets": _parse_brackets,
-    "word": _parse_word,
-    "text": _parse_text,
-    "rating": _parse_rating,
+    "json": _read_object,
+    "list": _read_list,
+    "labels": _read_labels,
+    "brackets": _read_brackets,
+    "word": _read_word,
+    "text": _read_text,
+    "rating": _read_rating,
 }
-"""How replies that are no JSON are read."""

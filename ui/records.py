@@ -13,7 +13,7 @@ from arena.data.dataset import SHARED, Dataset
 from arena.games.table import GameKey
 from arena.prompting import Labels
 from arena.store import IDENTICAL, Result
-from judges.pairwise import references
+from judges.prompts.tasks import references
 from judges.types import AnnotatedDocument, Document, Judgment, Verdict, label_of
 
 

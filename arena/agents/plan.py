@@ -13,7 +13,7 @@ from arena.data.files import load_dataset
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
 from arena.store import Store, missing
 from arena.store.agents import AgentReplies, Asked
-from judges.pricing import price_of
+from judges.spec import price_of
 from judges.types import Document
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 

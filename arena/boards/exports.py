@@ -22,7 +22,7 @@ from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outco
 from arena.store import Result, Store
 from arena.store.grouped import verdict_rows
 from judges.errors import DataError, InputError
-from judges.providers.likeliest import label_probabilities
+from judges.providers.transformers import label_probabilities
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import write_rows

@@ -74,7 +74,7 @@ class Bars:
         self._cost: dict[str, float] = {}
 
     def __enter__(self) -> Bars:
-        from judges.progress import PROGRESS
+        from judges.errors import PROGRESS
 
         self._progress.start()
         PROGRESS.addHandler(self._lines)
@@ -82,7 +82,7 @@ class Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
-        from judges.progress import PROGRESS
+        from judges.errors import PROGRESS
 
         PROGRESS.removeHandler(self._lines)
         self._progress.stop()

@@ -12,8 +12,7 @@ from arena.config.whole import Config, load_config
 from arena.present.numbers import listed
 from arena.prompting import Prompting
 from arena.run.tournament import load_data
-from judges.errors import InputError
-from judges.extras import DISTRIBUTION, how_to_install
+from judges.errors import DISTRIBUTION, InputError, how_to_install
 from judges.providers import open_provider
 from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from arena.config.schedule import ScheduleSection
-from judges.criteria import ANCHORED_CRITERIA, DEFAULT_CRITERIA, Criterion
 from judges.errors import InputError
-from judges.pairwise import ReferenceOptions
+from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, Criterion, ReferenceOptions
 from judges.sections import Count, JudgeNames, PromptName, Section, as_list, each_once
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from judges.providers.likeliest import label_probabilities
+from judges.providers.transformers import label_probabilities
 from judges.types import Judgment, Verdict
 
 PROBABILITIES: Final = {"p_a": Verdict.A.value, "p_b": Verdict.B.value, "p_tie": Verdict.TIE.value}

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from arena.config.judging import CriteriaSection
 from arena.data.dataset import Dataset
 from arena.store.annotations import Annotation, Kind, texts_digest
-from judges.criteria import Criterion
+from judges.prompts.tasks import Criterion
 from judges.types import Answer
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 

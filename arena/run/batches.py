@@ -10,11 +10,13 @@ from typing import cast
 
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
-from judges.batches.base import Batch, BatchServer, HostedProvider
+from judges.batches import Batch
 from judges.batches.desk import BatchDesk
+from judges.batches.servers import AnthropicBatches, BatchServer, OpenAIBatches
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
 from judges.providers import open_provider
+from judges.providers.endpoint import HostedProvider
 from judges.spec import JudgeSpec
 
 
@@ -54,13 +56,7 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
     """The batch API that a judge's declaration names."""
-    if spec.provider == "anthropic":
-        from judges.batches.anthropic import AnthropicBatches
-
-        return AnthropicBatches(spec, provider)
-    from judges.batches.openai import OpenAIBatches
-
-    return OpenAIBatches(spec, provider)
+    return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 
 
 async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:

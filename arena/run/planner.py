@@ -11,10 +11,8 @@ from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.batches import waiting
 from judges.errors import InputError
 from judges.identity import judgment_id
-from judges.pricing import FREE, batch_share, list_checked, price_of
-from judges.providers import open_provider
-from judges.providers.base import Provider
-from judges.spec import JudgeSpec
+from judges.providers import Provider, open_provider
+from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of
 from judges.types import Prompt, Task
 from retrieval_eval.data.recordings import read_recordings
 

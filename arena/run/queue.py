@@ -11,10 +11,9 @@ from typing import Protocol
 from arena.run.ledger import Ledger
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
-from judges.account import Request
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
-from judges.judge import Judge
+from judges.judge import Judge, Request
 from judges.parse import parse_reply
 from judges.types import JudgeFailure, Judgment, Prompt
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from judges.errors import InputError, JudgeStoppedError, TransientError
-from judges.providers import open_provider
-from judges.providers.base import Provider
+from judges.providers import Provider, open_provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 from retrieval_eval.data.recordings import read_recordings

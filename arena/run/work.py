@@ -11,8 +11,7 @@ from arena.run.ledger import Ledger, Progress
 from arena.run.queue import Feed, Lookup, prompt_label
 from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.store import Result, Wanted, chunks
-from judges.account import Request
-from judges.runtime import judge_all
+from judges.judge import Request, judge_all
 from judges.types import Judgment, Task
 
 _LOOKED_UP_AT_ONCE = 256

@@ -17,7 +17,7 @@ from arena.store.check import keep_checksums, require_as_written
 from arena.store.engine import outlasting, patient
 from arena.store.rows import has_table, table
 from arena.store.runners import Runner
-from judges.providers.texts import storable
+from judges.masking import storable
 from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply, Retrieved
 

@@ -162,7 +162,7 @@ def annotator_name(given: str) -> str:
     Raises:
         InputError: it is empty or very long.
     """
-    from judges.providers.texts import storable
+    from judges.masking import storable
 
     name = storable(" ".join(given.split()))
     if not name or len(name) > _LONGEST_NAME:

@@ -15,7 +15,7 @@ from arena.store.rows import has_table, table
 
 if TYPE_CHECKING:
     from arena.store import Store
-    from judges.batches.base import Batch
+    from judges.batches import Batch
 
 
 class BatchRow(SQLModel, table=True):
@@ -184,6 +184,6 @@ def _forget_empty(connection: Connection) -> None:
 
 
 def _batch(row: Any) -> Batch:
-    from judges.batches.base import Batch
+    from judges.batches import Batch
 
     return Batch(row.marker, row.made_at, row.requests, row.remote_id)

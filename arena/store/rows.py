@@ -274,8 +274,7 @@ def wanted_of(row: Any) -> Wanted:
 
 def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
     """A result as a row; its texts may hold what a server could spell and no database can keep."""
-    from judges.masking import masked
-    from judges.providers.texts import storable
+    from judges.masking import masked, storable
 
     reason = result.reason if isinstance(result, Judgment) else result.message
     values = {
@@ -299,7 +298,7 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
 
 
 def _plain(outcome: Any) -> Any:
-    from judges.providers.texts import storable
+    from judges.masking import storable
 
     if isinstance(outcome, tuple):
         return [storable(text) for text in outcome]

@@ -22,7 +22,7 @@ from arena.synth.config import SynthConfig
 from arena.synth.draw import drawn
 from judges.judge import Judge, Stop
 from judges.prompts import PromptTemplate, load_prompt
-from judges.synthesis import answerable_prompt, queries_prompt
+from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import CallTrace, Document, Judgment, Prompt, Query, Task
 from retrieval_eval.data.recordings import read_recordings
 

@@ -125,7 +125,7 @@ def described(
 
 
 def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
-    from judges.providers.lexical_scores import content_terms
+    from judges.providers.lexical import content_terms
 
     return [frozenset(content_terms(text)) for text in texts]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 
-from judges.batches.base import Batch, BatchServer, Book, Ending, HostedProvider
-from judges.batches.lines import Followed, Line, patient, portions
-from judges.batches.sdk import UndecidedError, refused_as_a_whole
+from judges.batches import Batch, Book, Ending
+from judges.batches.servers import BatchServer, UndecidedError, refused_as_a_whole
 from judges.errors import (
+    PROGRESS,
     JudgeStoppedError,
     ProviderError,
     RejectedError,
@@ -21,7 +22,7 @@ from judges.errors import (
 )
 from judges.identity import judgment_id, request_id
 from judges.masking import masked
-from judges.progress import PROGRESS
+from judges.providers.endpoint import HostedProvider
 from judges.types import Completion, Prompt
 
 _QUIET_S = 1.0
@@ -312,3 +313,63 @@ class BatchDesk:
                 await self._changed.wait()
         except TimeoutError:
             pass
+
+
+_LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
+"""A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A request that somebody waits for."""
+
+    custom_id: str
+    judgment_id: str
+    content: bytes
+    reply: asyncio.Future[Completion]
+
+    def fail(self, error: Exception) -> None:
+        """There is no reply; who has given up does not hear it."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+
+
+@dataclass(slots=True)
+class Followed:
+    """A batch with the requests of it that are waited for.
+
+    Attributes:
+        to_submit: it has never been handed in, for certain.
+        search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
+        searched: whether it has been looked for in vain.
+        since: when this process began to follow it, on the monotonic clock.
+        due: when it is to be looked at again.
+    """
+
+    batch: Batch
+    to_submit: bool
+    search_until: float
+    searched: bool = False
+    lines: dict[str, Line] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
+    due: float = 0.0
+
+
+def portions(lines: Iterable[Line], server: BatchServer) -> Iterator[list[Line]]:
+    """The requests in lists that one batch may hold."""
+    portion: list[Line] = []
+    size = 0
+    for line in lines:
+        longer = size + len(line.content) + 1
+        if portion and (longer > server.most_bytes or len(portion) == server.most_requests):
+            yield portion
+            portion, longer = [], len(line.content) + 1
+        portion.append(line)
+        size = longer
+    if portion:
+        yield portion
+
+
+def patient(since: float) -> float:
+    """Seconds to wait for what has taken since then."""
+    return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))

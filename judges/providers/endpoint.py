@@ -12,19 +12,18 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from judges.errors import InputError, ProviderError, RejectedError, TransientError
-from judges.masking import keep_secret
-from judges.providers.http_errors import error_in_body, error_of_answer
-from judges.providers.rate_headers import allowance_of
-from judges.providers.texts import one_line
+from judges.masking import keep_secret, one_line, storable
+from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer
 from judges.spec import JudgeSpec
-from judges.types import Allowance
+from judges.types import Allowance, Completion, Finish, Prompt, Usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -199,6 +198,78 @@ async def _read(response: ClientResponse) -> bytes | None:
     return bytes(content)
 
 
+class HostedProvider(ABC):
+    """A vendor's API, asked with its SDK's address and headers. Nothing is tried again here: the judge does that.
+
+    The address never comes from the environment, so a stray variable cannot send the texts elsewhere.
+
+    Attributes:
+        url: the vendor's own address.
+        path: of requests, below the address.
+        key_variable: holds the key, unless the declaration names another one.
+    """
+
+    judges_names = False
+    url: str
+    path: str
+    key_variable: str
+
+    def __init__(self, spec: JudgeSpec, sdk: Callable[..., AsyncOpenAI | AsyncAnthropic]) -> None:
+        """Prepare a client; nothing is sent.
+
+        Raises:
+            InputError: no key.
+        """
+        self._spec = spec
+        key = api_key(spec, self.key_variable)
+        client = sdk(api_key=key, base_url=spec.base_url or self.url, http_client=unused_client())
+        self._endpoint = Endpoint(sdk_target(client, self.path, spec))
+        self.identity: Mapping[str, str | int | float | None] = {
+            "provider": spec.provider,
+            "model": spec.model,
+            "temperature": spec.temperature,
+            "max_tokens": spec.max_tokens,
+            "structured_output": spec.structured_output,
+            **({"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}),
+        }
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Ask once."""
+        return self.read(await self._endpoint.post(self.request(prompt)))
+
+    def request(self, prompt: Prompt) -> dict[str, Any]:
+        """The body that asks for a reply."""
+        temperature = {} if self._spec.temperature is None else {"temperature": self._spec.temperature}
+        return with_extras({"model": self._spec.model, **temperature, **self._fields(prompt)}, self._spec.extra_body)
+
+    def read(self, answer: HttpAnswer) -> Completion:
+        """The reply that an answer holds.
+
+        Raises:
+            TransientError: it holds none.
+        """
+        try:
+            text, finish, usage = self._reply(answer.body)
+        except (LookupError, TypeError, AttributeError):
+            failure = self._endpoint.no_reply(answer.body)
+        else:
+            model = storable(str(answer.body.get("model") or self._spec.model))
+            return Completion(storable(text), model, finish, usage, answer.allowance)
+        raise failure
+
+    @abstractmethod
+    def _fields(self, prompt: Prompt) -> dict[str, Any]:
+        """The fields of a request that depend on the vendor."""
+
+    @abstractmethod
+    def _reply(self, body: dict[str, Any]) -> tuple[str, Finish, Usage]:
+        """Text, end and tokens of an answer; raises a ``LookupError`` or the like where it holds none."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._endpoint.close()
+
+
 def unused_client() -> AsyncClient:
     """For an SDK that sends nothing itself: spares it loading all authorities. This client trusts none."""
     import httpx2
@@ -260,8 +331,3 @@ def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str,
         else:
             joined[name] = value
     return joined
-
-
-def declared_extras(spec: JudgeSpec) -> dict[str, str]:
-    """``extra_body`` as a part of a provider's identity, since it decides the reply; nothing where it is empty."""
-    return {"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}

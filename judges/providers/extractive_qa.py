@@ -1,17 +1,22 @@
 """An extractive question-answering head: the part of a passage that answers a question (EXAM++'s SQuAD2 variant).
 
 It reads ``Prompt.inputs``, the question and the one passage, and not the rendered prompt.
+
+A passage longer than the model's window is read in overlapping windows. In each, start and end have a distribution over
+the passage's tokens and the one token that stands for "no answer"; a span's probability is the product of its start's
+and its end's. The best span of all windows counts, and "no answer" as far as no window contradicts it: its least
+probability over the windows (as the question-answering pipeline of transformers 4 computed it; SQuAD 2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from judges.errors import RejectedError
-from judges.providers.batching import Batcher
-from judges.providers.local_source import local_source
-from judges.providers.span_model import Span, SpanModel
-from judges.providers.texts import storable
+from judges.errors import JudgeStoppedError, RejectedError
+from judges.masking import one_line, storable
+from judges.providers.local import LocalProvider, Memory
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
@@ -21,33 +26,167 @@ MAX_SPAN_TOKENS = 30
 Passage = tuple[str, str]
 """A question and the passage to answer it from."""
 
+LONGEST_WINDOW = 512
+OVERLAP = 128
 
-class ExtractiveQAProvider:
-    """Runs a model from a local folder (``path``) or by name (``model``); up to ``batch_size`` passages in one batch.
 
-    The reply is the best span as it stands in the passage, or the contract's word for "unanswerable" where that is more
-    probable; the probability goes with the completion. The model is loaded with the first prompt.
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The best span of a passage, and how it stands against there being none.
+
+    Attributes:
+        text: as it stands in the passage.
+        probability: of this span, 0 to 1.
+        no_answer: probability that the passage holds no answer.
+        input_tokens: of all windows.
+        output_tokens: of the span.
     """
 
-    judges_names = False
+    text: str
+    probability: float
+    no_answer: float
+    input_tokens: int
+    output_tokens: int
 
-    def __init__(self, spec: JudgeSpec) -> None:
-        """Check what can be checked without loading.
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """One window's best span, as characters of the passage."""
+
+    probability: float
+    no_answer: float
+    start: int
+    end: int
+    tokens: int
+
+
+class SpanModel:
+    """A model with a head for start and end (BERT, RoBERTa, DeBERTa, T5, ...) and its tokenizer."""
+
+    def __init__(self, source: str, device: str, max_span_tokens: int) -> None:
+        """Load, without running code that comes with the checkpoint.
 
         Raises:
-            MissingExtraError: torch or transformers is not installed.
-            InputError: the folder is missing or holds no model, or the device is not there.
+            JudgeStoppedError: there is no such model, or it cannot be loaded, or it is of another kind.
         """
-        self._local = local_source(spec)
+        import transformers
+
+        transformers.utils.logging.disable_progress_bar()  # it would write across ours
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
+                source, dtype="auto", output_loading_info=True
+            )
+        except (OSError, ValueError, RuntimeError) as error:
+            raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
+        if report["missing_keys"]:
+            problem = f"has no trained head for extractive question answering ({sorted(report['missing_keys'])[0]})"
+            raise JudgeStoppedError("unknown_model", f"{source}: {problem}")
+        if not tokenizer.is_fast:
+            raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
+        self._tokenizer, self._model = tokenizer, model.to(device).eval()
+        self._max_span_tokens = max_span_tokens
+        self._memory = Memory()
+        positions = getattr(model.config, "max_position_embeddings", None) or LONGEST_WINDOW
+        self._window = min(tokenizer.model_max_length, positions, LONGEST_WINDOW)
+
+    def answers(self, pairs: Sequence[tuple[str, str]], size: int) -> Iterator[tuple[int, Span | RejectedError]]:
+        """The best span for each question and passage, or an error where one does not fit.
+
+        Yields:
+            The place of a pair with what came of it, as soon as its batch of at most ``size`` pairs is done.
+        """
+        lengths = [len(ids) for ids in self._tokenizer([question for question, _ in pairs])["input_ids"]]
+        yield from ((at, self._too_long(length)) for at, length in enumerate(lengths) if length > self._window // 2)
+        fitting = [at for at, length in enumerate(lengths) if length <= self._window // 2]
+        for start in range(0, len(fitting), size):
+            places = fitting[start : start + size]
+            yield from zip(places, self._spans([pairs[at] for at in places]), strict=True)
+
+    def _spans(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Span | RejectedError]:
+        questions, passages = zip(*pairs, strict=True)
+        windows = self._tokenizer(
+            list(questions),
+            list(passages),
+            truncation="only_second",
+            max_length=self._window,
+            stride=min(OVERLAP, self._window // 4),
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            padding=True,
+        )
+        owners = windows["overflow_to_sample_mapping"]
+        read = self._read(windows, len(owners))
+        for owner, (_, passage) in enumerate(pairs):
+            own = [index for index, each in enumerate(owners) if each == owner]
+            tokens = sum(sum(windows["attention_mask"][index]) for index in own)
+            yield _best(passage, [read[index] for index in own], tokens)
+
+    def _read(self, windows: Any, number: int) -> list[_Window | None]:
+        """Each window's best span, ``None`` of one for which alone memory does not suffice."""
+        read: list[_Window | None] = [None] * number
+        width = len(windows["input_ids"][0])
+        parts = self._memory.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
+        for rows, found in parts:
+            for row, window in zip(rows, found or [], strict=found is not None):
+                read[row] = window
+        return read
+
+    def _batch(self, windows: Any, rows: Sequence[int]) -> list[_Window]:
+        import torch
+
+        known = [name for name in self._tokenizer.model_input_names if name in windows]
+        inputs = {name: torch.tensor([windows[name][row] for row in rows], device=self._model.device) for name in known}
+        with torch.inference_mode():
+            output = self._model(**inputs)
+        starts, ends = output.start_logits.float().cpu(), output.end_logits.float().cpu()
+        return [self._best_in(windows, row, starts[at], ends[at]) for at, row in enumerate(rows)]
+
+    def _best_in(self, windows: Any, row: int, start_logits: Any, end_logits: Any) -> _Window:
+        import torch
+
+        passage = torch.tensor([part == 1 for part in windows.sequence_ids(row)])
+        none = self._no_answer_token(windows["input_ids"][row])
+        allowed = passage.clone()
+        allowed[none] = True
+        starts = start_logits.masked_fill(~allowed, -torch.inf).softmax(0)
+        ends = end_logits.masked_fill(~allowed, -torch.inf).softmax(0)
+        no_answer = float(starts[none] * ends[none])
+        spans = torch.outer(starts * passage, ends * passage).triu().tril(self._max_span_tokens - 1)
+        best = int(spans.argmax())
+        start, end = divmod(best, len(passage))
+        offsets = windows["offset_mapping"][row]
+        return _Window(float(spans.flatten()[best]), no_answer, offsets[start][0], offsets[end][1], end - start + 1)
+
+    def _no_answer_token(self, ids: list[int]) -> int:
+        """The position that stands for "no answer": the class token's, else the first."""
+        return ids.index(self._tokenizer.cls_token_id) if self._tokenizer.cls_token_id in ids else 0
+
+    def _too_long(self, length: int) -> RejectedError:
+        message = f"a question of {length} tokens leaves no room for a passage in the model's {self._window}"
+        return RejectedError("bad_request", message)
+
+
+def _best(passage: str, windows: Sequence[_Window | None], input_tokens: int) -> Span | RejectedError:
+    read = [window for window in windows if window is not None]
+    if len(read) < len(windows):
+        return RejectedError("server_error", "out of memory with a single window")
+    best = max(read, key=lambda window: window.probability)
+    no_answer = min(window.no_answer for window in read)
+    return Span(passage[best.start : best.end].strip(), best.probability, no_answer, input_tokens, best.tokens)
+
+
+class ExtractiveQAProvider(LocalProvider[SpanModel, Passage, Span]):
+    """Replies with the best span as it stands in the passage.
+
+    Or with the contract's word for "unanswerable" where that is more probable; the probability goes with the
+    completion.
+    """
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        """Check what can be checked without loading."""
         self._max_span_tokens = spec.max_tokens if "max_tokens" in spec.model_fields_set else MAX_SPAN_TOKENS
-        self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[SpanModel, Passage, Span] = Batcher(self._load, self._spans, spec.concurrency)
-        self.identity: Mapping[str, str | int | float | None] = {
-            "provider": "extractive_qa",
-            "model": self._local.name,
-            "weights": self._local.weights,
-            "max_tokens": self._max_span_tokens,
-        }
+        super().__init__(spec, max_tokens=self._max_span_tokens)
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Answer once, together with what else is waiting.
@@ -65,15 +204,10 @@ class ExtractiveQAProvider:
         return Completion(storable(text), self._local.name, usage=usage, probability=probability)
 
     def _load(self) -> SpanModel:
-        self._local.say_it_loads()
         return SpanModel(self._local.source, self._local.device, self._max_span_tokens)
 
-    def _spans(self, model: SpanModel, passages: Sequence[Passage]) -> Iterator[tuple[int, Span | Exception]]:
-        return model.answers(passages, self._size)
-
-    async def close(self) -> None:
-        """Release the model's memory."""
-        await self._batcher.close()
+    def _work(self, model: SpanModel, items: Sequence[Passage]) -> Iterator[tuple[int, Span | Exception]]:
+        return model.answers(items, self._size)
 
 
 def _passage(prompt: Prompt) -> Passage:

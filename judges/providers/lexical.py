@@ -13,11 +13,14 @@ It shows that everything around the judge works, and is the floor that a real ju
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from judges.errors import RejectedError
-from judges.providers.lexical_queries import template_questions
-from judges.providers.lexical_scores import AnswerScores, answer_scores, bm25_share, item_share
 from judges.types import Completion, Inputs, Prompt, ReplyContract, Task, Verdict, word_per_value
 
 MODEL = "lexical-1"
@@ -176,3 +179,180 @@ def _reply(reason: str, chosen: Mapping[str, str | int], contract: ReplyContract
         return f"{reason}\n[[{word}]]" if contract.form == "brackets" else str(word)
     texts = dict.fromkeys(contract.spoken, reason)
     return json.dumps({**texts, **chosen}, ensure_ascii=False)
+
+
+K1 = 1.2
+B = 0.75
+AVERAGE_LENGTH = 100
+"""Content terms of a typical passage. Fixed, since a judge that sees one document at a time knows no collection."""
+REFERENCE_TERMS = 80
+"""How many of the heaviest reference terms an answer is expected to cover: about what a full paragraph holds."""
+BETA = 2
+"""Recall counts so many times as much as precision in ``AnswerScores.overall``."""
+
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_FUNCTION_WORDS = frozenset(
+    """a about above after again all also am an and any are as at be because been before being below between both but by
+    can could did do does doing don down during each few for from further had has have having he her here hers him his
+    how i if in into is it its itself just ll me more most my no nor not now of off on once only or other our ours out
+    over own re s same she should so some such t than that the their theirs them then there these they this those
+    through to too under until up ve very was we were what when where which while who whom why will with would you your
+    yours""".split()  # noqa: SIM905 - a paragraph is easier to read than a list
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerScores:
+    """What the words of an answer say about it, each from 0 to 1.
+
+    Attributes:
+        query: share of the question's terms that the answer uses.
+        recall: weight of the reference terms that the answer covers.
+        precision: share of the answer's terms that some reference document holds.
+        overall: F-measure of recall and precision with beta 2; without references ``query``.
+    """
+
+    query: float
+    recall: float
+    precision: float
+    overall: float
+
+
+@lru_cache(maxsize=4096)
+def content_terms(text: str) -> tuple[str, ...]:
+    """The terms of a text, in its order; all its words where it has function words only."""
+    words = _WORD.findall(text.lower())
+    kept = [word for word in words if word not in _FUNCTION_WORDS] or words
+    return tuple(_stemmer().stemWords(kept))
+
+
+def bm25_share(query: str, document: str) -> float:
+    """BM25 with equal weights for all query terms, as a share of what infinitely many occurrences would reach.
+
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), equation 3.15, with k1 1.2, b 0.75 and the
+    average length above. Each query term once in a passage of average length gives 0.45, twice 0.63.
+    """
+    wanted, terms = set(content_terms(query)), content_terms(document)
+    if not wanted:
+        return 0.0
+    frequency = Counter(terms)
+    saturation = K1 * (1 - B + B * len(terms) / AVERAGE_LENGTH)
+    return sum(frequency[term] / (frequency[term] + saturation) for term in sorted(wanted)) / len(wanted)
+
+
+def item_share(item: str, text: str) -> float:
+    """Share of an item's terms, each counted once, that a text uses; 0 for an item without any."""
+    wanted = set(content_terms(item))
+    return len(wanted & set(content_terms(text))) / len(wanted) if wanted else 0.0
+
+
+def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerScores:
+    """Score one answer by itself; a verdict compares two such scores, so it cannot depend on the order shown.
+
+    Args:
+        query: the question.
+        references: texts of the reference documents; may be empty.
+        answer: the answer.
+    """
+    wanted, said = set(content_terms(query)), set(content_terms(answer))
+    covered = len(wanted & said) / len(wanted) if wanted else 0.0
+    if not references:
+        return AnswerScores(covered, covered, covered, covered)
+    weights, known = _reference_terms(query, tuple(references))
+    recall = sum(weight for term, weight in weights.items() if term in said)
+    precision = len(said & known) / len(said) if said else 0.0
+    weighted = BETA**2 * precision + recall
+    return AnswerScores(covered, recall, precision, (1 + BETA**2) * precision * recall / weighted if weighted else 0.0)
+
+
+@lru_cache(maxsize=256)
+def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[str, float], frozenset[str]]:
+    """The heaviest terms of the references, weights summing to 1, and all their terms.
+
+    A term gains, from every sentence that holds it, the number of the question's terms in that sentence: what stands
+    near the question's words is what an answer should say.
+    """
+    wanted = set(content_terms(query))
+    weights: defaultdict[str, int] = defaultdict(int)
+    known: set[str] = set()
+    for text in references:
+        for sentence in _SENTENCE_END.split(text):
+            terms = set(content_terms(sentence))
+            known |= terms
+            if near := len(terms & wanted):
+                for term in sorted(terms):
+                    weights[term] += near
+    heaviest = sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:REFERENCE_TERMS]
+    total = sum(weight for _, weight in heaviest)
+    return {term: weight / total for term, weight in heaviest}, frozenset(known)
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_WORDS = r"[\w'-]+(?: [\w'-]+){0,4}?"
+_THING = re.compile(
+    rf"^(?P<thing>(?:(?:the|an?) )?{_WORDS}) (?P<verb>is|are) (?:an?|the|one of|how|what) ", re.IGNORECASE
+)
+_PURPOSE = re.compile(r"^To (?P<purpose>[a-z][\w' -]{5,80}), ")
+_CAUSE = re.compile(r"^(?P<fact>[\w', -]{5,80}? (?:is|are|has|have|can|must|was|were) [\w', -]{3,60}?),? because ")
+_HEADING = re.compile(r"^(?P<heading>[A-Z][\w'&/ -]{2,60})$")
+_PAIR = re.compile(r"(?=\b([^\W\d_]{5,} [^\W\d_]{5,})\b)")
+_NOT_LETTERS = re.compile(r"[\W_]+")
+_POINTING = frozenset("if when this that these those it they there here he she we you i what which who how".split())  # noqa: SIM905
+_BEGINNING = frozenset("a all an any both each every few fewer in many more most no on one only some the with".split())  # noqa: SIM905
+
+
+def template_questions(text: str, most: int) -> list[str]:
+    """At most so many questions, spread over the text; none where no template fits."""
+    found = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
+    if len(found) >= most:
+        return _spread(list(found.values()), most)
+    for phrase in _phrases(text):
+        found.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
+    return list(found.values())[:most]
+
+
+def _phrases(text: str) -> Iterator[str]:
+    """Pairs of long words that stand together more than once, the most frequent ones first."""
+    counts = Counter(match[1].lower() for match in _PAIR.finditer(text))
+    for phrase, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
+        if count > 1:
+            yield phrase
+
+
+def _questions(text: str) -> Iterator[str]:
+    for match in _SENTENCE.finditer(text):
+        sentence = match[0].strip()
+        if heading := _HEADING.match(sentence):
+            yield f"What is there on '{heading['heading']}'?"
+        elif purpose := _PURPOSE.match(sentence):
+            yield f"How do I {purpose['purpose']}?"
+        elif cause := _CAUSE.match(sentence):
+            if not _points(cause["fact"]):
+                yield f"Why is it that {_within(cause['fact'])}?"
+        elif (thing := _THING.match(sentence)) and not _points(thing["thing"]):
+            yield f"What {thing['verb'].lower()} {_within(thing['thing'])}?"
+
+
+def _points(phrase: str) -> bool:
+    """Whether a phrase is about something that another sentence names."""
+    return phrase.split(maxsplit=1)[0].lower() in _POINTING
+
+
+def _within(phrase: str) -> str:
+    """As it stands within a sentence: an article or the like loses its capital, what may be a name keeps it."""
+    first = phrase.split(maxsplit=1)[0]
+    return first.lower() + phrase[len(first) :] if first.lower() in _BEGINNING else phrase
+
+
+def _spread(found: Sequence[str], most: int) -> list[str]:
+    if len(found) <= most:
+        return list(found)
+    return [found[number * len(found) // most] for number in range(most)]

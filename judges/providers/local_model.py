@@ -6,14 +6,14 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from judges.errors import JudgeStoppedError, RejectedError
-from judges.providers.arranging import arranged, shared_prefix
-from judges.providers.local_memory import Memory
-from judges.providers.texts import one_line
-from judges.types import Finish
+from judges.masking import one_line, storable
+from judges.providers.local import LocalSource, Memory, arranged, shared_prefix
+from judges.spec import JudgeSpec
+from judges.types import Completion, Finish, Usage
 
 Conversation = Sequence[Mapping[str, str]]
 """Messages with ``role`` and ``content``."""
@@ -24,42 +24,6 @@ _WORTH_SHARING = 16
 Result = TypeVar("Result")
 Placed: TypeAlias = tuple[int, Result | RejectedError]
 """A prompt's place among those asked together, and what came of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """How replies are written: greedily, unless a temperature above 0 is given. Never by beams."""
-
-    max_new_tokens: int
-    temperature: float | None = None
-    seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a model is laid out in memory and asked, beyond what its folder says.
-
-    Attributes:
-        device: that holds the whole model, where there is no ``device_map``.
-        device_map: which parts of the model go where, as transformers takes it.
-        attention: which implementation computes it, by transformers' name; transformers' choice when ``None``.
-        chat_template_kwargs: what the model's chat template is given besides the messages.
-    """
-
-    device: str = "cpu"
-    device_map: str | Mapping[str, int | str] | None = None
-    attention: str | None = None
-    chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """One reply with its lengths in tokens."""
-
-    text: str
-    finish: Finish
-    input_tokens: int
-    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +50,7 @@ class LocalModel:
     without running code that comes with it.
     """
 
-    def __init__(self, source: str, layout: Layout, decoding: Decoding) -> None:
+    def __init__(self, local: LocalSource, spec: JudgeSpec) -> None:
         """Load.
 
         Raises:
@@ -96,6 +60,7 @@ class LocalModel:
         import torch
         import transformers
 
+        source = local.source
         transformers.utils.logging.disable_progress_bar()  # it would write across ours
         try:
             config = transformers.AutoConfig.from_pretrained(source)
@@ -103,28 +68,29 @@ class LocalModel:
                 transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
             )
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-            model = family.from_pretrained(source, dtype="auto", **_placed(layout))
-            self.model = (model if layout.device_map else model.to(layout.device)).eval()
+            model = family.from_pretrained(source, dtype="auto", **_placed(spec))
+            self.model = (model if spec.device_map else model.to(local.device)).eval()
         except (OSError, ValueError, RuntimeError, ImportError) as error:
             raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
-        self._told = dict(layout.chat_template_kwargs)
+        self._name = local.name
+        self._template_options = dict(spec.chat_template_kwargs)
         self._check_template(source)
-        if decoding.seed is not None:
-            torch.manual_seed(decoding.seed)
+        if spec.seed is not None:
+            torch.manual_seed(spec.seed)
         self.is_encoder_decoder = bool(config.is_encoder_decoder)
         self._context = getattr(config.get_text_config(), "max_position_embeddings", None)
-        self._max_new_tokens = decoding.max_new_tokens
+        self._max_new_tokens = spec.max_tokens
         self._memory = Memory()
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self._pad = self.tokenizer.pad_token_id
-        self._generation = _generation_config(self.model.generation_config, decoding, self._pad)
+        self._generation = _generation_config(self.model.generation_config, spec, self._pad)
         ends = self._generation.eos_token_id
         self.ends: Sequence[int] = [ends] if isinstance(ends, int) else list(ends or ())
         self.last_only = self.accepted(logits_to_keep=1)
         self._template_has_system = self._accepts_system_messages()
 
-    def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Placed[Generation]]:
+    def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Placed[Completion]]:
         """Reply to each conversation, at most ``size`` in one batch; to one that does not fit with an error."""
         prompts = [self.tokens(conversation) for conversation in conversations]
         room = 0 if self.is_encoder_decoder else self._max_new_tokens
@@ -162,7 +128,7 @@ class LocalModel:
                 else:
                     yield from zip(part, results, strict=True)
 
-    def _batch(self, prompts: list[list[int]]) -> list[Generation]:
+    def _batch(self, prompts: list[list[int]]) -> list[Completion]:
         import torch
 
         with torch.inference_mode():
@@ -196,13 +162,13 @@ class LocalModel:
             cache.batch_repeat_interleave(len(prompts))
         return LaidOut(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
 
-    def _read(self, tokens: list[int], input_tokens: int) -> Generation:
+    def _read(self, tokens: list[int], input_tokens: int) -> Completion:
         """One row of a batch up to its end token; behind it is padding."""
         end = next((index for index, token in enumerate(tokens) if token in self.ends), None)
         kept = tokens if end is None else tokens[:end]
-        text = self.tokenizer.decode(kept, skip_special_tokens=True)
+        text = storable(self.tokenizer.decode(kept, skip_special_tokens=True))
         finish = Finish.LENGTH if end is None else Finish.STOP
-        return Generation(text, finish, input_tokens, len(kept) + (end is not None))
+        return Completion(text, self._name, finish, Usage(input_tokens, None, len(kept) + (end is not None)))
 
     def tokens(self, conversation: Conversation) -> list[int]:
         """A conversation up to where the reply begins."""
@@ -217,7 +183,7 @@ class LocalModel:
             return "\n\n".join(message["content"] for message in conversation)
         messages = list(conversation) if self._template_has_system else _system_folded(conversation)
         text: str = self.tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **self._told
+            messages, tokenize=False, add_generation_prompt=True, **self._template_options
         )
         return text
 
@@ -229,7 +195,7 @@ class LocalModel:
     def _check_template(self, source: str) -> None:
         """A template passes over what it does not know, and the judge would be another one than was declared."""
         template = str(self.tokenizer.chat_template or "")
-        if unknown := [name for name in self._told if not re.search(rf"\b{re.escape(name)}\b", template)]:
+        if unknown := [name for name in self._template_options if not re.search(rf"\b{re.escape(name)}\b", template)]:
             problem = "its chat template does not know it" if template else "the model has no chat template"
             raise JudgeStoppedError("unknown_model", f"{source}: chat_template_kwargs: {unknown[0]!r}: {problem}")
 
@@ -241,7 +207,7 @@ class LocalModel:
             return True
         messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
         try:
-            self.tokenizer.apply_chat_template(messages, tokenize=False, **self._told)
+            self.tokenizer.apply_chat_template(messages, tokenize=False, **self._template_options)
         except jinja2.TemplateError:
             return False
         return True
@@ -257,20 +223,20 @@ class LocalModel:
         )
 
 
-def _placed(layout: Layout) -> dict[str, Any]:
+def _placed(spec: JudgeSpec) -> dict[str, Any]:
     """What transformers is told of a model's place and attention; nothing where it is to choose."""
-    given = {"device_map": layout.device_map, "attn_implementation": layout.attention}
+    given = {"device_map": spec.device_map, "attn_implementation": spec.attention}
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _generation_config(own: Any, decoding: Decoding, pad_token_id: int | None) -> Any:
+def _generation_config(own: Any, spec: JudgeSpec, pad_token_id: int | None) -> Any:
     """The model's own settings (end tokens, penalties) with our way of decoding."""
     config = copy.deepcopy(own)
-    config.max_length, config.max_new_tokens, config.num_beams = None, decoding.max_new_tokens, 1
+    config.max_length, config.max_new_tokens, config.num_beams = None, spec.max_tokens, 1
     config.pad_token_id = pad_token_id
-    config.do_sample = bool(decoding.temperature)
+    config.do_sample = bool(spec.temperature)
     if config.do_sample:
-        config.temperature = decoding.temperature
+        config.temperature = spec.temperature
     else:
         config.temperature = config.top_p = config.top_k = None
     return config

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from judges.providers.arranging import shared_prefix
+from judges.providers.local import shared_prefix
 from judges.providers.local_model import Conversation, LocalModel, Placed
 
 _TAIL = 16

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from judges.errors import InputError, RejectedError
-from judges.providers.recordings import ReadRecords, Recordings, reply_of, says_nothing
 from judges.spec import JudgeSpec
-from judges.types import Completion, Prompt
+from judges.types import Completion, Prompt, ReplyContract, Verdict
 
 
 class ReplayProvider:
@@ -63,3 +64,154 @@ def _about(prompt: Prompt) -> str:
 def _sha256(path: Path) -> str:
     with path.open("rb") as raw:
         return hashlib.file_digest(raw, "sha256").hexdigest()
+
+
+VERDICT_WORDS: Mapping[str, Verdict] = {
+    "a": Verdict.A,
+    "model_a": Verdict.A,
+    "b": Verdict.B,
+    "model_b": Verdict.B,
+    "c": Verdict.TIE,
+    "tie": Verdict.TIE,
+    "draw": Verdict.TIE,
+}
+"""How tables of verdicts write them, in lower case."""
+
+_OUTCOMES = ("reply", "verdict", "label")
+_SINGLE = ("verdict", "label", "score")
+_EXPLANATIONS = frozenset({"reason", "raw_answer"})
+
+Key: TypeAlias = tuple[str, ...]
+
+
+class Record(Protocol):
+    """One recorded row; the cells are by column, ``agent_a`` is the answer that was shown first."""
+
+    @property
+    def line(self) -> int:
+        """Where it stands in its file, from 1."""
+        ...
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """Its cells."""
+        ...
+
+    def text(self, column: str) -> str:
+        """A cell as text, ``""`` where there is none."""
+        ...
+
+    def identifier(self, column: str) -> str:
+        """A cell that names something.
+
+        Raises:
+            InputError: it is no name.
+        """
+        ...
+
+    def error(self, problem: str, value: str | None = None) -> InputError:
+        """The error that says what is wrong here, for the caller to raise."""
+        ...
+
+
+ReadRecords: TypeAlias = Callable[[Path], Iterable[Record]]
+"""Reads a file of recordings; raises an ``InputError`` where it is malformed."""
+
+
+class Recordings:
+    """Recorded rows by key.
+
+    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a``,
+    ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``).
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        """Look at every row.
+
+        Raises:
+            InputError: a row says not what it is about, or contradicts an earlier one.
+        """
+        self._rows: dict[Key, Record] = {}
+        for row in records:
+            key = _key(row)
+            earlier = self._rows.setdefault(key, row)
+            if earlier is not row and _outcome(earlier) != _outcome(row):
+                raise row.error(f"contradicts line {earlier.line} on the same", " ".join(key[1:]))
+
+    def find(self, prompt: Prompt) -> Record | None:
+        """The row that is about a prompt."""
+        found = self._rows.get(("prompt", prompt_sha256(prompt)))
+        return found or self._rows.get(_key_of_inputs(prompt))
+
+
+def prompt_sha256(prompt: Prompt) -> str:
+    """Hash of all that a judge is shown: the JSON list of the system message, the user message and later turns."""
+    shown = [prompt.system, prompt.user, *([turn.role, turn.text] for turn in prompt.turns)]
+    return hashlib.sha256(json.dumps(shown, separators=(",", ":")).encode()).hexdigest()
+
+
+def reply_of(row: Record, contract: ReplyContract) -> str:
+    """The recorded reply, or one that says what was recorded in the contract's form.
+
+    A ``reply`` is returned whole. So is a ``raw_answer``, RAGElo's column, to a contract of its form, ``brackets``; to
+    others it is the explanation of the row's verdict. What is recorded outside the contract comes out outside it.
+    """
+    raw = row.text("raw_answer")
+    if whole := row.text("reply") or (raw if contract.form == "brackets" else ""):
+        return whole
+    reason = row.text(contract.reason) or row.text("reason") or raw or "Recorded without an explanation."
+    chosen = {name: _word(_cell(row, name, contract), words) for name, words in contract.choices.items()}
+    if contract.form == "word":
+        return str(next(iter(chosen.values())))
+    if contract.form == "brackets":
+        return f"{reason}\n[[{next(iter(chosen.values()))}]]"
+    texts = {name: reason if name == contract.reason else row.text(name) for name in contract.spoken}
+    return json.dumps({**texts, **chosen}, ensure_ascii=False)
+
+
+def says_nothing(row: Record, contract: ReplyContract) -> bool:
+    """Whether a row has neither a reply nor an outcome for this contract."""
+    cells = [_cell(row, name, contract) for name in contract.choices]
+    whole = row.text("reply") or (row.text("raw_answer") if contract.form == "brackets" else "")
+    return not whole and not (cells and all(cells))
+
+
+def _key(row: Record) -> Key:
+    if row.text("prompt_sha256"):
+        return ("prompt", row.text("prompt_sha256"))
+    for names in (("agent_a", "agent_b"), ("did",), ("agent",)):
+        if all(name in row.values for name in names):
+            return (names[0], row.identifier("qid"), *(row.identifier(name) for name in names))
+    raise row.error("the row must have prompt_sha256, or qid with agent_a and agent_b, with did, or with agent")
+
+
+def _key_of_inputs(prompt: Prompt) -> Key:
+    inputs = prompt.inputs
+    agents = [answer.agent for answer in inputs.answers]
+    if len(agents) == 2:
+        return ("agent_a", inputs.query.query_id, *agents)
+    if len(agents) == 1:
+        return ("agent", inputs.query.query_id, *agents)
+    return ("did", inputs.query.query_id, *(entry.document.doc_id for entry in inputs.documents))
+
+
+def _outcome(row: Record) -> Mapping[str, object]:
+    """What two rows on the same must agree on: the outcome columns, else all but explanations."""
+    known = {name: row.values[name] for name in _OUTCOMES if name in row.values}
+    return known or {name: cell for name, cell in row.values.items() if name not in _EXPLANATIONS}
+
+
+def _cell(row: Record, name: str, contract: ReplyContract) -> str:
+    """The text of one choice: of its own column, or the usual one where it is the only choice or the label."""
+    usual = _SINGLE if len(contract.choices) == 1 or name == contract.label else ()
+    return next((row.text(column) for column in (name, *usual) if column in row.values), "")
+
+
+def _word(cell: str, words: Mapping[str | int, int | str]) -> str | int:
+    """The contract's word for what was recorded, by word or by value; what it does not know stays as it is."""
+    recorded = cell.strip()
+    for word, value in words.items():
+        if recorded in (str(word), str(value)):
+            return word
+    verdict = VERDICT_WORDS.get(recorded.casefold())
+    return next((word for word, value in words.items() if value == verdict), recorded)

@@ -3,56 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 
+from judges.contracts import allowed_replies, written_reply
 from judges.errors import RejectedError
-from judges.providers.batching import Batcher
-from judges.providers.likeliest import allowed_replies, explained
-from judges.providers.local_model import Conversation, Decoding, Generation, Layout, LocalModel
+from judges.providers.local import LocalProvider
+from judges.providers.local_model import Conversation, LocalModel
 from judges.providers.local_scores import Scores, scored
-from judges.providers.local_source import local_source
-from judges.providers.texts import storable
 from judges.spec import JudgeSpec
-from judges.types import Completion, Prompt, ReplyContract, Usage
+from judges.types import Completion, Prompt, ReplyContract, Usage, word_per_value
+
+_EXPLAINED = re.compile(
+    r"likeliest of \d+ replies, with probability [01]\.\d{3} \(([^,]+ [01]\.\d{6}(?:, [^,]+ [01]\.\d{6})*)\)"
+)
 
 
-class TransformersProvider:
-    """Runs a model from a local folder (``path``) or by name (``model``).
+class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
+    """Asks a model for replies that begin alike, or are alike in length, together.
 
-    Up to ``concurrency`` prompts are put into batches of at most ``batch_size`` that begin alike or are alike in
-    length; the replies of each are handed over when it ends. With ``labels: likeliest`` nothing is written where the
-    reply is one label: the allowed replies are scored, and the likeliest is the reply, with the probabilities of all of
-    them in place of an explanation.
+    With ``labels: likeliest`` nothing is written where the reply is one label: the allowed replies are scored, and the
+    likeliest is the reply, with the probabilities of all of them in place of an explanation.
 
     Else replies are written: greedily unless a temperature is declared; a seed then fixes the run as a whole, not the
-    single reply, since what is sampled together depends on what was waiting. The model is loaded with the first prompt.
+    single reply, since what is sampled together depends on what was waiting.
     """
 
-    judges_names = False
-
     def __init__(self, spec: JudgeSpec) -> None:
-        """Check what can be checked without loading.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-            InputError: the folder is missing or holds no model, or the device is not there.
-        """
-        self._local = local_source(spec)
-        self._decoding = Decoding(spec.max_tokens, spec.temperature, spec.seed)
-        self._layout = Layout(self._local.device, spec.device_map, spec.attention, spec.chat_template_kwargs)
-        self._scores_labels = spec.labels == "likeliest"
-        self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[LocalModel, Prompt, Completion] = Batcher(self._load, self._replies, spec.concurrency)
-        self.identity: Mapping[str, str | int | float | None] = {
-            "provider": "transformers",
-            "model": self._local.name,
-            "weights": self._local.weights,
-            "temperature": spec.temperature,
-            "seed": spec.seed,
-            "max_tokens": spec.max_tokens,
+        """Check what can be checked without loading."""
+        template = json.dumps(spec.chat_template_kwargs, sort_keys=True)
+        super().__init__(
+            spec,
+            temperature=spec.temperature,
+            seed=spec.seed,
+            max_tokens=spec.max_tokens,
             **({} if spec.labels == "written" else {"labels": spec.labels}),
-            **_told_template(spec),
-        }
+            **({"chat_template_kwargs": template} if spec.chat_template_kwargs else {}),
+        )
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once, together with what else is waiting.
@@ -64,46 +51,51 @@ class TransformersProvider:
         return await self._batcher.submit(prompt)
 
     def _load(self) -> LocalModel:
-        self._local.say_it_loads()
-        return LocalModel(self._local.source, self._layout, self._decoding)
+        return LocalModel(self._local, self._spec)
 
-    def _replies(self, model: LocalModel, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
+    def _work(self, model: LocalModel, items: Sequence[Prompt]) -> Iterator[tuple[int, Completion | Exception]]:
         """Scored first: written replies take far longer."""
-        allowed = [allowed_replies(prompt.contract) if self._scores_labels else [] for prompt in prompts]
+        conversations = [_conversation(prompt) for prompt in items]
+        likeliest = self._spec.labels == "likeliest"
+        allowed = [allowed_replies(prompt.contract) if likeliest else [] for prompt in items]
         to_score = [at for at, replies in enumerate(allowed) if replies]
-        conversations = [_conversation(prompts[at]) for at in to_score]
-        for place, scores in scored(model, conversations, [allowed[at] for at in to_score], self._size):
+        chosen = scored(model, [conversations[at] for at in to_score], [allowed[at] for at in to_score], self._size)
+        for place, scores in chosen:
             at = to_score[place]
-            yield at, self._likeliest(prompts[at].contract, allowed[at], scores)
+            yield at, self._likeliest(items[at].contract, allowed[at], scores)
         to_write = [at for at, replies in enumerate(allowed) if not replies]
-        for place, reply in model.generate([_conversation(prompts[at]) for at in to_write], self._size):
-            yield to_write[place], self._written(reply)
-
-    def _written(self, reply: Generation | RejectedError) -> Completion | Exception:
-        if isinstance(reply, Exception):
-            return reply
-        usage = Usage(reply.input_tokens, None, reply.output_tokens)
-        return Completion(storable(reply.text), self._local.name, reply.finish, usage)
+        for place, reply in model.generate([conversations[at] for at in to_write], self._size):
+            yield to_write[place], reply
 
     def _likeliest(
         self, contract: ReplyContract, replies: Sequence[str], scores: Scores | RejectedError
     ) -> Completion | Exception:
         if isinstance(scores, Exception):
             return scores
-        probability = scores.probabilities[scores.best]
-        text = explained(contract, replies[scores.best], scores.probabilities)
+        text = explained(contract, replies[scores.best], scores)
         usage = Usage(scores.input_tokens, None, scores.output_tokens)
-        return Completion(text, self._local.name, usage=usage, probability=probability)
-
-    async def close(self) -> None:
-        """Release the model's memory."""
-        await self._batcher.close()
+        return Completion(text, self._local.name, usage=usage, probability=scores.probabilities[scores.best])
 
 
-def _told_template(spec: JudgeSpec) -> dict[str, str]:
-    """What the chat template is told decides the reply, and is a part of the identity where there is anything."""
-    told = spec.chat_template_kwargs
-    return {"chat_template_kwargs": json.dumps(told, sort_keys=True)} if told else {}
+def explained(contract: ReplyContract, reply: str, scores: Scores) -> str:
+    """The likeliest reply with the probability of every label in place of the explanation, where there is one."""
+    if contract.form != "brackets" and not (contract.form == "json" and contract.reason):
+        return reply
+    ((name, words),) = contract.choices.items()
+    shares = zip(dict.fromkeys(words.values()), scores.probabilities, strict=True)
+    each = ", ".join(f"{value} {share:.6f}" for value, share in shares)
+    probability = scores.probabilities[scores.best]
+    reason = f"likeliest of {len(scores.probabilities)} replies, with probability {probability:.3f} ({each})"
+    return written_reply(contract, {name: word_per_value(words)[scores.best]}, reason)
+
+
+def label_probabilities(reason: str) -> dict[str, float]:
+    """The probability of each label, of an explanation that ``explained`` wrote; empty of any other."""
+    match = _EXPLAINED.fullmatch(reason)
+    if match is None:
+        return {}
+    pairs = (entry.rsplit(" ", 1) for entry in match[1].split(", "))
+    return {value: float(share) for value, share in pairs}
 
 
 def _conversation(prompt: Prompt) -> Conversation:

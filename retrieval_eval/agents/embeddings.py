@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError
+from judges.masking import one_line
 from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
-from judges.providers.local_source import LocalSource, local_source
-from judges.providers.openai import KEY_VARIABLE, OPENAI_URL
-from judges.providers.texts import one_line
+from judges.providers.local import LocalSource, local_source
+from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms
@@ -173,8 +173,8 @@ class HostedEmbedder:
             timeout_s=spec.timeout_s,
             concurrency=spec.concurrency,
         )
-        key = api_key(asked, KEY_VARIABLE)
-        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OPENAI_URL, http_client=unused_client())
+        key = api_key(asked, OpenAIProvider.key_variable)
+        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OpenAIProvider.url, http_client=unused_client())
         self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
         self.identity: Mapping[str, str | int | None] = {
             "provider": "openai",

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from judges.errors import DataError, InputError, ProviderError
-from judges.providers.texts import one_line
+from judges.masking import one_line
 from judges.types import Document, Query
 from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec

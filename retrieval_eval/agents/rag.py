@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from judges.account import Request
 from judges.errors import ProviderError
 from judges.identity import judgment_id
-from judges.judge import Judge
+from judges.judge import Judge, Request
 from judges.prompts import PromptTemplate
 from judges.types import AnnotatedDocument, Document, Inputs, Judgment, ListRule, Outcome, Prompt, Query
 from retrieval_eval.agents.ranking import (

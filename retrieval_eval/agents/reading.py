@@ -16,9 +16,9 @@ from itertools import takewhile
 from typing import Any
 
 from judges.errors import ProviderError, TransientError
+from judges.masking import storable
 from judges.providers.endpoint import Received, token_count
-from judges.providers.http_errors import error_in_body
-from judges.providers.texts import storable
+from judges.providers.http_answers import error_in_body
 from judges.types import Document, Usage
 from retrieval_eval.agents.spec import MappingSpec
 from retrieval_eval.agents.types import Retrieved

@@ -23,8 +23,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret
-from judges.pricing import cost_usd
 from judges.providers.endpoint import Endpoint, HttpAnswer, Received, Target, with_extras
+from judges.spec import cost_usd
 from judges.types import Document, Query, Usage
 from retrieval_eval.agents.reading import Mapped, read_reply, read_usage, whole
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from judges.providers.recordings import VERDICT_WORDS
+from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines

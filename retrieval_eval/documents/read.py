@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import DataError, InputError, MissingExtraError
-from judges.providers.texts import one_line, storable
+from judges.masking import one_line, storable
 from retrieval_eval.documents.types import Extract, FileNote, Limits, Part, SourceDocument, UnreadableError, amounts
 
 KINDS = {

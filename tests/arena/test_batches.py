@@ -15,8 +15,8 @@ import pytest
 
 from arena.store import Store
 from arena.store.batches import StoredBook, open_batches
-from judges.batches.base import Batch
-from judges.batches.openai import OpenAIBatches
+from judges.batches import Batch
+from judges.batches.servers import OpenAIBatches
 from judges.types import JudgeFailure, Judgment, Task
 from tests.conftest import CLI
 from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once, under_way

@@ -5,7 +5,7 @@ from importlib import metadata, util
 
 import pytest
 
-from judges.extras import how_to_install
+from judges.errors import how_to_install
 
 
 def test_an_extra_is_installed_by_its_libraries_into_this_python(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.store import Store
-from judges.errors import PromptError, ReplyError
-from judges.parse import json_schema, parse_reply
+from judges.contracts import json_schema, reply_rule
+from judges.errors import ReplyError
+from judges.parse import parse_reply
 from judges.prompts import load_prompt
-from judges.prompts.reply import reply_rule
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 from judges.types import (
@@ -28,7 +28,6 @@ from judges.types import (
     Task,
 )
 from tests.support.llm_server import LLMServer
-from tests.support.prompts import own_prompt
 
 TWO_OR_THREE = ReplyContract("", {}, "list", listed=ListRule("nuggets", 2, 3))
 SKY = Inputs(Query("q", "Why is the sky blue?"), (AnnotatedDocument(Document("d", "Air scatters blue light.")),))
@@ -148,19 +147,3 @@ def test_the_store_gives_a_list_back(tmp_path: Path) -> None:
     store.save([(Task.QUESTIONS, "p@1", judgment)])
     assert store.results(["1"]) == {"1": judgment}
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("task", "reply", "problem"),
-    [
-        ("questions", "{choices: {label: {min: 0, max: 1}}}", "say 'form: list' and the field's name"),
-        ("questions", "{form: list}", "say 'form: list' and the field's name"),
-        ("questions", "{form: list, listed: ''}", "say 'form: list' and the field's name"),
-        ("questions", "{form: list, listed: q, reason: r}", "has no other field than its list"),
-        ("relevance", "{form: list, listed: q}", "a relevance prompt does not ask for a list"),
-    ],
-)
-def test_only_prompts_that_write_lists_have_one(tmp_path: Path, task: str, reply: str, problem: str) -> None:
-    path = own_prompt(tmp_path, task, reply)
-    with pytest.raises(PromptError, match=problem):
-        load_prompt(path, Task(task))

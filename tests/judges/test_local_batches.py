@@ -8,8 +8,7 @@ from threading import Event
 
 import pytest
 
-from judges.providers.batching import Batcher
-from judges.providers.local_memory import Memory
+from judges.providers.local import Batcher, Memory
 
 
 async def test_what_waits_together_is_worked_off_together_and_no_more_than_the_batch_size() -> None:

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judges.contracts import allowed_replies
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.arranging import arranged, cost, shared_prefix
-from judges.providers.likeliest import allowed_replies, label_probabilities
-from judges.providers.local_model import Decoding, Layout, LocalModel
+from judges.providers.local import arranged, cost, local_source, shared_prefix
+from judges.providers.local_model import LocalModel
 from judges.providers.local_scores import Scores, scored
+from judges.providers.transformers import label_probabilities
 from judges.spec import JudgeSpec
 from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model
@@ -40,7 +41,8 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def model(path: Path) -> LocalModel:
-    return LocalModel(str(path), Layout(), Decoding(12))
+    spec = JudgeSpec(provider="transformers", path=path, max_tokens=12)
+    return LocalModel(local_source(spec), spec)
 
 
 def conversation(user: str) -> list[dict[str, str]]:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judges.contracts import json_schema
 from judges.errors import ReplyError
-from judges.parse import json_schema, parse_reply
+from judges.parse import parse_reply
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Query, ReplyContract
 
 VERDICT = ReplyContract("explanation", {"verdict": {"A": "A", "B": "B", "TIE": "TIE"}})

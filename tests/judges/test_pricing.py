@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.pricing import FREE, cost_usd, price_of
-from judges.spec import JudgeSpec, Price
+from judges.spec import FREE, JudgeSpec, Price, cost_usd, price_of
 from judges.types import Usage
 
 PRICE = Price(input=2, output=10, cached_input=0.5)

@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.criteria import Criterion, criteria_prompt
 from judges.errors import PromptError
-from judges.extraction import extraction_prompt
 from judges.identity import judgment_id
-from judges.pairwise import PairwiseOptions, ReferenceOptions, pairwise_prompt
-from judges.pointwise import relevance_prompt
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
+from judges.prompts.tasks import (
+    Criterion,
+    PairwiseOptions,
+    ReferenceOptions,
+    criteria_prompt,
+    extraction_prompt,
+    pairwise_prompt,
+    relevance_prompt,
+)
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, Task
 from tests.support.prompts import (
     BAD,
@@ -26,6 +31,7 @@ from tests.support.prompts import (
     WEATHER,
     criteria,
     nugget_prompts,
+    own_prompt,
     pairwise,
     relevance,
 )
@@ -279,8 +285,6 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
 @pytest.mark.parametrize(
     ("found", "replacement", "problem"),
     [
-        ("task: relevance", "task: pairwise", "the values of verdicts are A, B and TIE"),
-        ("task: relevance", "task: criteria", "criteria come from the configuration"),
         ("task: relevance", "task: ranking", "task: Input should be"),
         ('version: "2"', "version: 2", "version: Input should be a valid string"),
         ("name: mine", "nam: mine", "unknown key 'nam'; did you mean 'name'?"),
@@ -338,14 +342,43 @@ def test_a_wrong_prompt_file_is_one_line_with_file_and_key(
     assert "\n" not in str(caught.value)
 
 
+LABELS = "{form: labels, choices: {labels: {support: support, not_support: not_support}}"
+ONE_CHOICE = "asks for one choice besides the reason"
+
+
 @pytest.mark.parametrize(
-    "extra", ["texts: [quote]", "label: verdict", "choices: {verdict: {A: A, B: B}, tone: {min: 0, max: 1}}"]
+    ("task", "reply", "problem"),
+    [
+        ("pairwise", "{choices: {verdict: {A: A, B: B}}, texts: [quote]}", ONE_CHOICE),
+        ("pairwise", "{choices: {verdict: {A: A, B: B}}, label: verdict}", ONE_CHOICE),
+        ("pairwise", "{choices: {verdict: {A: A, B: B}, tone: {min: 0, max: 1}}}", ONE_CHOICE),
+        ("pairwise", "{choices: {verdict: {min: 0, max: 3}}}", "stand for A, B, TIE"),
+        ("criteria", "{choices: {label: {min: 0, max: 3}}}", "criteria come from the configuration"),
+        ("relevance", "{form: text, choices: {label: {none: 0}}}", "have the form 'json' or 'brackets' or 'word', not"),
+        ("relevance", "{form: rating}", "have the form 'json' or 'brackets' or 'word', not 'rating'"),
+        ("relevance", "{form: list, listed: q}", "have the form 'json' or 'brackets' or 'word', not 'list'"),
+        ("extraction", "{choices: {answer: {none: ''}}}", "have the form 'text', not 'json'"),
+        ("extraction", "{form: text, choices: {answer: {none: 0}}}", "stand for texts"),
+        ("answering", "{form: text, choices: {answer: {none: ''}}}", "'choices' has no place"),
+        ("grading", "{choices: {rating: {min: 1, max: 6}}}", "stand for 0, 1, 2, 3, 4, 5"),
+        ("grading", "{choices: {rating: {min: 0, max: 5}, tone: {min: 0, max: 5}}}", ONE_CHOICE),
+        ("grading", "{form: rating, reason: why}", "'reason' has no place"),
+        ("answer_check", "{choices: {answer: {min: 0, max: 2}}}", "stand for 0, 1"),
+        ("questions", "{choices: {label: {min: 0, max: 1}}}", "have the form 'list', not 'json'"),
+        ("questions", "{form: list}", "name the field that holds the list"),
+        ("questions", "{form: list, listed: ''}", "name the field that holds the list"),
+        ("questions", "{form: list, listed: q, reason: r}", "'reason' has no place"),
+        ("assignment", LABELS.replace("labels", "json", 1) + "}", "have the form 'labels', not 'json'"),
+        ("assignment", LABELS + ", reason: why}", "'reason' has no place"),
+        ("assignment", "{form: labels, choices: {labels: {support: support}}}", "for not_support, partial_support, s"),
+        ("assignment", "{form: labels, choices: {labels: {vital: vital, okay: okay}}}", "stand for not_support"),
+        ("assignment", "{form: labels, choices: {labels: {1: support, 0: not_support}}}", "are words"),
+        ("assignment", "{form: labels}", ONE_CHOICE),
+    ],
 )
-def test_a_verdict_stands_alone(tmp_path: Path, extra: str) -> None:
-    reply = extra if extra.startswith("choices") else f"choices: {{verdict: {{A: A, B: B}}}}\n  {extra}"
-    text = MINE.replace("task: relevance", "task: pairwise").replace("choices: {label: {min: 0, max: 3}}", reply)
-    with pytest.raises(PromptError, match="a pairwise prompt asks for one choice besides the reason"):
-        load_prompt(mine(tmp_path, text), Task.PAIRWISE)
+def test_what_a_reply_consists_of_fits_the_task(tmp_path: Path, task: str, reply: str, problem: str) -> None:
+    with pytest.raises(PromptError, match=re.escape(problem)):
+        load_prompt(own_prompt(tmp_path, task, reply), Task(task))
 
 
 @pytest.mark.parametrize(
@@ -390,22 +423,6 @@ def test_an_extraction_prompt_shows_question_and_passage_and_asks_for_the_answer
     assert fences(prompt) == {"question": QUERY.text, "passage": passage.text}
     assert "Reply with the answer and nothing else, or with unanswerable if there is none." in prompt.system
     assert prompt.contract.form == "text"
-
-
-@pytest.mark.parametrize(
-    ("task", "reply", "problem"),
-    [
-        ("relevance", "{form: text, choices: {label: {none: 0}}}", "the form of extraction and answering prompts"),
-        ("extraction", "{choices: {answer: {none: ''}}}", "the form of extraction and answering prompts"),
-        ("extraction", "{form: text, choices: {answer: {none: 0}}}", "stand for texts"),
-    ],
-)
-def test_only_extraction_prompts_are_replied_to_in_the_judges_own_words(
-    tmp_path: Path, task: str, reply: str, problem: str
-) -> None:
-    text = f"{{name: x, version: '1', task: {task}, system: s, user: u, reply: {reply}}}"
-    with pytest.raises(PromptError, match=problem):
-        load_prompt(mine(tmp_path, text), Task(task))
 
 
 def test_both_orders_and_all_pairs_of_a_query_share_the_beginning_up_to_the_answers() -> None:

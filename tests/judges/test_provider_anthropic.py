@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from judges.contracts import json_schema
 from judges.errors import InputError
-from judges.parse import json_schema, parse_reply
+from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError
-from judges.extraction import extraction_prompt
 from judges.parse import parse_reply
 from judges.prompts import load_prompt
+from judges.prompts.tasks import extraction_prompt
 from judges.providers import open_provider
-from judges.providers.span_model import SpanModel
+from judges.providers.extractive_qa import SpanModel
 from judges.spec import JudgeSpec
 from judges.types import Answer, Completion, Document, Prompt, Query, Task
 from tests.support.prompts import pairwise, relevance
@@ -163,6 +163,6 @@ def test_what_is_missing_is_one_line(model: Path, tmp_path: Path, monkeypatch: p
         open_provider(declared(tmp_path / "none"))
     with pytest.raises(ValueError, match="'extractive_qa' needs a 'model' name or a 'path'"):
         JudgeSpec(provider="extractive_qa")
-    monkeypatch.setattr("judges.providers.local_source.find_spec", lambda name: None)
+    monkeypatch.setattr("judges.providers.local.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"'extractive_qa' needs the extra 'local'"):
         open_provider(declared(model))

@@ -13,7 +13,7 @@ import pytest
 
 from judges.errors import CAUSES, JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.providers import open_provider
-from judges.providers.http_errors import error_of_answer, retry_after_s
+from judges.providers.http_answers import error_of_answer, retry_after_s
 from judges.spec import JudgeSpec
 from judges.types import Allowance
 from tests.support.llm_server import LLMServer, Reply

@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.criteria import Criterion, criteria_prompt
 from judges.errors import RejectedError
-from judges.extraction import extraction_prompt
 from judges.parse import ParsedReply, parse_reply
 from judges.prompts import load_prompt
+from judges.prompts.tasks import Criterion, criteria_prompt, extraction_prompt
 from judges.providers import open_provider
-from judges.providers.lexical import FULL_SHARE, LexicalProvider
-from judges.providers.lexical_scores import AVERAGE_LENGTH, answer_scores, bm25_share, content_terms
+from judges.providers.lexical import (
+    AVERAGE_LENGTH,
+    FULL_SHARE,
+    LexicalProvider,
+    answer_scores,
+    bm25_share,
+    content_terms,
+)
 from judges.spec import JudgeSpec
 from judges.types import (
     AnnotatedDocument,

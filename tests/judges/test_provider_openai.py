@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from judges.contracts import json_schema
 from judges.errors import InputError
-from judges.extraction import extraction_prompt
-from judges.parse import json_schema, parse_reply
+from judges.parse import parse_reply
 from judges.prompts import load_prompt
+from judges.prompts.tasks import extraction_prompt
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Task, Turn, Usage

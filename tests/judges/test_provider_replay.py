@@ -13,8 +13,7 @@ from judges.errors import DataError, InputError, RejectedError, ReplyError
 from judges.identity import judgment_id
 from judges.parse import ParsedReply, parse_reply
 from judges.providers import open_provider
-from judges.providers.recordings import prompt_sha256
-from judges.providers.replay import ReplayProvider
+from judges.providers.replay import ReplayProvider, prompt_sha256
 from judges.spec import JudgeSpec
 from judges.types import Answer, Prompt, Query, Task
 from retrieval_eval.data.recordings import read_recordings

@@ -12,7 +12,7 @@ import pytest
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError, ReplyError
 from judges.parse import parse_reply
-from judges.providers import local_source, open_provider
+from judges.providers import local, open_provider
 from judges.providers.local_model import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
@@ -214,7 +214,7 @@ def test_a_device_that_is_not_there_is_one_line(random_model: Path) -> None:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, random_model: Path) -> None:
-    monkeypatch.setattr("judges.providers.local_source.find_spec", lambda name: None)
+    monkeypatch.setattr("judges.providers.local.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"extra 'local', which is not installed: .* install .*torch"):
         open_provider(declared(random_model))
 
@@ -242,8 +242,8 @@ async def test_what_the_chat_template_is_told_decides_the_prompt_and_the_judgmen
 
 
 def test_a_map_of_devices_needs_accelerate(random_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = local_source.find_spec
-    monkeypatch.setattr(local_source, "find_spec", lambda name: None if name == "accelerate" else real(name))
+    real = local.find_spec
+    monkeypatch.setattr(local, "find_spec", lambda name: None if name == "accelerate" else real(name))
     with pytest.raises(MissingExtraError, match=r"'device_map' \(by accelerate\) needs the extra 'local'"):
         open_provider(declared(random_model, device_map="auto"))
 

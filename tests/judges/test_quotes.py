@@ -11,7 +11,7 @@ import pytest
 
 from judges.errors import ReplyError
 from judges.parse import parse_reply
-from judges.quotes import folded
+from judges.reply_text import folded
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Query, ReplyContract
 from tests.support.prompts import bracketed
 

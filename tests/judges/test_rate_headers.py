@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.providers.rate_headers import allowance_of, duration_s
+from judges.providers.http_answers import allowance_of, duration_s
 from judges.types import Allowance
 
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judges.contracts import json_schema
 from judges.errors import ReplyError
-from judges.parse import json_schema, parse_reply
+from judges.parse import parse_reply
 from judges.prompts import load_prompt, moment, packaged_prompts
 from judges.types import Document, Inputs, Outcome, Prompt, Query, ReplyContract, Task, details_of, label_of
 from tests.support.prompts import QUERY, RELEVANCE_PROMPTS, VACUUM, WORD_PROMPTS, relevance

@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 import yaml
 
-from judges.account import Request
 from judges.errors import ReplyError
-from judges.exam import grading_prompt, questions_prompt
-from judges.extraction import extraction_prompt
-from judges.judge import Judge
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt
+from judges.judge import Judge, Request, read
 from judges.parse import ParsedReply
 from judges.prompts import load_prompt
-from judges.replies import read
+from judges.prompts.tasks import (
+    answerable_prompt,
+    assignment_prompt,
+    creation_prompt,
+    extraction_prompt,
+    grading_prompt,
+    importance_prompt,
+    questions_prompt,
+)
 from judges.spec import JudgeSpec
-from judges.synthesis import answerable_prompt
 from judges.types import Completion, Finish, JudgeFailure, Judgment, Prompt, Task, Usage
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import GOOD, QUERY, VACUUM, bracketed, criteria, pairwise, relevance

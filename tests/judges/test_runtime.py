@@ -11,12 +11,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count, cycle, pairwise
 
 import pytest
-from tenacity import wait_random_exponential
 
-from judges.account import Request
 from judges.errors import CAUSES, ConfigError
-from judges.judge import Judge, Result, Stop
-from judges.runtime import judge_all
+from judges.judge import Judge, Request, Result, Stop, judge_all
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Document, JudgeFailure, Judgment, Usage
 from tests.support.listed import Listed
@@ -31,7 +28,7 @@ CUT = Reply('{"reason": "On the subj', ending="length")
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts grow from a fiftieth of a second instead of half a second."""
-    monkeypatch.setattr("judges.judge._BACKOFF", wait_random_exponential(multiplier=0.02))
+    monkeypatch.setattr("judges.judge._FIRST_WAIT_S", 0.02)
 
 
 def request(number: int) -> Request:
@@ -547,7 +544,7 @@ async def test_time_spent_on_attempts_is_bounded() -> None:
 
 async def test_time_in_line_for_a_rate_limit_is_not_time_spent_on_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judges.pace.MINUTE_S", 0.6)
-    monkeypatch.setattr("judges.judge._wait", lambda state: 0.0)
+    monkeypatch.setattr("judges.judge._FIRST_WAIT_S", 0.0)
     replies = [Reply("busy", status=500), Reply("busy", status=500), GOOD]
     done = await ran(replies, requests(1), requests_per_minute=1, max_retry_s=0.5)
     assert isinstance(done.only, Judgment)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from judges.account import Request
+from judges.judge import Request
 
 
 class Listed:

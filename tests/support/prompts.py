@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from judges.criteria import criteria_prompt
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
-from judges.pairwise import pairwise_prompt
-from judges.pointwise import relevance_prompt
 from judges.prompts import load_prompt
+from judges.prompts.tasks import (
+    assignment_prompt,
+    creation_prompt,
+    criteria_prompt,
+    importance_prompt,
+    pairwise_prompt,
+    relevance_prompt,
+)
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Prompt, Query, ReplyContract, Task
 
 WORD_PROMPTS = ("faggioli_b", "faggioli_b_few_shot", "helm", "sun", "sun_few_shot")
@@ -58,7 +62,7 @@ def nugget_prompts() -> list[Prompt]:
             for name in ("nugget_assign", "nugget_assign_two_grades")
         ),
         *(
-            passage_assignment_prompt(load_prompt(name, Task.PASSAGE_ASSIGNMENT), QUERY, VACUUM, nuggets)
+            assignment_prompt(load_prompt(name, Task.PASSAGE_ASSIGNMENT), QUERY, VACUUM, nuggets)
             for name in ("nugget_assign_passage", "nugget_assign_passage_two_grades")
         ),
     ]

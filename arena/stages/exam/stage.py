@@ -14,9 +14,8 @@ from arena.stages.base import Release
 from arena.stages.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.stages.exam.passages import Material, material
 from arena.store import Result, Store, Wanted
-from judges.exam import answer_check_prompt, grading_prompt, questions_prompt
-from judges.extraction import extraction_prompt
 from judges.prompts import PromptTemplate, load_prompt
+from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
 from retrieval_eval.exam.items import Item

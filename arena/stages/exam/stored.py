@@ -15,7 +15,7 @@ from arena.stages.exam.stage import item_ids
 from arena.stages.exam.study import Study
 from arena.stages.samples import Combine, combinations, combined
 from arena.store import Result, Store, Wanted
-from judges.exam import grades_of
+from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.types import Judgment, Task
 from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids

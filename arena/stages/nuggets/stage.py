@@ -15,8 +15,8 @@ from arena.stages.nuggets.lists import importances_of, listed, listed_nuggets, p
 from arena.stages.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError
-from judges.nuggets import assignment_prompt, creation_prompt, importance_prompt, passage_assignment_prompt
 from judges.prompts import PromptTemplate
+from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
 from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
 
@@ -171,7 +171,7 @@ class NuggetStages:
             return importance_prompt(template, query, part(growing.texts, want.item))
         nuggets = part(growing.nuggets, want.other)
         if want.task is Task.PASSAGE_ASSIGNMENT:
-            return passage_assignment_prompt(template, query, self._data.documents[want.item], nuggets)
+            return assignment_prompt(template, query, self._data.documents[want.item], nuggets)
         return assignment_prompt(template, query, self._data.answers[want.query_id, want.item], nuggets)
 
     def without_call(self, want: Wanted) -> str | None:
@@ -199,7 +199,7 @@ class NuggetStages:
         if (template := self._templates.get(Task.ASSIGNMENT)) is not None:
             assignment_prompt(template, query, answer, ["a fact"])
         if (template := self._templates.get(Task.PASSAGE_ASSIGNMENT)) is not None:
-            passage_assignment_prompt(template, query, next(iter(self._data.documents.values())), ["a fact"])
+            assignment_prompt(template, query, next(iter(self._data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
         """The judgments that need no call, as the store keeps them."""

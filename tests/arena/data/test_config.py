@@ -9,8 +9,8 @@ import pytest
 from arena.config.whole import Config, load_config
 from arena.demo import copy_demo
 from arena.people.tasks import Rubric, rubric_of
-from judges.criteria import ANCHORED_CRITERIA, Criterion
 from judges.errors import ConfigError
+from judges.prompts.tasks import ANCHORED_CRITERIA, Criterion
 
 MINIMAL = """
 name: docs

@@ -1,0 +1,381 @@
+"""The batch APIs of both vendors: requests go up, and what became of each comes down as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from types import ModuleType
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from judges.batches import Batch, Ending, Outcome
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.masking import one_line
+from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key
+from judges.providers.http_answers import error_of_answer
+from judges.spec import JudgeSpec
+from judges.types import Completion
+
+_MOST_BYTES = 2**25
+"""A line beyond this is no reply, and would fill memory."""
+_NAMED_BY = "'base_url', and that the key is of the account to which the batch was sent"
+_MARK = "ragleague"
+"""The key of an OpenAI batch's metadata that holds its marker."""
+_TOO_MUCH_WAITS = "token_limit_exceeded"
+"""OpenAI bounds the tokens that wait in batches: what is beyond goes once others have ended."""
+_ENDINGS: Mapping[str, Ending] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+}
+"""The HTTP status that goes with the type of an Anthropic error; any other is the server's own failure."""
+
+Server = TypeVar("Server", bound="BatchServer")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+Call: TypeAlias = Callable[Concatenate[Server, Params], Coroutine[Any, Any, Result]]
+
+
+class UndecidedError(TransientError):
+    """Whether the server has a batch cannot be told until it has worked off one that may be it."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__("server_error", f"{model}: a batch on the server may be one of this store; it is waited for")
+
+
+def _asks(method: Call[Server, Params, Result]) -> Call[Server, Params, Result]:
+    """A method that calls the SDK: what goes wrong comes out as a ``ProviderError`` that shows no key."""
+
+    @wraps(method)
+    async def ask(self: Server, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        try:
+            return await method(self, *args, **kwargs)
+        except self.sdk_error as problem:
+            error = self.error_of(problem)
+        except (AttributeError, TypeError, ValueError):  # the SDKs do not check that an answer has all its fields
+            error = TransientError("server_error", self.message("the answer is none of a batch API"))
+        raise error  # outside: the SDK's error carries the request with the key
+
+    return ask
+
+
+class BatchServer(ABC):
+    """One vendor's batch API. What it raises is a ``ProviderError``: transient where asking again may help.
+
+    Nothing is sent twice, since a batch whose answer was lost is looked for first; and no redirect takes the key
+    elsewhere.
+
+    Attributes:
+        most_requests: that one batch may hold.
+        most_bytes: that all its lines may take together.
+        skew_s: a batch on the server that is older than ours by so much is not ours, whatever the clocks say.
+    """
+
+    most_requests: int
+    most_bytes: int
+    skew_s: float
+
+    def __init__(
+        self, spec: JudgeSpec, provider: HostedProvider, sdk: ModuleType, client: type[Any], error: type[Exception]
+    ) -> None:
+        self._model, self._provider, self._sdk, self.sdk_error = spec.model, provider, sdk, error
+        self._client = client(
+            api_key=api_key(spec, provider.key_variable),
+            base_url=spec.base_url or provider.url,
+            max_retries=0,
+            http_client=sdk.DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+
+    @abstractmethod
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """One request as JSON on one line."""
+
+    @abstractmethod
+    async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
+        """Hand in a batch; returns the server's name for it. After a transient error the server may have it or not."""
+
+    @abstractmethod
+    async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:
+        """The server's name for a batch that was handed in without its answer having come; ``None`` if it has none.
+
+        Raises:
+            UndecidedError: it cannot be told yet.
+        """
+
+    @abstractmethod
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended; ``None`` while it has not, an error if it was refused as a whole."""
+
+    @abstractmethod
+    async def cancel(self, remote_id: str) -> None:
+        """Ask the server to answer no more requests of a batch. Those that were answered are among its outcomes."""
+
+    @abstractmethod
+    async def delete_files(self, remote_id: str) -> None:
+        """Delete what was uploaded for a batch that has ended, and what came of it; nobody will read it again."""
+
+    @abstractmethod
+    def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+        """What became of its requests, in any order, once it has ended."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def message(self, text: str) -> str:
+        """A message for people."""
+        return one_line(f"{self._model}: {text}")
+
+    def error_of(self, problem: Exception) -> ProviderError:
+        """What an error of the SDK, or of the connection below it, means."""
+        if isinstance(problem, self._sdk.APIStatusError):
+            known: Any = problem
+            status, headers = known.status_code, known.response.headers
+            return error_of_answer(status, headers, known.body, self._model, named_by=_NAMED_BY)
+        cause = "timeout" if "Timeout" in type(problem).__name__ else "connection"
+        return TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
+
+    def _refused(self, status: int, body: object) -> ProviderError:
+        return error_of_answer(status, {}, body, self._model)
+
+    def _reply(self, body: object) -> Completion | ProviderError:
+        """The reply that the answer to one request holds."""
+        if not isinstance(body, dict):
+            return TransientError("server_error", "the batch's results hold no answer to this request")
+        try:
+            return self._provider.read(HttpAnswer(body, None))
+        except ProviderError as error:
+            return error
+
+    async def _lines(self, opened: Any) -> AsyncIterator[dict[str, Any]]:
+        """The JSON objects of a streamed answer, one on each line; ``opened`` is the SDK's context manager."""
+        import httpx2
+
+        error: ProviderError | None = None
+        try:
+            async with opened as response:
+                async for line in _split(response.iter_bytes()):
+                    yield self._object(line)
+        except (self.sdk_error, httpx2.HTTPError) as problem:  # the latter where the connection broke within the body
+            error = self.error_of(problem)
+        if error is not None:
+            raise error
+
+    def _object(self, line: bytes) -> dict[str, Any]:
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict):
+            raise TransientError("server_error", self.message("the batch's results are not lines of JSON objects"))
+        return entry
+
+
+class OpenAIBatches(BatchServer):
+    """The batch API of OpenAI, and of servers that have the same one (Azure OpenAI).
+
+    A file of requests goes up, a batch is made of it, files of replies and of errors come down.
+    """
+
+    most_requests = 50_000
+    most_bytes = 200 * 10**6
+    skew_s = 86_400.0
+
+    def __init__(self, spec: JudgeSpec, provider: HostedProvider) -> None:
+        import openai
+
+        super().__init__(spec, provider, openai, openai.AsyncOpenAI, openai.OpenAIError)
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """One request as JSON on one line."""
+        request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
+        return json.dumps(request, separators=(",", ":")).encode("ascii")
+
+    @_asks
+    async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
+        """Upload the requests and make a batch of them."""
+        upload = (f"{_MARK}-{marker}.jsonl", b"\n".join(lines))
+        file = await self._client.files.create(file=upload, purpose="batch")
+        try:
+            batch = await self._client.batches.create(
+                input_file_id=file.id,
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
+                metadata={_MARK: marker},
+            )
+        except self._sdk.APIStatusError as error:
+            if error.status_code < 500:  # else there may be a batch of it
+                await self._client.files.delete(file.id)
+            raise
+        return str(batch.id)
+
+    @_asks
+    async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:  # noqa: ARG002
+        """The batch that carries the marker."""
+        async for candidate in self._client.batches.list(limit=100):  # the newest first
+            if candidate.created_at < batch.made_at - self.skew_s:
+                return None
+            if batch.marker in (candidate.metadata or {}).values():
+                return str(candidate.id)
+        return None
+
+    @_asks
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended; validation may have refused it."""
+        batch = await self._client.batches.retrieve(remote_id)
+        if batch.status != "failed":  # by validation
+            return _ENDINGS.get(batch.status)
+        first = batch.errors.data[0] if batch.errors and batch.errors.data else None
+        error = {"code": first and first.code, "message": first and first.message}
+        return refused_as_a_whole(self._refused(429 if error["code"] == _TOO_MUCH_WAITS else 400, {"error": error}))
+
+    @_asks
+    async def cancel(self, remote_id: str) -> None:
+        """Ask for no more replies; it takes the server up to ten minutes."""
+        await self._client.batches.cancel(remote_id)
+
+    @_asks
+    async def delete_files(self, remote_id: str) -> None:
+        """Delete the file of requests, and those of replies and errors, which the server would keep for weeks."""
+        batch = await self._client.batches.retrieve(remote_id)
+        for file_id in filter(None, (batch.input_file_id, batch.output_file_id, batch.error_file_id)):
+            with suppress(self._sdk.NotFoundError):  # a run before this one was ended in the middle of it
+                await self._client.files.delete(file_id)
+
+    async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+        """What both files say."""
+        for file_id in await self._result_files(remote_id):
+            async for entry in self._lines(self._client.files.with_streaming_response.content(file_id)):
+                yield str(entry.get("custom_id")), self._outcome(entry)
+
+    @_asks
+    async def _result_files(self, remote_id: str) -> list[str]:
+        batch = await self._client.batches.retrieve(remote_id)
+        return [file_id for file_id in (batch.output_file_id, batch.error_file_id) if file_id]
+
+    def _outcome(self, entry: Mapping[str, Any]) -> Completion | ProviderError:
+        response = entry.get("response")
+        if not isinstance(response, Mapping):  # expired or cancelled before it was its turn
+            error = entry.get("error")
+            problem = error.get("message") if isinstance(error, Mapping) else None
+            return TransientError("timeout", self.message(f"batch: {problem or 'no reply to this request'}"))
+        status = response.get("status_code")
+        if status == 200:
+            return self._reply(response.get("body"))
+        return self._refused(status if isinstance(status, int) else 500, response.get("body"))
+
+
+class AnthropicBatches(BatchServer):
+    """The message batches of Anthropic: the requests go up in one body, the results come down as lines of JSON."""
+
+    most_requests = 100_000
+    most_bytes = 256 * 10**6
+    skew_s = 3600.0
+
+    def __init__(self, spec: JudgeSpec, provider: HostedProvider) -> None:
+        import anthropic
+
+        super().__init__(spec, provider, anthropic, anthropic.AsyncAnthropic, anthropic.AnthropicError)
+
+    def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
+        """One request as JSON on one line."""
+        return json.dumps({"custom_id": custom_id, "params": body}, separators=(",", ":")).encode("ascii")
+
+    @_asks
+    async def submit(self, marker: str, lines: Sequence[bytes]) -> str:  # noqa: ARG002 - no place for a marker
+        """Hand the requests in."""
+        batch = await self._client.messages.batches.create(requests=[json.loads(line) for line in lines])
+        return str(batch.id)
+
+    @_asks
+    async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:
+        """The batch that holds these requests.
+
+        These batches carry no mark, and tell their requests' ids only at their end: one as large as ours that was made
+        since then may be it until then.
+        """
+        undecided = False
+        async for candidate in self._client.messages.batches.list(limit=100):  # the newest first
+            if candidate.created_at.timestamp() < batch.made_at - self.skew_s:
+                break
+            counts = candidate.request_counts
+            requests = counts.processing + counts.succeeded + counts.errored + counts.canceled + counts.expired
+            if requests != batch.requests:
+                continue
+            if candidate.processing_status != "ended":
+                undecided = True
+            elif await self._first_id(candidate.id) in custom_ids:
+                return str(candidate.id)
+        if undecided:
+            raise UndecidedError(self._model)
+        return None
+
+    async def _first_id(self, remote_id: str) -> str | None:
+        async for entry in self._results(remote_id):
+            return str(entry.get("custom_id"))
+        return None
+
+    @_asks
+    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+        """How a batch has ended, by what became of its requests."""
+        batch = await self._client.messages.batches.retrieve(remote_id)
+        if batch.processing_status != "ended":
+            return None
+        if batch.request_counts.canceled:
+            return "cancelled"
+        return "expired" if batch.request_counts.expired else "completed"
+
+    @_asks
+    async def cancel(self, remote_id: str) -> None:
+        """Ask for no more replies."""
+        await self._client.messages.batches.cancel(remote_id)
+
+    async def delete_files(self, remote_id: str) -> None:
+        """There are none: requests go up with the batch itself, which the server keeps for 29 days."""
+
+    async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+        """What became of each request."""
+        async for entry in self._results(remote_id):
+            yield str(entry.get("custom_id")), self._outcome(entry.get("result"))
+
+    def _results(self, remote_id: str) -> AsyncIterator[dict[str, Any]]:
+        return self._lines(self._client.messages.batches.with_streaming_response.results(remote_id))
+
+    def _outcome(self, result: Any) -> Completion | ProviderError:
+        kind = result.get("type") if isinstance(result, Mapping) else None
+        if kind == "succeeded":
+            return self._reply(result.get("message"))
+        if kind == "errored":
+            body = result.get("error")
+            inner = body.get("error") if isinstance(body, Mapping) else None
+            named = inner.get("type") if isinstance(inner, Mapping) else None
+            return self._refused(_STATUS.get(str(named), 500), body)
+        return TransientError("timeout", self.message(f"batch: this request is {kind or 'lost'}"))
+
+
+async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines that end in a newline and nothing else: a reply may hold what Unicode calls a line separator."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in filter(None, map(bytes.strip, whole)):
+            yield line
+        if len(rest) > _MOST_BYTES:
+            raise RejectedError("server_error", f"a line of the batch's results is larger than {_MOST_BYTES} bytes")
+    if rest.strip():
+        yield rest.strip()
+
+
+def refused_as_a_whole(error: ProviderError) -> ProviderError:
+    """A batch that the server would not begin says nothing about the single requests: the next run asks them again."""
+    if isinstance(error, RejectedError):
+        return JudgeStoppedError("server_error", f"the server refused the batch: {error}")
+    return error

@@ -1,0 +1,272 @@
+"""The prompts of each task: which texts are shown, and what a reply must consist of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from judges.errors import PromptError
+from judges.prompts import RATINGS, PromptTemplate, whole_numbers
+from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, Outcome, Prompt, Query, ReplyContract
+
+_ITEM = "item_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceOptions:
+    """Which documents an answer judge sees (RAGElo paper, appendix A.2).
+
+    Attributes:
+        include: show documents at all.
+        annotations: show the relevance judge's reason with each document.
+        threshold: lowest label of a document that is shown; without labels every retrieved document is.
+    """
+
+    include: bool = True
+    annotations: bool = True
+    threshold: int = 2
+
+
+DEFAULT_REFERENCES = ReferenceOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseOptions:
+    """The options of the pairwise judge.
+
+    Attributes:
+        references: which documents it sees.
+        citations: the answers cite documents, and citations are to be checked.
+        factors: what to weigh, in the user's words; the prompt has its own default.
+    """
+
+    references: ReferenceOptions = DEFAULT_REFERENCES
+    citations: bool = False
+    factors: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One thing an answer is graded on.
+
+    Attributes:
+        description: goes into the prompt.
+        levels: what each grade stands for, from the lowest on; goes into the prompt as well.
+    """
+
+    name: str
+    description: str = ""
+    levels: tuple[tuple[int, str], ...] = ()
+
+
+ANCHORED_CRITERIA = tuple(
+    Criterion(name, description, tuple(enumerate(levels)))
+    for name, description, *levels in (
+        (
+            "relevance",
+            "the answer addresses what was asked",
+            "it speaks of something else than what was asked",
+            "it speaks to a part of what was asked, or mixes that with other matters",
+            "it speaks to all that was asked",
+        ),
+        (
+            "accuracy",
+            "what the answer says is true, as far as the documents show",
+            "what matters in it is wrong, or the documents contradict it",
+            "some of its claims hold and others do not",
+            "every claim in it holds",
+        ),
+        (
+            "completeness",
+            "the answer holds all that is needed to settle the question",
+            "it leaves the question open",
+            "it settles some of the question and leaves the rest open",
+            "it settles the whole question; nothing that is needed is missing",
+        ),
+        (
+            "precision",
+            "the answer is about exactly the product, thing or case that was asked about",
+            "it is about another product, thing or case",
+            "it is about one of the same kind or family, but not the very one",
+            "it is about the very one that was asked about",
+        ),
+    )
+)
+"""The four criteria of the RAGElo paper (section 5.1), each 0 to 2, with an anchor for each grade as in its appendix
+A.2, in our own words."""
+
+DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED_CRITERIA)
+"""The same without anchors."""
+
+
+def relevance_prompt(template: PromptTemplate, query: Query, document: Document) -> Prompt:
+    """Ask for the relevance of ``document`` to ``query`` (RAGElo paper, appendix A.1)."""
+    return template.render(Inputs(query, documents=(AnnotatedDocument(document),)))
+
+
+def references(documents: Sequence[AnnotatedDocument], options: ReferenceOptions) -> tuple[AnnotatedDocument, ...]:
+    """The documents that pass the threshold, best label first, in a fixed order so that prompts repeat."""
+    if not options.include:
+        return ()
+    shown = [entry for entry in documents if entry.label is None or entry.label >= options.threshold]
+    return tuple(sorted(shown, key=lambda entry: (-(entry.label or 0), entry.document.doc_id)))
+
+
+def pairwise_prompt(
+    template: PromptTemplate,
+    query: Query,
+    answers: tuple[Answer, Answer],
+    documents: Sequence[AnnotatedDocument] = (),
+    options: PairwiseOptions | None = None,
+) -> Prompt:
+    """Ask which of two answers is better; the first is shown as A, the second as B."""
+    options = options or PairwiseOptions()
+    return template.render(
+        Inputs(query, references(documents, options.references), answers),
+        annotations=options.references.annotations,
+        citations=options.citations,
+        factors=options.factors,
+    )
+
+
+def criteria_prompt(
+    template: PromptTemplate,
+    query: Query,
+    answer: Answer,
+    documents: Sequence[AnnotatedDocument] = (),
+    *,
+    criteria: Sequence[Criterion] = DEFAULT_CRITERIA,
+    scale: tuple[int, int] = (0, 2),
+    options: ReferenceOptions = DEFAULT_REFERENCES,
+) -> Prompt:
+    """Ask for one whole number on ``scale`` (both ends included) per criterion.
+
+    Raises:
+        PromptError: a criterion is called what the prompt calls its explanation, or the template fails.
+    """
+    reason, (lowest, highest) = template.reply.reason, scale
+    if reason in (criterion.name for criterion in criteria):
+        raise PromptError(f"criteria: {reason!r} is the judge's own field; name the criterion otherwise")
+    grades = whole_numbers(lowest, highest)
+    return template.render(
+        Inputs(query, references(documents, options), (answer,)),
+        contract=ReplyContract(reason, {criterion.name: grades for criterion in criteria}),
+        annotations=options.annotations,
+        criteria=criteria,
+        scale={"min": lowest, "max": highest},
+    )
+
+
+def extraction_prompt(template: PromptTemplate, question: Query, passage: Document | Answer) -> Prompt:
+    """Ask for the answer to ``question`` in ``passage`` (EXAM++ paper, section 4.2.1).
+
+    The outcome is the answer's text; the empty text stands for "unanswerable from this passage".
+    """
+    if isinstance(passage, Answer):
+        return template.render(Inputs(question, answers=(passage,)))
+    return template.render(Inputs(question, documents=(AnnotatedDocument(passage),)))
+
+
+def questions_prompt(template: PromptTemplate, query: Query, number: int, subtopic: str = "") -> Prompt:
+    """Ask for ``number`` questions or nuggets on a query, or on one subtopic of it (EXAM++, 4.1.1; workbench, 4.1).
+
+    The outcome is the tuple of their texts.
+    """
+    contract = _list_contract(template, fewest=number, most=number, leeway="fewer")
+    return template.render(Inputs(query), contract=contract, subtopic=subtopic)
+
+
+def grading_prompt(template: PromptTemplate, query: Query, passage: Document, items: Sequence[str]) -> Prompt:
+    """Ask how well a passage answers questions or covers nuggets, 0 to 5 each (EXAM++, 4.2.2).
+
+    For one item the reply is the template's own. For several it is one JSON object with a rating each, which costs
+    fewer tokens and lets the items colour each other.
+    """
+    inputs = Inputs(query, (AnnotatedDocument(passage),), items=tuple(items))
+    if len(inputs.items) == 1:
+        return template.render(inputs)
+    ratings = {_ITEM.format(number): RATINGS for number in range(1, len(inputs.items) + 1)}
+    reason = template.reply.reason if template.reply.form == "json" else ""
+    return template.render(inputs, contract=ReplyContract(reason, ratings))
+
+
+def grades_of(outcome: Outcome, number: int) -> tuple[int, ...]:
+    """The grades of a grading judgment, in the order of its items.
+
+    The mean of several samples may be a fraction: the nearest whole number counts, a half downwards.
+
+    Raises:
+        TypeError: the outcome is of another task.
+    """
+    if isinstance(outcome, int) and number == 1:
+        return (outcome,)
+    items = range(1, number + 1)
+    values = [outcome.get(_ITEM.format(item)) for item in items] if isinstance(outcome, Mapping) else [outcome]
+    grades = tuple(math.ceil(value - 0.5) for value in values if isinstance(value, int | float))
+    if len(grades) < number:
+        raise TypeError(f"{outcome!r} does not hold {number} grades")
+    return grades
+
+
+def answer_check_prompt(template: PromptTemplate, question: Query, gold: Sequence[str], answer: str) -> Prompt:
+    """Ask whether ``answer`` is as right as one of the ``gold`` ones (EXAM++, 4.2.1); the outcome is 1 or 0."""
+    return template.render(Inputs(question, answers=(Answer(question.query_id, "", answer),), items=tuple(gold)))
+
+
+def creation_prompt(
+    template: PromptTemplate, query: Query, documents: Sequence[Document], so_far: Sequence[str], most: int
+) -> Prompt:
+    """Ask for the list of nuggets as it is after these documents (AutoNuggetizer paper, figure 3).
+
+    Args:
+        template: of task ``NUGGETS``.
+        query: the query.
+        documents: those of one turn.
+        so_far: the list after the turn before; once it holds something, so must the reply.
+        most: nuggets that the list may have.
+    """
+    contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")
+    inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)))
+    return template.render(inputs, contract=contract, items=so_far, most=most)
+
+
+def importance_prompt(template: PromptTemplate, query: Query, nuggets: Sequence[str]) -> Prompt:
+    """Ask for one importance per nugget, in their order (AutoNuggetizer paper, figure 4)."""
+    return _labels_prompt(template, Inputs(query, items=tuple(nuggets)))
+
+
+def assignment_prompt(
+    template: PromptTemplate, query: Query, shown: Answer | Document, nuggets: Sequence[str]
+) -> Prompt:
+    """Ask how far an answer or a passage states each nugget, in their order (AutoNuggetizer paper, figure 5)."""
+    if isinstance(shown, Answer):
+        return _labels_prompt(template, Inputs(query, answers=(shown,), items=tuple(nuggets)))
+    return _labels_prompt(template, Inputs(query, documents=(AnnotatedDocument(shown),), items=tuple(nuggets)))
+
+
+def queries_prompt(template: PromptTemplate, passage: Document, most: int, examples: Sequence[str] = ()) -> Prompt:
+    """Ask for queries that the passage answers, ``most`` at most and none if it holds nothing to ask for (004, 4).
+
+    The outcome is the tuple of their texts. ``examples`` are experts' queries, whose manner is to be met.
+    """
+    inputs = Inputs(Query(passage.doc_id, ""), (AnnotatedDocument(passage),), items=tuple(examples))
+    return template.render(inputs, contract=_list_contract(template, fewest=0, most=most))
+
+
+def answerable_prompt(template: PromptTemplate, query: Query, passage: Document) -> Prompt:
+    """Ask whether the passage answers the query; the outcome is 1 or 0."""
+    return template.render(Inputs(query, (AnnotatedDocument(passage),)))
+
+
+def _list_contract(
+    template: PromptTemplate, *, fewest: int, most: int, leeway: Literal["", "fewer", "more"] = ""
+) -> ReplyContract:
+    contract = template.reply.contract()
+    assert contract.listed is not None
+    return replace(contract, listed=ListRule(contract.listed.name, fewest, most, leeway))
+
+
+def _labels_prompt(template: PromptTemplate, inputs: Inputs) -> Prompt:
+    return template.render(inputs, contract=replace(template.reply.contract(), length=len(inputs.items)))
