@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, func, inspect
@@ -227,15 +227,8 @@ class Store:
         idents = list(dict.fromkeys(ident for _, ident in judgments))
         with self._write(judged=False) as connection:
             linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
-            known = wishes.results(connection, idents)
-            asked = [ident for ident in idents if to_be_asked(known.get(ident))]
-            left = {ident for ident in asked if ident in known and tried(ident)}
-            elsewhere = runners.held(connection, runner, sorted(left))
-            mine = runners.lease(connection, runner, sorted(set(asked) - left))
-            elsewhere |= set(asked) - left - mine
-            # Another runner may have saved one between the look and the lease, and given it back with that.
-            known |= wishes.results(connection, sorted(mine))
-            runners.release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))))
+            look_up = partial(wishes.results, connection)
+            known, elsewhere = runners.claim(connection, runner, idents, look_up, to_be_asked, tried)
             if linked:  # mostly another runner has noted it all before
                 _changed(connection)
             return known, elsewhere

@@ -127,17 +127,20 @@ class AgentReplies:
         Returns:
             What was taken, and what another runner is asking for now.
         """
+        by_id = {each.reply_id: each for each in asked}
+
+        def look_up(idents: Sequence[str]) -> dict[str, str]:
+            return {
+                each.reply_id: outcome for each, outcome in _outcomes(connection, [by_id[i] for i in idents]).items()
+            }
+
         with self._store._write(judged=False) as connection:
-            known = _outcomes(connection, asked)
-            wanted = [each for each in asked if to_be_asked(known.get(each))]
-            mine = runners.lease(connection, runner, sorted(each.reply_id for each in wanted))
-            elsewhere = [each for each in wanted if each.reply_id not in mine]
-            # Another runner may have saved one between the look and the lease, and given it back with that.
-            taken = [each for each in wanted if each.reply_id in mine]
-            known = _outcomes(connection, taken)
-            needed = [each for each in taken if to_be_asked(known.get(each))]
-            runners.release(connection, sorted(mine - {each.reply_id for each in needed}))
-            return needed, elsewhere
+            known, elsewhere = runners.claim(connection, runner, list(by_id), look_up, to_be_asked)
+        needed = [each for each in asked if to_be_asked(known.get(each.reply_id))]
+        return (
+            [each for each in needed if each.reply_id not in elsewhere],
+            [each for each in needed if each.reply_id in elsewhere],
+        )
 
     def save(self, replies: Sequence[tuple[Asked, Reply]], runner: Runner | None = None) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more.

@@ -6,17 +6,19 @@ import os
 import socket
 import time as clock
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, text
 from sqlmodel import SQLModel, delete, insert, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.rows import LeaseRow, RunnerRow, table
+
+Known = TypeVar("Known")
 
 BEAT_S = 10.0
 """How often a runner says that it is there."""
@@ -79,11 +81,6 @@ def leave(connection: Connection, runner: Runner) -> None:
     connection.execute(delete(RunnerRow).where(table(RunnerRow).c.runner_id == runner.runner_id))
 
 
-def held(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """Those of these judgments that another runner has taken."""
-    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id != runner.runner_id)
-
-
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that the runner has taken, and has neither saved nor given back."""
     return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id == runner.runner_id)
@@ -101,6 +98,40 @@ def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """Nobody is about to ask for these judgments any more."""
     for chunk in chunks(judgment_ids, CHUNK):
         connection.execute(delete(LeaseRow).where(among(connection, table(LeaseRow).c.judgment_id, chunk)))
+
+
+def claim(
+    connection: Connection,
+    runner: Runner,
+    idents: Sequence[str],
+    look_up: Callable[[Sequence[str]], Mapping[str, Known]],
+    to_be_asked: Callable[[Known | None], bool],
+    tried: Callable[[str], bool] = lambda _: False,
+) -> tuple[dict[str, Known], set[str]]:
+    """Take for this runner what has to be asked and nobody else is asking.
+
+    Args:
+        connection: within a transaction.
+        runner: who asks; it must have said that it is there (``beat``).
+        idents: of judgments or agents' replies, each once.
+        look_up: gives what is known of them.
+        to_be_asked: by what is known, ``None`` where that is nothing, whether a call is needed.
+        tried: whether a failure is of this run already. It is not taken again: nobody would ask, and others would wait
+            for it.
+
+    Returns:
+        What is known, and the ids that another runner is asking for now.
+    """
+    known = dict(look_up(idents))
+    asked = [ident for ident in idents if to_be_asked(known.get(ident))]
+    left = {ident for ident in asked if ident in known and tried(ident)}
+    elsewhere = _leased(connection, sorted(left), table(LeaseRow).c.runner_id != runner.runner_id)
+    mine = lease(connection, runner, sorted(set(asked) - left))
+    elsewhere |= set(asked) - left - mine
+    # Another runner may have saved one between the look and the lease, and given it back with that.
+    known |= look_up(sorted(mine))
+    release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))))
+    return known, elsewhere
 
 
 def _leased(connection: Connection, judgment_ids: Sequence[str], whose: ColumnElement[bool]) -> set[str]:
