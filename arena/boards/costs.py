@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.agents.costs import LATENCY, AgentCosts
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS
 from arena.present.picture import Chart, Dot
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
+from arena.stages.answers.costs import LATENCY, AgentCosts
 
 if TYPE_CHECKING:
-    from arena.agents.costs import CostBoard, Front
+    from arena.stages.answers.costs import CostBoard, Front
 
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."

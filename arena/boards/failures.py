@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from arena.agents.replies import failures as failures_of_agents
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
 from arena.present.plain import plain
 from arena.present.table import Column, Table
+from arena.stages.answers.replies import failures as failures_of_agents
 from arena.stages.exam.stage import item_ids
 from arena.stages.exam.stored import open_items
 from arena.store import Store, Wanted

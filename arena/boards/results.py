@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.agents.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.ratings import RatingsSection
 from arena.games.read import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
+from arena.stages.answers.costs import CostBoard, cost_board
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
 if TYPE_CHECKING:
-    from arena.agents.costs import Causes
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
     from arena.games.table import GameTable
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
     from arena.stages.adaptive import AdaptiveState
+    from arena.stages.answers.costs import Causes
     from arena.stages.exam.scores import ExamScores
     from arena.stages.nuggets.board import NuggetBoard
     from arena.stages.samples import Consistency
@@ -274,7 +274,7 @@ def _owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> Mapping[s
     """By agent that the tournament asks itself, why it has no answer to how many queries."""
     if not settings.get("agents"):
         return {}
-    from arena.agents.replies import owed
+    from arena.stages.answers.replies import owed
 
     return owed(store, data, settings)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from arena.config.synth import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from arena.synth.candidates import REASONS
-from arena.synth.report import SynthReport
-from arena.synth.section import SynthSection
+from arena.stages.queries.candidates import REASONS
+from arena.stages.queries.report import SynthReport
 
 _SOURCES: Final = 5
 """Documents that are named; the others are counted."""

@@ -11,10 +11,10 @@ from arena.cli.console import INCOMPLETE
 from arena.cli.options import ForPrograms
 
 if TYPE_CHECKING:
-    from arena.agents.summary import AgentsRun, AgentSummary
     from arena.cli.trace import Trace
     from arena.config.whole import Config
     from arena.run.recorder import Recorder
+    from arena.stages.answers.summary import AgentsRun, AgentSummary
 
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
 
@@ -68,8 +68,8 @@ def ask_agents(
     config: Config, *, retry_failed: bool, trace: Trace | None = None, part_of: Recorder | None = None
 ) -> AgentsRun:
     """Ask what is missing with a bar for each agent, and say what became of it."""
-    from arena.agents.run import run_agents
     from arena.cli.trace import asking
+    from arena.stages.answers.run import run_agents
 
     with asking() as (bars, _):
         answering = run_agents(config, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)

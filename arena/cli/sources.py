@@ -14,7 +14,7 @@ def location_and_name(source: str) -> tuple[str, str | None]:
     """The store's location, and the tournament's name where a configuration was given."""
     if source.endswith((".yaml", ".yml")):
         from arena.config.whole import Config
-        from arena.synth.config import load_either
+        from arena.stages.queries.config import load_either
 
         config = load_either(Path(source))
         return config.store, config.name if isinstance(config, Config) else config.tournament

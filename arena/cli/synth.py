@@ -41,8 +41,8 @@ def synth(
     from arena.cli.show import show
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
-    from arena.synth.config import load_synth_config
-    from arena.synth.run import synthesise
+    from arena.stages.queries.config import load_synth_config
+    from arena.stages.queries.run import synthesise
 
     loaded = load_synth_config(config)
     if reviewed is not None:
@@ -69,8 +69,8 @@ def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, par
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
     from arena.present.numbers import counted
-    from arena.synth.config import of_tournament
-    from arena.synth.run import synthesise
+    from arena.stages.queries.config import of_tournament
+    from arena.stages.queries.run import synthesise
 
     own = of_tournament(config)
     with asking() as (bars, _):

@@ -77,7 +77,7 @@ def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
     from arena.config.whole import Config
     from arena.run.plan import plan as make_plan
     from arena.run.plan import plan_queries
-    from arena.synth.config import load_either
+    from arena.stages.queries.config import load_either
 
     loaded = load_either(config)
     planned = make_plan(loaded) if isinstance(loaded, Config) else plan_queries(loaded)

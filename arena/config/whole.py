@@ -13,7 +13,7 @@ from arena.config.executor import ExecutorSection
 from arena.config.judging import CriteriaSection, PairwiseSection, RetrievalSection
 from arena.config.nuggets import NuggetsSection
 from arena.config.ratings import RatingsSection
-from arena.synth.section import SynthSection
+from arena.config.synth import SynthSection
 from judges.errors import ConfigError, InputError
 from judges.sections import Section, load_section, nearest
 from judges.spec import JudgeSpec

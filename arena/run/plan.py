@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from arena.agents.plan import PlannedAgent, agent_notes, plan_agents
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.prompting import Labels, Prompting
 from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, CallCounter, PlannedCalls
 from arena.run.tournament import load_data
+from arena.stages.answers.plan import PlannedAgent, agent_notes, plan_agents
 from arena.stages.nuggets.plan import walk_nuggets
+from arena.stages.queries.config import SynthConfig, of_tournament
+from arena.stages.queries.plan import plan_synth
 from arena.stages.samples import document_labels
 from arena.store import Result, Store, Wanted, chunks, missing
-from arena.synth.config import SynthConfig, of_tournament
-from arena.synth.plan import plan_synth
 from judges.spec import JudgeSpec
 from judges.types import Answer, Task
 

@@ -10,9 +10,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from arena.agents.corpus import tables_of
-from arena.agents.declared import Declared, open_agents
-from arena.agents.replies import with_replies
 from arena.boards.documents import check_measures
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
@@ -25,6 +22,9 @@ from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
+from arena.stages.answers.corpus import tables_of
+from arena.stages.answers.declared import Declared, open_agents
+from arena.stages.answers.replies import with_replies
 from arena.stages.exam.stage import exam_settings
 from arena.stages.nuggets.documents import depth_of
 from arena.stages.nuggets.lists import nugget_settings

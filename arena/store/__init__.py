@@ -228,7 +228,7 @@ class Store:
         with self._write(judged=False) as connection:
             linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
             look_up = partial(wishes.results, connection)
-            known, elsewhere = runners.claim(connection, runner, idents, look_up, to_be_asked, tried)
+            known, elsewhere = runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
             if linked:  # mostly another runner has noted it all before
                 _changed(connection)
             return known, elsewhere

@@ -135,7 +135,7 @@ class AgentReplies:
             }
 
         with self._store._write(judged=False) as connection:
-            known, elsewhere = runners.claim(connection, runner, list(by_id), look_up, to_be_asked)
+            known, elsewhere = runners.claim(connection, runner, list(by_id), look_up, to_be_asked=to_be_asked)
         needed = [each for each in asked if to_be_asked(known.get(each.reply_id))]
         return (
             [each for each in needed if each.reply_id not in elsewhere],

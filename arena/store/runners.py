@@ -105,6 +105,7 @@ def claim(
     runner: Runner,
     idents: Sequence[str],
     look_up: Callable[[Sequence[str]], Mapping[str, Known]],
+    *,
     to_be_asked: Callable[[Known | None], bool],
     tried: Callable[[str], bool] = lambda _: False,
 ) -> tuple[dict[str, Known], set[str]]:

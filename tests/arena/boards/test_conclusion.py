@@ -9,7 +9,6 @@ from itertools import combinations
 
 import pytest
 
-from arena.agents.costs import cost_board
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.ratings import ratings_json
 from arena.boards.results import Leaderboard
@@ -21,6 +20,7 @@ from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games
 from arena.stages.adaptive import AdaptiveState
+from arena.stages.answers.costs import cost_board
 from judges.types import Answer, Query, Verdict
 
 

@@ -20,7 +20,7 @@ from benchmarks.flipped_bytes import outcomes, shown, without_figures
 from judges.errors import StoreError
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
-from tests.arena.test_agents_store import FAILURE, REPLY
+from tests.arena.store.test_replies import FAILURE, REPLY
 from tests.conftest import CLI
 from tests.support.sample_store import write_store
 from tests.support.stores import DATA, JUDGMENT, LABEL, save

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from arena.agents.corpus import ReadCorpus
-from arena.agents.declared import Declared
 from arena.run.ledger import StageSummary
+from arena.stages.answers.corpus import ReadCorpus
+from arena.stages.answers.declared import Declared
 
 
 @dataclass(slots=True)

@@ -15,11 +15,11 @@ from arena.run.ledger import Kind, Progress, RunSummary, StageSummary, judge_sum
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder
 from arena.run.work import Work
+from arena.stages.queries.candidates import Candidate, candidate, filtered, to_be_checked
+from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.draw import drawn
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
-from arena.synth.candidates import Candidate, candidate, filtered, to_be_checked
-from arena.synth.config import SynthConfig
-from arena.synth.draw import drawn
 from judges.judge import Judge, Stop
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt

@@ -10,9 +10,9 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from arena.agents.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
-from arena.agents.declared import Declared
 from arena.data.dataset import SHARED, Dataset
+from arena.stages.answers.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
+from arena.stages.answers.declared import Declared
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from judges.errors import InputError

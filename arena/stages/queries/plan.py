@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from arena.run.planner import CallCounter, Counted, PlannedCalls
 from arena.run.queue import to_be_asked
+from arena.stages.queries.asking import SynthPrompting
+from arena.stages.queries.candidates import Candidate, candidate, to_be_checked
+from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.draw import drawn
+from arena.stages.queries.passages import Reading, read_examples, read_passages, sampled_passages
 from arena.store import Store, Wanted, missing
-from arena.synth.asking import SynthPrompting
-from arena.synth.candidates import Candidate, candidate, to_be_checked
-from arena.synth.config import SynthConfig
-from arena.synth.draw import drawn
-from arena.synth.passages import Reading, read_examples, read_passages, sampled_passages
 from judges.types import Judgment, Task
 
 _LIKE_A_QUERY = "a query of as many words as people need to ask for what they want to know"

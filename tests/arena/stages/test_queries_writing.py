@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from arena.data.files import load_dataset
+from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.report import SynthReport
+from arena.stages.queries.run import synthesise
 from arena.store import Store
-from arena.synth.config import SynthConfig
-from arena.synth.report import SynthReport
-from arena.synth.run import synthesise
 from judges.errors import InputError
 from judges.types import Judgment, Task
 from retrieval_eval.data.tables import read_rows, write_rows

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.synth.draw import drawn
+from arena.stages.queries.draw import drawn
 from judges.errors import DataError, InputError
 from judges.types import Document
 from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of

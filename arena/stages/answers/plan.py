@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from arena.agents.asking import needs_call
-from arena.agents.declared import Opened, open_agents
 from arena.config.whole import Config
 from arena.data.files import load_dataset
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
+from arena.stages.answers.asking import needs_call
+from arena.stages.answers.declared import Opened, open_agents
 from arena.store import Store, missing
 from arena.store.agents import AgentReplies, Asked
 from judges.spec import price_of

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena.synth.draw import drawn
-from arena.synth.section import FiltersSection
+from arena.config.synth import FiltersSection
+from arena.stages.queries.draw import drawn
 from judges.types import Document
 from retrieval_eval.documents.passages import NearDuplicates
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from arena.agents.summary import AgentSummary
 from arena.run.ledger import Kind
 from arena.run.writer import Writer, write_while
+from arena.stages.answers.summary import AgentSummary
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.runners import Runner

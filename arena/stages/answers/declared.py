@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from arena.agents.corpus import ReadCorpus, corpus_of
 from arena.config.whole import Config
+from arena.stages.answers.corpus import ReadCorpus, corpus_of
 from arena.store import sqlite_path
 from arena.store.agents import Asked
 from judges.judge import Judge, Stop

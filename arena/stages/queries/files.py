@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena.synth.candidates import REASONS, Candidate
+from arena.stages.queries.candidates import REASONS, Candidate
 from judges.errors import DataError
 from retrieval_eval.data.rows import Cell, Row
 from retrieval_eval.data.tables import read_rows, write_rows

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from arena.agents.asking import Asking, Progress
-from arena.agents.declared import Declared, open_agents
-from arena.agents.replies import require_fit
-from arena.agents.summary import AgentsRun
 from arena.config.whole import Config
 from arena.data.files import load_dataset
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import StageSummary
 from arena.run.recorder import Recorder, recorded
+from arena.stages.answers.asking import Asking, Progress
+from arena.stages.answers.declared import Declared, open_agents
+from arena.stages.answers.replies import require_fit
+from arena.stages.answers.summary import AgentsRun
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies
 from arena.store.spending import AGENTS

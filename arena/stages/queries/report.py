@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from arena.config.synth import SynthSection
 from arena.run.ledger import RunSummary
-from arena.synth.files import Written
-from arena.synth.passages import Reading
-from arena.synth.section import SynthSection
+from arena.stages.queries.files import Written
+from arena.stages.queries.passages import Reading
 from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from arena.run.plan import Plan, plan_queries
+from arena.stages.queries.run import synthesise
 from arena.store import Store
 from arena.store.runs import Runs
-from arena.synth.run import synthesise
 from tests.support.llm_server import LLMServer
 from tests.support.query_writers import synth_config, ten_each, write_documents
 from tests.support.tournaments import Quiet

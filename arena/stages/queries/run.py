@@ -8,12 +8,12 @@ from pathlib import Path
 
 from arena.run.ledger import Progress
 from arena.run.recorder import Recorder
-from arena.synth.asking import SynthPrompting, ask
-from arena.synth.config import SynthConfig
-from arena.synth.draw import by_quota, drawn
-from arena.synth.files import read_reviewed, write_queries, write_review, written
-from arena.synth.passages import Reading, read_examples, read_passages, sampled_passages
-from arena.synth.report import SynthReport, described
+from arena.stages.queries.asking import SynthPrompting, ask
+from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.draw import by_quota, drawn
+from arena.stages.queries.files import read_reviewed, write_queries, write_review, written
+from arena.stages.queries.passages import Reading, read_examples, read_passages, sampled_passages
+from arena.stages.queries.report import SynthReport, described
 from judges.types import CallTrace
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.agents.asking import needs_call
+from arena.stages.answers.asking import needs_call
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentReplies, Asked
 from arena.store.runners import Runner
