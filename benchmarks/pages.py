@@ -27,8 +27,8 @@ from arena.boards.cache import cached_leaderboard
 from arena.store import Store
 from benchmarks import page_store
 from tests.support.browser import chromium, reader, served
+from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
-from ui.roles import EVERYBODY_VARIABLE
 
 PAGES: Final = ("overview", "matrix", "games", "calibration", "retrieval", "queries")
 BARS_S: Final = {
@@ -134,12 +134,12 @@ def drawn(page: str) -> Any:
 
 
 def _draw(page: str) -> None:
-    from importlib import import_module
-
     from ui import data
+    from ui.app import PAGES
 
+    shown = {title.lower(): show for pages in PAGES.values() for title, _, show in pages}
     version, names = data.tournaments()
-    import_module(f"ui.views.{page}").show(data.Source(data.location(), version, names[-1]))
+    shown[page](data.Source(data.location(), version, names[-1]))
 
 
 def timed(run: Any) -> tuple[float, float]:

@@ -1,17 +1,26 @@
-"""The web leaderboard's entry, run by Streamlit: which tournament, which page. ``ui.serve`` starts it."""
+"""The web leaderboard as Streamlit runs it: its pages in the order of the menu, which tournament, which page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import streamlit as st
 
 from judges.errors import RagleagueError
-from ui import address, data
-from ui.pages import PAGES
-from ui.states import no_tournament, problem
-from ui.views import runs, sign_in
+from ui import address, data, sign_in
+from ui.text import no_tournament, problem
+from ui.views import (
+    annotate,
+    bank,
+    calibration,
+    exam,
+    games,
+    nuggets,
+    ratings,
+    retrieval,
+    runs,
+)
 
 
 def main() -> None:
@@ -53,4 +62,32 @@ def _source() -> data.Source | None:
     return data.Source(data.location(), version, name)
 
 
-main()
+# Title, purpose and drawing function of each page, by the heading that the menu has it under; the first is opened.
+PAGES: Mapping[str, tuple[tuple[str, str, Callable[[data.Source], None]], ...]] = {
+    "": (
+        ("Overview", "Who leads, how sure that is, and whether the judge can be trusted.", ratings.show_overview),
+        ("Matrix", "How each agent did against each other one.", ratings.show_matrix),
+        ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
+        ("Queries", "Which queries separate the agents, and on which each agent fails.", ratings.show_queries),
+    ),
+    "Scores": (
+        ("Retrieval", "What each agent's documents are worth, and whether people agree with that.", retrieval.show),
+        ("Exam", "How much of the test bank each agent covers, and where grades and bank go wrong.", exam.show),
+        ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
+        ("Calibration", "Whether the judge can be trusted, and the answer if it is biased.", calibration.show),
+    ),
+    "Manage": (
+        ("Runs", "What a run would cost, start and stop, how far it is, and what changed.", runs.show),
+        ("Bank", "The items that answers are graded against, and their edits.", bank.show),
+    ),
+    "People": (  # on these people judge, blind
+        ("Vote", "Say which of two answers is better, without knowing whose they are.", annotate.vote),
+        ("Label", "Say how relevant documents are, without knowing what the judges said.", annotate.label),
+        ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", annotate.grade),
+        ("Assess", "Say which nuggets each answer states, without knowing whose it is.", annotate.assess),
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()

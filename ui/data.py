@@ -6,27 +6,30 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
 
 from arena.boards.cache import cached_games, cached_leaderboard
+from arena.boards.documents import Source as Whose
 from arena.boards.results import rating_settings, win_and_tie
 from arena.data.dataset import groupings
 from arena.games.pairs import PairResults, pair_results
-from arena.games.table import GameKey
 from arena.ratings.games import Floats
 from arena.stages import samples
+from arena.stages.exam.stored import exam_study
+from arena.stages.exam.study import Study
 from arena.stages.nuggets.results import nugget_results
-from arena.stages.samples import labels_of, outcomes
+from arena.stages.samples import labels_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
-from judges.types import Task
-from ui.records import GameRecord, Shown
+from judges.types import Judgment, label_of
+from retrieval_eval.exam.grades import Labels
+from retrieval_eval.exam.oversight import Influence, influences
 
 Further = ParamSpec("Further")
 Found = TypeVar("Found")
@@ -127,21 +130,6 @@ def met(source: Source) -> frozenset[tuple[str, str, str]]:
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
 
 
-@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Reading the game …")
-def game(source: Source, key: GameKey) -> GameRecord:
-    """One game with what its judge said, word for word."""
-    with closing(Store.open(source.location)) as store:
-        of_query = outcomes(store, source.tournament, Task.PAIRWISE, key.query_id)
-    names = {key.agent_a, key.agent_b}
-    orders = [
-        Shown(*((want.item, want.other) if want.order == "ab" else (want.other, want.item)), result)
-        for want, result in of_query
-        if want.judge == key.judge and {want.item, want.other} == names
-    ]
-    score = float(scores(source)[games(source).find(key)])
-    return GameRecord(*key, tuple(orders), None if np.isnan(score) else score)
-
-
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)
 def groups(source: Source) -> tuple[tuple[str, str], ...]:
     """Groups of queries: what their metadata has few values of, as name and value."""
@@ -173,3 +161,59 @@ def _written(location: str) -> int:
     """When the file was last written, in ns: a store deleted and made anew may have as many changes as the old one."""
     path = sqlite_path(location)
     return path.stat().st_mtime_ns if path is not None else 0
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the grades …")
+def study(source: Source) -> Study | None:
+    """Bank, grades and passages; ``None`` where the tournament has no exam."""
+    if not settings(source).get("exam"):
+        return None
+    scores = board(source).exam
+    if scores is not None:
+        return scores.study
+    with closing(Store.open(source.location)) as store:
+        return exam_study(store, source.tournament)
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
+def exam_labels(source: Source) -> Mapping[Whose, Labels]:
+    """Relevance labels of the graded passages, by whose they are; only those who labelled any.
+
+    A label goes to the passage whose id it names, for instance ``q1/agent#2``.
+    """
+    found = study(source)
+    if found is None:
+        return {}
+    passages = {query_id: set(grid.passages) for query_id, grid in found.grids.grids.items()}
+    judged: dict[str, dict[str, int]] = {}
+    for (query_id, doc_id), result in labels(source).items():
+        if (label := label_in(result)) is not None:
+            judged.setdefault(query_id, {})[doc_id] = label
+    given: Mapping[Whose, Labels] = {"people": dataset(source).qrels, "judge": judged}
+    own: dict[Whose, Labels] = {
+        whose: {
+            query_id: {passage: label for passage, label in of_query.items() if passage in passages.get(query_id, ())}
+            for query_id, of_query in some.items()
+        }
+        for whose, some in given.items()
+    }
+    return {whose: some for whose, some in own.items() if any(some.values())}
+
+
+@st.cache_resource(max_entries=2 * _KEPT, show_spinner="Leaving out each item in turn …")
+def left_out(source: Source, level: int) -> Sequence[Influence]:
+    """What the leaderboard would be without each item, those that move it most first."""
+    found = study(source)
+    if found is None or not found.rankings:
+        return ()
+    return influences(found.grids, found.rankings, level=level, k=exam_depth(source))
+
+
+def exam_depth(source: Source) -> int:
+    """Passages of an answer that count."""
+    return int(settings(source)["exam"]["depth"])
+
+
+def label_in(result: Any) -> int | None:
+    """The label of a relevance result, if it is one."""
+    return label_of(result.outcome) if isinstance(result, Judgment) else None

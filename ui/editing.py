@@ -18,8 +18,8 @@ import streamlit as st
 from arena.config.whole import Config, load_config
 from judges.errors import InputError, RagleagueError
 from ui import text
-from ui.roles import allowed, viewer
-from ui.states import problem
+from ui.access import allowed, viewer
+from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
 """Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""

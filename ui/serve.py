@@ -1,25 +1,42 @@
-"""Start the web leaderboard of one store: ``python -m ui.serve LOCATION --port 8501``.
+"""The server of the pages: ``python -m ui.serve LOCATION --port 8501``.
 
-With ``--config FILE``, the YAML file that names the store, the pages can also edit the files that it names.
+With ``--config FILE``, the YAML file that names the store, the pages can also edit the files that it names. What the
+server tells browsers to refuse, where the pages are, and whether it is well, stands here too.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import ipaddress
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from arena.present.markup import STYLE
+from arena.store import Store
 from judges.errors import InputError, RagleagueError
 from ui.access import Role
-from ui.entrance import LOOPBACK, Entrance, entrance, sign_in_secrets
+from ui.app import PAGES
+from ui.data import LOCATION_VARIABLE, location
+from ui.editing import CONFIG_VARIABLE
+from ui.sign_in import LOOPBACK, ServerAccess, SignInReturn, server_access, sign_in_secrets
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from streamlit.starlette import App
+
 
 _OPTIONS: Final[Mapping[str, object]] = {
     "server.enableCORS": True,
@@ -47,34 +64,29 @@ unforeseen error, which may quote texts from outside, go to the terminal and not
 its own time, not for a tenth of a second after each page. White text can be read on the colours."""
 
 
-def serve(location: str, way_in: Entrance, *, port: int, open_browser: bool, config: str | None = None) -> None:
+def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool, config: str | None = None) -> None:
     """Serve the pages of a store until interrupted.
 
     Args:
         location: a path, or a database URL.
-        way_in: who can reach the pages, and may do what.
+        access: who can reach the pages, and may do what.
         config: the YAML file whose tournament it is; what that names can then be edited on the pages.
-        port: on the address of ``way_in``; 0 picks a free one.
+        port: on the address of ``access``; 0 picks a free one.
         open_browser: also open the first page in the user's browser, where there is a display.
 
     Raises:
         InputError: there is no store, or the port is taken.
         StoreError: the store cannot be read.
     """
-    from arena.store import Store
-    from ui.data import LOCATION_VARIABLE
-    from ui.editing import CONFIG_VARIABLE
-    from ui.shell import shell
-
     Store.open(location).close()
-    chosen = _free_port(way_in.address, port)
+    chosen = _free_port(access.address, port)
     config = None if config is None else str(Path(config).absolute())
-    _tell({LOCATION_VARIABLE: location, CONFIG_VARIABLE: config, **way_in.variables})
-    threading.Thread(target=_announce, args=(way_in, chosen), daemon=True).start()
-    options = {**_OPTIONS, "server.address": way_in.address, "server.port": chosen}
+    _tell({LOCATION_VARIABLE: location, CONFIG_VARIABLE: config, **access.variables})
+    threading.Thread(target=_announce, args=(access, chosen), daemon=True).start()
+    options = {**_OPTIONS, "server.address": access.address, "server.port": chosen}
     # Left alone, Streamlit opens a browser where there is a display to open it on.
     headless = {} if open_browser else {"server.headless": True}
-    shell(way_in).run(config={**options, "server.allowedHosts": list(way_in.hosts), **headless})
+    web_app(access).run(config={**options, "server.allowedHosts": list(access.hosts), **headless})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,14 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     _end_when_told()
     try:
-        way_in = entrance(
+        access = server_access(
             sign_in_secrets(),
             address=given.address,
             hosts=given.host,
             roles=given.roles,
             everybody=Role(given.without_sign_in) if given.without_sign_in else None,
         )
-        serve(given.location, way_in, port=given.port, open_browser=not given.no_browser, config=given.config)
+        serve(given.location, access, port=given.port, open_browser=not given.no_browser, config=given.config)
     except RagleagueError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
@@ -130,16 +142,16 @@ def _tell(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _announce(way_in: Entrance, port: int) -> None:
+def _announce(access: ServerAccess, port: int) -> None:
     """Say where the pages are once somebody answers there."""
-    there = _reachable(way_in.address)
+    there = _reachable(access.address)
     while True:
         try:
             socket.create_connection((there, port)).close()
             break
         except OSError:
             time.sleep(0.05)
-    url = f"http://{f'[{there}]' if ':' in there else there}:{port}" if way_in.url is None else way_in.url
+    url = f"http://{f'[{there}]' if ':' in there else there}:{port}" if access.url is None else access.url
     print(f"The leaderboard is at {url.replace('{port}', str(port))} (Ctrl-C stops it)", flush=True)  # noqa: T201
 
 
@@ -162,6 +174,147 @@ def _free_port(address: str, port: int) -> int:
             return int(probe.getsockname()[1])
     except (OSError, OverflowError) as error:
         raise InputError(f"port {port} on {address} cannot be used: choose another with --port") from error
+
+
+HEALTH: Final = "/healthz"
+"""Answers 200 where the store can be read, 503 where it cannot, and says nothing else to whoever asks by any name."""
+_METRICS: Final = "/_stcore/metrics"
+"""Streamlit's figures on its own work. They say how many people are here and what is read, so nobody is told."""
+_BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
+"""Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
+vain and wait a tenth of a second before it asks the right one."""
+_SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+_STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
+
+
+def web_app(access: ServerAccess) -> App:
+    """The server's application: the pages, their health and the return from a sign-in, with headers on all of it."""
+    from starlette.middleware import Middleware
+    from starlette.routing import Route
+    from streamlit.starlette import App
+
+    pages = addresses()
+    secure = (access.url or "").startswith("https:")
+    returns = [] if access.roles is None else [Middleware(SignInReturn, pages=pages, secure=secure)]
+    return App(
+        Path(__file__).with_name("app.py"),
+        routes=[
+            Route(HEALTH, health, methods=["GET"]),
+            *(Route(page, document, methods=["GET"]) for page in pages),
+        ],
+        middleware=[
+            Middleware(Headers, policy=_policy(_BACKEND, _SCRIPT)),
+            Middleware(Gate),
+            *returns,
+        ],
+    )
+
+
+def addresses() -> list[str]:
+    """Where each page is; the first one is at the root."""
+    names = [title.lower() for own in PAGES.values() for title, _, _ in own]
+    return ["/", *(f"/{name}" for name in names[1:])]
+
+
+def document(_request: Request) -> Response:
+    """Streamlit's document, the same for all pages, told where the server is, with our script and style sheet."""
+    from starlette.responses import HTMLResponse
+
+    ours = "".join(f"<script>{script}</script>" for script in (_BACKEND, _SCRIPT))
+    told = _index().replace("<script>", f"{ours}<script>", 1)
+    styled = told.replace("</body>", f"<style>{_STYLE}</style></body>", 1)  # behind all others, which it overrides
+    return HTMLResponse(styled, headers={"cache-control": "no-cache"})
+
+
+def health(_request: Request) -> Response:
+    """Open the store as a page does; run by the server in a thread of its own."""
+    from starlette.responses import PlainTextResponse
+
+    try:
+        with closing(Store.open(location())) as store:
+            store.changes()
+    except RagleagueError:
+        return PlainTextResponse("the store cannot be read\n", 503)
+    return PlainTextResponse("ok\n")
+
+
+class Gate:
+    """Refuses what Streamlit would answer: requests under a name that the server was not given, and its metrics.
+
+    Streamlit looks at the name for the pages' connection alone. A page elsewhere whose name leads to this address (DNS
+    rebinding) could read the rest.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
+        from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+        path = scope["path"].rstrip("/") if scope["type"] == "http" else None
+        app = self._app
+        if path == _METRICS:
+            app = PlainTextResponse("not found\n", 404)
+        elif path not in (None, HEALTH) and not is_host_allowed(Headers(scope=scope).get("host")):
+            app = PlainTextResponse("This server does not go by that name; '--host NAME' adds one.\n", 421)
+        await app(scope, receive, send)
+
+
+class Headers:
+    """Adds to every response what browsers are to refuse: other people's scripts, frames and addresses."""
+
+    def __init__(self, app: ASGIApp, policy: str) -> None:
+        self._app = app
+        self._headers = [
+            (name.encode(), value.encode())
+            for name, value in {
+                "content-security-policy": policy,
+                "x-content-type-options": "nosniff",
+                "referrer-policy": "same-origin",
+                "cross-origin-opener-policy": "same-origin",
+            }.items()
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                new = {name for name, _ in self._headers}
+                kept = [(name, value) for name, value in message["headers"] if name.lower() not in new]
+                message = {**message, "headers": [*kept, *self._headers]}
+            await send(message)
+
+        await self._app(scope, receive, send_on)
+
+
+def _index() -> str:
+    import streamlit
+
+    return (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+
+
+def _policy(*own: str) -> str:
+    """Content Security Policy Level 3: all from this server, no script in a page but ours and Streamlit's own."""
+    scripts = [*re.findall(r"<script>(.*?)</script>", _index(), re.DOTALL), *own]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    return "; ".join(
+        [
+            "default-src 'self'",
+            f"script-src 'self' {hashes}",
+            "style-src 'self' 'unsafe-inline'",
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Texts from outside on the page: answers, documents, queries, reasons, names. They are shown as they are, never run.
+"""Texts on the page: those from outside, shown as they are and never run, and our own messages, alike on every page.
 
 Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, labels and messages included. So a text from
-outside goes through this module, into a cell of ``st.dataframe``, or into a chart's data; never anywhere else.
+outside (an answer, document, query, reason or name) goes through this module, into a cell of ``st.dataframe``, or into
+a chart's data; never anywhere else.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def passage(text: str, key: str, *, empty: str, height: int = HEIGHT, border: bo
 
 
 def marked_passage(marked: str, key: str) -> None:
-    """A text as ``ui.differences.marked`` escapes it, in a box like that of ``passage``."""
+    """A text as ``ui.views.game.marked`` escapes it, in a box like that of ``passage``."""
     with st.container(border=True, height=HEIGHT if _fills(marked, HEIGHT) else "content", key=f"passage-{key}"):
         st.html(f'<div class="marked">{encodable(marked)}</div>')
 
@@ -111,3 +112,24 @@ def _fills(text: str, height: int) -> bool:
     """Whether a text may need more than the height, with lines of some 45 characters as on a phone."""
     lines = sum(1 + len(line) // 45 for line in text[: CLIPPED_AT + 1].splitlines())
     return lines * 24 > height
+
+
+def nothing(words: str) -> None:
+    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do."""
+    st.info(words, icon=":material/inbox:")
+
+
+def no_tournament() -> None:
+    """The store is empty, and what to do."""
+    nothing("This store holds no tournament yet. Run `ragleague run` with your YAML file and come back.")
+
+
+def incomplete(words: str) -> None:
+    """Something is missing from what is shown; the words, our own, say how much and what to do."""
+    st.warning(f"**Incomplete:** {words}", icon=":material/warning:")
+
+
+def problem(words: str, error: Exception | str) -> None:
+    """Something cannot be done, or was not; the words are our own, those of the error may quote texts from outside."""
+    st.error(words, icon=":material/error:")
+    plain(str(error))

@@ -30,8 +30,8 @@ from tests.support.pages import page as opened
 from tests.support.pages import sent as page_sent
 from tests.support.scripted_judges import steady_text
 from tests.support.tournaments import write_data
+from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
-from ui.roles import EVERYBODY_VARIABLE
 
 KEYS = {
     "OPENAI_API_KEY": "sk-proj-Plant3dOpenAIKey/With+Signs_0123456789",

@@ -17,9 +17,9 @@ from tests.conftest import CLI
 from tests.support.exams import LAYERS, PIONEERS, exam_config, write_bank_csv, write_exam
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.pages import config_file, page, sent
+from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
-from ui.roles import EVERYBODY_VARIABLE
 
 QUESTION, GOLD, CHOICE = "What is the PLANTED-QUESTION?", "PLANTED-GOLD", "PLANTED-CHOICE"
 PLANTED = ("PLANTED", item_id_of("skin", QUESTION).rpartition("/")[2])

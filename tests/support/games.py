@@ -14,7 +14,7 @@ from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts
 from judges.types import JudgeFailure, Judgment
-from ui.records import GameRecord, Shown
+from ui.views.game import GameRecord, Shown
 
 
 def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:

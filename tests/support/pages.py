@@ -119,7 +119,7 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 def _draw(page: str) -> None:
     from ui import data
-    from ui.pages import PAGES
+    from ui.app import PAGES
 
     shown = {title.lower(): show for pages in PAGES.values() for title, _, show in pages}
     version, names = data.tournaments()

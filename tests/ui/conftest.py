@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.support.browser import chromium, reader, watched
-from ui.roles import EVERYBODY_VARIABLE
+from ui.access import EVERYBODY_VARIABLE
 
 
 @pytest.fixture(autouse=True)

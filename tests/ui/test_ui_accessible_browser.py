@@ -10,9 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import served, settle, show_at, until
-from ui import pages
+from ui.app import PAGES as MENU
 
-PAGES = [title for own in pages.PAGES.values() for title, _, _ in own]
+PAGES = [title for own in MENU.values() for title, _, _ in own]
 GRAVE = ("serious", "critical")
 
 

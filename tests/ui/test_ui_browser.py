@@ -19,7 +19,7 @@ from arena.store import Store
 from tests.support.browser import INERT, answered, reader, served, settle, show_at, visit
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
-from ui.way_back import COOKIE
+from ui.sign_in import COOKIE
 
 PLANTED = (
     "<script>window.__pwned=1</script>",

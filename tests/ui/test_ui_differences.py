@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.differences import marked, similarity
+from ui.views.game import marked, similarity
 
 
 def test_differences_are_marked_word_by_word_and_inert() -> None:

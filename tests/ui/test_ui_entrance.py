@@ -11,7 +11,7 @@ import pytest
 
 from judges.errors import InputError
 from ui.access import Role, load_access
-from ui.entrance import entrance, providers, sign_in_secrets
+from ui.sign_in import providers, server_access, sign_in_secrets
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "team-server.md").read_text(encoding="utf-8")
 SECRET = "9f8e7d6c5b4a39281706f5e4d3c2b1a0"
@@ -48,36 +48,36 @@ def secrets(home: Path, auth: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_files_of_the_page_open_the_address_that_browsers_call(auth: dict[str, Any], roles: Path) -> None:
-    way_in = entrance(auth, address="0.0.0.0", roles=roles)
-    assert way_in.url == "https://arena.example.com"
-    assert "arena.example.com" in way_in.hosts
-    assert "evil.example" not in way_in.hosts
-    assert way_in.variables == {"RAGLEAGUE_UI_ROLES": str(roles), "RAGLEAGUE_UI_EVERYBODY": None}
+    access = server_access(auth, address="0.0.0.0", roles=roles)
+    assert access.url == "https://arena.example.com"
+    assert "arena.example.com" in access.hosts
+    assert "evil.example" not in access.hosts
+    assert access.variables == {"RAGLEAGUE_UI_ROLES": str(roles), "RAGLEAGUE_UI_EVERYBODY": None}
     assert load_access(roles).default is Role.NONE
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
 def test_on_this_machine_everybody_edits(address: str) -> None:
-    assert entrance(None, address=address).variables["RAGLEAGUE_UI_EVERYBODY"] == "editor"
+    assert server_access(None, address=address).variables["RAGLEAGUE_UI_EVERYBODY"] == "editor"
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "arena.example.com"])
 def test_another_address_is_refused_until_a_role_for_everybody_is_said(address: str) -> None:
     with pytest.raises(InputError, match="can be reached from other machines"):
-        entrance(None, address=address)
-    way_in = entrance(None, address=address, everybody=Role.VIEWER)
-    assert way_in.variables["RAGLEAGUE_UI_EVERYBODY"] == "viewer"
+        server_access(None, address=address)
+    access = server_access(None, address=address, everybody=Role.VIEWER)
+    assert access.variables["RAGLEAGUE_UI_EVERYBODY"] == "viewer"
 
 
 def test_what_does_not_fit_is_refused(auth: dict[str, Any], roles: Path) -> None:
     with pytest.raises(InputError, match="say with --roles FILE"):
-        entrance(auth)
+        server_access(auth)
     with pytest.raises(InputError, match="--roles needs people to sign in"):
-        entrance(None, roles=roles)
+        server_access(None, roles=roles)
     with pytest.raises(InputError, match="--without-sign-in"):
-        entrance(auth, roles=roles, everybody=Role.VIEWER)
+        server_access(auth, roles=roles, everybody=Role.VIEWER)
     with pytest.raises(InputError, match=r"none\.yaml"):
-        entrance(auth, roles=roles.with_name("none.yaml"))
+        server_access(auth, roles=roles.with_name("none.yaml"))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from arena.store import Result, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 from tests.support.games import game_records, game_table
 from ui import text
-from ui.game_list import GameFilter, address_of, game_at, queries_meant
+from ui.views.games import GameFilter, address_of, game_at, queries_meant
 
 VERDICTS = ("A", "B", "TIE", "failed", None)
 Outcome = tuple[Wanted, Result | None]

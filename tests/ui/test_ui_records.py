@@ -16,7 +16,7 @@ from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.games import game_records
 from tests.support.sample_store import SETTINGS, write_store
-from ui.records import GameRecord, retrieved_documents
+from ui.views.game import GameRecord, retrieved_documents
 
 
 def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:

@@ -29,7 +29,7 @@ from tests.support.sample_store import write_store
 from tests.support.stores import JUDGMENT
 from tests.support.tournaments import configured, run, write_data
 from ui import editing, runs
-from ui.roles import EVERYBODY_VARIABLE
+from ui.access import EVERYBODY_VARIABLE
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from arena.store import Store
 from tests.conftest import ROOT
 from ui import serve
 from ui.data import LOCATION_VARIABLE
-from ui.shell import HEALTH, health
+from ui.serve import HEALTH, health
 
 WEBSOCKET = (
     b"GET /_stcore/stream HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

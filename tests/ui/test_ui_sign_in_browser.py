@@ -17,7 +17,7 @@ from retrieval_eval.nuggets.files import read_banks
 from tests.support.browser import answered, served, settle
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.oidc import provider, secrets_toml
-from ui.way_back import COOKIE
+from ui.sign_in import COOKIE
 
 PEOPLE = {
     "ann": {"email": "Ann@example.org", "email_verified": True},

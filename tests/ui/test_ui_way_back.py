@@ -11,8 +11,8 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_auth_routes import create_auth_routes
 
-from ui.shell import addresses
-from ui.way_back import COOKIE, WayBack
+from ui.serve import addresses
+from ui.sign_in import COOKIE, SignInReturn
 
 HERE = "https://arena.example.org"
 
@@ -20,7 +20,7 @@ HERE = "https://arena.example.org"
 def browser(*, secure: bool = True, cookie: str | None = None) -> TestClient:
     """A browser before the routes of a sign-in, with a cookie that somebody planted."""
     around = [
-        Middleware(WayBack, pages=addresses(), secure=secure),
+        Middleware(SignInReturn, pages=addresses(), secure=secure),
         Middleware(SessionMiddleware, secret_key="any"),
     ]
     app = Starlette(routes=create_auth_routes(""), middleware=around)

@@ -25,8 +25,8 @@ from judges.errors import InputError, RagleagueError
 from judges.types import Judgment, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support
 from ui import data, text
-from ui.roles import allowed, viewer
-from ui.states import nothing, problem
+from ui.access import allowed, viewer
+from ui.text import nothing, problem
 
 _HEIGHT: Final = 440
 """Pixels of an answer: it and what is asked about it are seen at once on a common screen."""

@@ -12,10 +12,10 @@ from arena.data import safe_files
 from arena.stages.exam.edits import save_new_bank
 from judges.errors import InputError
 from retrieval_eval.exam.items import Bank
-from ui import data, exam
+from ui import data
 from ui.editing import Session, session, why_not
 from ui.show import show_table
-from ui.states import nothing, problem
+from ui.text import nothing, problem
 from ui.views.bank_editor import show_editor
 
 
@@ -31,7 +31,7 @@ def show(source: data.Source) -> None:
     except InputError as error:
         problem("The configuration or its bank cannot be used as it is now.", error)
         return
-    study = exam.study(source)
+    study = data.study(source)
     if study is None:
         nothing("This tournament has no test bank. Give its YAML file an `exam` section and run `ragleague run`.")
         return

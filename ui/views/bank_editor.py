@@ -17,11 +17,11 @@ from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, edited_bank
 from retrieval_eval.exam.oversight import EditEffect, edit_effect
-from ui import data, exam, text
+from ui import data, text
 from ui.address import unfold
 from ui.editing import Session, ask_name, named
 from ui.show import show_block, show_table
-from ui.states import problem
+from ui.text import problem
 
 Edits: TypeAlias = Mapping[str, ItemEdit | Item]
 
@@ -105,7 +105,7 @@ class Draft:
 
 def effect(source: data.Source, draft: Draft) -> EditEffect | None:
     """What the edits change before anything is graded anew; ``None`` before anything is graded."""
-    study = exam.study(source)
+    study = data.study(source)
     if study is None or not study.grades:
         return None
     return _effect(source, draft.file.digest, draft.bank.version, draft)
@@ -113,10 +113,10 @@ def effect(source: data.Source, draft: Draft) -> EditEffect | None:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _effect(source: data.Source, digest: str | None, version: str, _draft: Draft) -> EditEffect:  # noqa: ARG001 - keys
-    study = exam.study(source)
+    study = data.study(source)
     assert study is not None
     before, after = (of_queries(bank, data.dataset(source)) for bank in (_draft.file.bank, _draft.bank))
-    return edit_effect(before, after, study.grades, study.rankings, level=study.usual_level, k=exam.depth(source))
+    return edit_effect(before, after, study.grades, study.rankings, level=study.usual_level, k=data.exam_depth(source))
 
 
 _DRAFT: Final = "bank-draft"
@@ -162,7 +162,7 @@ def _say_what_was_saved(found: Session) -> None:
 def _say_what_stands_there(source: data.Source, draft: Draft) -> None:
     bank = draft.file.bank
     text.quiet(f"File: {draft.file.path.name}")
-    study = exam.study(source)
+    study = data.study(source)
     if study is not None and study.version != of_queries(bank, data.dataset(source)).version:
         st.info("The file is not the version that was graded last. `ragleague run` grades what is new in it.")
 

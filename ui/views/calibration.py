@@ -30,9 +30,9 @@ from arena.present.picture import Chart
 from arena.store import Store
 from ui import data, text
 from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
-from ui.game_list import address_of
 from ui.show import show_block, show_section
-from ui.states import incomplete, nothing
+from ui.text import incomplete, nothing
+from ui.views.games import address_of
 
 MOST_LISTED: Final = 50
 """Disagreements of each judge that are kept for the reading list."""

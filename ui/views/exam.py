@@ -20,10 +20,10 @@ from arena.boards.exam_oversight import (
 from arena.boards.retrieval import WHOSE
 from arena.present.numbers import counted
 from arena.stages.exam.study import Study, Unit
-from ui import data, exam, text
+from ui import data, text
 from ui.address import pick, say_what_is_unknown
 from ui.show import show_block, show_table
-from ui.states import incomplete, nothing
+from ui.text import incomplete, nothing
 
 _NO_LABELS: Final[dict[Unit, str]] = {
     "answers": "Not known: nobody labelled a passage of an answer. Name people's labels of passages, by ids such as "
@@ -36,7 +36,7 @@ _NO_LABELS: Final[dict[Unit, str]] = {
 def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Exam", anchor=False)
-    study = exam.study(source)
+    study = data.study(source)
     if study is None:
         nothing("This tournament has no exam. Give its YAML file an `exam` section and run `ragleague run`.")
         return
@@ -56,7 +56,7 @@ def show(source: data.Source) -> None:
             usual = study.levels.index(level)
             level = pick("An item is covered from grade", study.levels, "level", index=usual, width=260)
             say_what_is_unknown()
-        for table in (*ExamBoard(scores, level).tables(), influence_table(study, exam.left_out(source, level))):
+        for table in (*ExamBoard(scores, level).tables(), influence_table(study, data.left_out(source, level))):
             show_table(table)
         _show_labels(source, study, level)
     _show_query(source, study, level)
@@ -64,7 +64,7 @@ def show(source: data.Source) -> None:
 
 def _show_labels(source: data.Source, study: Study, level: int) -> None:
     st.subheader("Does the bank ask for what is relevant?", anchor=False)
-    labels = exam.labels(source)
+    labels = data.exam_labels(source)
     if not labels:
         st.caption(_NO_LABELS[study.unit])
         return
@@ -90,7 +90,7 @@ def _show_query(source: data.Source, study: Study, level: int) -> None:
     query_id = pick("Query", list(named), "query", named.__getitem__)
     say_what_is_unknown()
     text.lead(queries[query_id].text)
-    show_table(items_table(study, query_id, level, exam.left_out(source, level)))
+    show_table(items_table(study, query_id, level, data.left_out(source, level)))
     if not study.grids.grids[query_id].passages:
         nothing("Nothing was there to be graded for this query.")
         return

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Final
 
+import numpy as np
 import streamlit as st
 
 from arena.boards.nuggets import support_words
-from arena.data.dataset import Dataset
+from arena.config.judging import PairwiseSection
+from arena.data.dataset import SHARED, Dataset
 from arena.games.table import GameKey
+from arena.prompting import Labels
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
+from arena.stages.samples import outcomes
+from arena.store import IDENTICAL, Result, Store
 from judges.errors import CAUSES
-from judges.types import JudgeFailure, Judgment, label_of
+from judges.prompts.tasks import references
+from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Task, Verdict, label_of
 from ui import data, text
-from ui.differences import marked, similarity
-from ui.records import GameRecord, RetrievedDocument, Shown, retrieved_documents
-from ui.states import nothing, problem
-from ui.text import Kind, Line
-from ui.views.documents import lines_of, show_document
+from ui.text import Kind, Line, nothing, problem
+from ui.views.retrieval import lines_of, show_document
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
@@ -26,9 +35,24 @@ _ALIKE: Final = 0.3
 """Share of common words from which marking the differences leaves something unmarked to read."""
 
 
+@st.cache_resource(max_entries=32, show_spinner="Reading the game …")
+def _game(source: data.Source, key: GameKey) -> GameRecord:
+    """One game with what its judge said, word for word."""
+    with closing(Store.open(source.location)) as store:
+        of_query = outcomes(store, source.tournament, Task.PAIRWISE, key.query_id)
+    names = {key.agent_a, key.agent_b}
+    orders = [
+        Shown(*((want.item, want.other) if want.order == "ab" else (want.other, want.item)), result)
+        for want, result in of_query
+        if want.judge == key.judge and {want.item, want.other} == names
+    ]
+    score = float(data.scores(source)[data.games(source).find(key)])
+    return GameRecord(*key, tuple(orders), None if np.isnan(score) else score)
+
+
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
-    dataset, game = data.dataset_of(source, key.query_id), data.game(source, key)
+    dataset, game = data.dataset_of(source, key.query_id), _game(source, key)
     text.lines(
         Line("quiet", "The query"),
         Line("lead", dataset.queries[game.query_id].text),
@@ -182,3 +206,175 @@ def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) ->
 def _signs(entry: RetrievedDocument) -> list[tuple[str, Kind]]:
     label = f"label {label_of(entry.result.outcome)}" if isinstance(entry.result, Judgment) else "no label"
     return [(label, ""), ("shown to the judge", "good")] if entry.shown else [(label, "")]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
+
+    first: str
+    second: str
+    result: Result | None
+
+    @property
+    def preferred(self) -> str | None:
+        """The agent preferred, the empty string for a tie, ``None`` without a verdict."""
+        if not isinstance(self.result, Judgment):
+            return None
+        return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """One query, two agents, one judge.
+
+    Attributes:
+        orders: one or two, as planned.
+        score: of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
+    """
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    judge: str
+    orders: tuple[Shown, ...]
+    score: float | None
+
+    @property
+    def key(self) -> GameKey:
+        """What names the game."""
+        return GameKey(self.query_id, self.agent_a, self.agent_b, self.judge)
+
+    @property
+    def mark(self) -> str:
+        """Twelve hexadecimal digits for the keys of the page's elements."""
+        return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
+
+    @property
+    def winner(self) -> str | None:
+        """The agent that won the rated game, if one did."""
+        return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
+
+    @property
+    def orders_disagree(self) -> bool:
+        """Whether both orders have a verdict and prefer different agents, or one of them neither."""
+        preferred = [order.preferred for order in self.orders]
+        return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
+
+    @property
+    def same_answers(self) -> bool:
+        """Whether the two answers are the same text, which is a tie that no judge was asked about."""
+        return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedDocument:
+    """A document that one of a game's two agents retrieved.
+
+    Attributes:
+        result: what the relevance judge said, ``None`` if it was not asked.
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
+        shown: whether the answer judge saw it.
+    """
+
+    document: Document
+    result: Result | None
+    ranks: tuple[tuple[str, int], ...]
+    shown: bool
+
+
+def retrieved_documents(
+    game: GameRecord, data: Dataset, labels: Labels, settings: Mapping[str, Any]
+) -> list[RetrievedDocument]:
+    """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
+    ranks: dict[str, list[tuple[str, int]]] = {}
+    for entry in data.retrieved.get(game.query_id, ()):
+        if entry.agent in {SHARED, game.agent_a, game.agent_b}:
+            ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
+    results = {doc_id: labels.get((game.query_id, doc_id)) for doc_id in ranks}
+    shown = [] if game.same_answers else _shown(ranks, results, data, settings)
+    others = sorted(set(ranks) - set(shown), key=lambda doc_id: (-_label(results[doc_id]), doc_id))
+    return [
+        RetrievedDocument(data.documents[doc_id], results[doc_id], tuple(ranks[doc_id]), doc_id in shown)
+        for doc_id in (*shown, *others)
+    ]
+
+
+def _shown(
+    ranks: Mapping[str, Sequence[tuple[str, int]]],
+    results: Mapping[str, Result | None],
+    data: Dataset,
+    settings: Mapping[str, Any],
+) -> list[str]:
+    """Ids of the documents that the answer judge saw, in its order."""
+    section, depth = _pairwise(settings).documents, (settings.get("retrieval") or {}).get("depth")
+    pool = [doc_id for doc_id, found in ranks.items() if depth is None or any(rank <= depth for _, rank in found)]
+    if settings.get("retrieval") is None:
+        annotated = [AnnotatedDocument(data.documents[doc_id]) for doc_id in pool]
+    else:
+        annotated = [
+            AnnotatedDocument(data.documents[doc_id], _label(result))
+            for doc_id in pool
+            if isinstance(result := results[doc_id], Judgment)
+        ]
+    return [entry.document.doc_id for entry in references(annotated, section.options())]
+
+
+def _label(result: Result | None) -> int:
+    """The label, or less than any label where there is none."""
+    return label_of(result.outcome) if isinstance(result, Judgment) else -1
+
+
+def _pairwise(settings: Mapping[str, Any]) -> PairwiseSection:
+    return PairwiseSection.model_validate(settings.get("pairwise") or {"judges": ["none"]})
+
+
+MOST_CHARACTERS: Final = 20_000
+"""Of an answer; longer ones are not compared: that takes time that grows with the product of both lengths."""
+
+_PIECES = re.compile(r"\S+|\s+")
+
+
+def similarity(left: str, right: str) -> float | None:
+    """Share of words that both answers have in the same order, from 0 to 1; ``None`` for long ones."""
+    from rapidfuzz.distance import LCSseq
+
+    if max(len(left), len(right)) > MOST_CHARACTERS:
+        return None
+    return float(LCSseq.normalized_similarity(_words(left), _words(right)))
+
+
+def marked(left: str, right: str) -> tuple[str, str]:
+    """Both texts as HTML, escaped, with ``<mark>`` around the words that the other one does not have there."""
+    from rapidfuzz.distance import LCSseq
+
+    ours, theirs = _words(left), _words(right)
+    common: tuple[set[int], set[int]] = set(), set()
+    for step in LCSseq.opcodes(ours, theirs):
+        if step.tag == "equal":
+            common[0].update(range(step.src_start, step.src_end))
+            common[1].update(range(step.dest_start, step.dest_end))
+    return _html(left, common[0]), _html(right, common[1])
+
+
+def _words(text: str) -> list[str]:
+    return [word.casefold() for word in text.split()]
+
+
+def _html(text: str, common: set[int]) -> str:
+    """The text with runs of words that are not common inside marks."""
+    out: list[str] = []
+    is_open, number = False, 0
+    for piece in _PIECES.findall(text):
+        if piece.isspace():
+            out.append(piece)
+            continue
+        wanted = number not in common
+        if wanted and not is_open:
+            out.append("<mark>")
+        elif is_open and not wanted:
+            out.insert(-1, "</mark>")  # before the space that is there
+        is_open = wanted
+        out.append(html.escape(piece))
+        number += 1
+    return "".join(out) + ("</mark>" if is_open else "")

@@ -12,7 +12,7 @@ from retrieval_eval.nuggets.types import NuggetBank
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown
 from ui.show import show_block, show_sections
-from ui.states import incomplete, nothing
+from ui.text import incomplete, nothing
 from ui.views.nugget_editor import show_editor
 
 

@@ -23,7 +23,7 @@ from ui import data, editing, runs, text
 from ui.address import pick, say_what_is_unknown
 from ui.editing import Session
 from ui.show import show_block, show_table
-from ui.states import no_tournament, nothing, problem
+from ui.text import no_tournament, nothing, problem
 
 _EVERY_S = 2.0
 """How often the page looks how far a run is."""

@@ -1,23 +1,32 @@
-"""How the pages may be opened: to this machine, to people who sign in, or, where somebody says so, to everybody.
+"""Who may open the pages: this machine, people who sign in, or, where somebody says so, everybody.
 
-Who signs in is Streamlit's own business (OpenID Connect): the provider and the secrets are in ``[auth]`` of its
+Streamlit itself signs people in (OpenID Connect): the provider and the secrets are in ``[auth]`` of its
 ``secrets.toml`` and are never read for anything but whether they are whole.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import re
+import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+import streamlit as st
+from streamlit.user_info import AUTH_LOGIN_ENDPOINT, AUTH_LOGOUT_ENDPOINT
+
 from judges.errors import ConfigError, InputError, MissingExtraError
-from ui.access import Role, load_access
-from ui.roles import EVERYBODY_VARIABLE, ROLES_VARIABLE
+from ui import text
+from ui.access import EVERYBODY_VARIABLE, ROLES_VARIABLE, Role, allowed, load_access, role, sign_out, signing_in, viewer
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -27,7 +36,7 @@ _SECRET_LENGTH: Final = 32
 
 
 @dataclass(frozen=True)
-class Entrance:
+class ServerAccess:
     """What the server is started with.
 
     Attributes:
@@ -51,15 +60,15 @@ class Entrance:
         return {ROLES_VARIABLE: roles, EVERYBODY_VARIABLE: self.everybody.value if roles is None else None}
 
 
-def entrance(
+def server_access(
     auth: Mapping[str, Any] | None,
     *,
     address: str = LOOPBACK,
     hosts: Sequence[str] = (),
     roles: Path | None = None,
     everybody: Role | None = None,
-) -> Entrance:
-    """The entrance that is asked for, where it is a safe one.
+) -> ServerAccess:
+    """The access that is asked for, where it is safe.
 
     Args:
         auth: of Streamlit's secrets, ``None`` where sign-in is not set up.
@@ -79,7 +88,7 @@ def entrance(
             raise InputError("secrets.toml sets up a sign-in: say with --roles FILE who may do what")
         load_access(roles)
         public = _public_url(auth)
-        return Entrance(address, (*own, urlsplit(public).hostname or ""), roles, url=public)
+        return ServerAccess(address, (*own, urlsplit(public).hostname or ""), roles, url=public)
     if roles is not None:
         raise InputError("--roles needs people to sign in, which [auth] in .streamlit/secrets.toml sets up")
     if everybody is None and not _is_loopback(address):
@@ -87,7 +96,7 @@ def entrance(
             f"{address} can be reached from other machines: set up a sign-in ([auth] in .streamlit/secrets.toml) and "
             "give --roles, or say '--without-sign-in viewer' to show the pages to whoever reaches them"
         )
-    return Entrance(address, own, everybody=everybody or Role.EDITOR)
+    return ServerAccess(address, own, everybody=everybody or Role.EDITOR)
 
 
 def sign_in_secrets() -> Mapping[str, Any] | None:
@@ -150,3 +159,105 @@ def _is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return address == "localhost"
+
+
+def let_in() -> bool:
+    """Draw the way in, or the way out; whether the page may be drawn."""
+    if not signing_in():
+        return allowed("view")
+    try:
+        return _let_in()
+    except ConfigError as error:
+        # For whoever runs the server: nobody else is told where its files are.
+        sys.stderr.write(f"error: {error}\n")
+        st.error("Nobody can be let in: the roles file cannot be used as it is now.", icon=":material/error:")
+        return False
+
+
+def _let_in() -> bool:
+    person = viewer()
+    if person is None:
+        _show_way_in()
+        return False
+    own_role = role()
+    with st.container(horizontal=True, vertical_alignment="center", key="account"):
+        text.quiet(person.name if own_role is Role.NONE else f"{person.name}, {own_role}")
+        st.button("Sign out", key="sign-out", type="tertiary", on_click=sign_out)
+    if own_role is Role.NONE:
+        st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")
+    return own_role is not Role.NONE
+
+
+def _show_way_in() -> None:
+    st.header("Sign in", anchor=False)
+    st.caption("These pages are for people who sign in. What you may do here depends on who you are.")
+    for name in providers(st.secrets["auth"]):
+        label = "Sign in" if name is None else f"Sign in with {name}"
+        st.button(label, key=f"sign-in-{name}", type="primary", on_click=st.login, args=(name,))
+
+
+COOKIE: Final = "ragleague_way_back"
+
+_CALLBACK: Final = "/oauth2callback"
+_FIRST: Final = "/"
+_SECONDS: Final = 15 * 60
+"""Enough to sign in at the provider; one given up is forgotten after it."""
+_LONGEST: Final = 4096
+"""Bytes of a cookie that every browser keeps (RFC 6265, section 6.1). Past it, the one before would stay."""
+
+
+class SignInReturn:
+    """Sends the browser back to where it came from once a sign-in has ended, well or not.
+
+    The cookie is neither secret nor trusted: it leads to a page of ours, in a state that anybody can link to, or to the
+    first page.
+    """
+
+    def __init__(self, app: ASGIApp, pages: Collection[str], *, secure: bool) -> None:
+        self._app = app
+        self._pages = frozenset(pages)
+        self._secure = secure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        from starlette.datastructures import MutableHeaders
+        from starlette.requests import Request
+
+        path = scope["path"] if scope["type"] == "http" else None
+        if path not in (AUTH_LOGIN_ENDPOINT, _CALLBACK, AUTH_LOGOUT_ENDPOINT):
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if path == AUTH_LOGIN_ENDPOINT:
+                    headers.append("set-cookie", self._kept(_origin_left_out(request.headers.get("referer", ""))))
+                elif COOKIE in request.cookies:
+                    headers.append("set-cookie", self._cookie("", 0))
+                    if path == _CALLBACK and "location" in headers:
+                        headers["location"] = self._page(request.cookies[COOKIE])
+            await send(message)
+
+        await self._app(scope, receive, send_on)
+
+    def _page(self, said: str) -> str:
+        """A page of ours and its query, as a header can hold it; the first page in the place of all else."""
+        page = re.fullmatch(r"(/[a-z]*)(\?[!-~]*)?", said)
+        return said if page is not None and page[1] in self._pages else _FIRST
+
+    def _kept(self, said: str) -> str:
+        cookie = self._cookie(self._page(said), _SECONDS)
+        return cookie if len(cookie) <= _LONGEST else self._cookie(_FIRST, _SECONDS)
+
+    def _cookie(self, value: str, seconds: int) -> str:
+        from starlette.responses import Response
+
+        response = Response()
+        response.set_cookie(COOKIE, value, seconds, httponly=True, samesite="lax", secure=self._secure)
+        return response.headers["set-cookie"]
+
+
+def _origin_left_out(url: str) -> str:
+    return re.sub(r"^https?://[^/?#]*", "", url)
