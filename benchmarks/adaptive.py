@@ -17,9 +17,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.adaptive import AdaptiveSettings, Decide, Fixtures, Meeting, Outcomes, decision, next_games
-from arena.adaptive.choice import belief
+from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
+from arena.ratings.evidence import AdaptiveSettings, Decide, Outcomes, decision
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import paired_tests
 

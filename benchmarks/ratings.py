@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from arena.ratings import elo as replay
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
-from arena.ratings.counts import win_matrix
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo
 from arena.ratings.games import Games, VerdictTable, as_games
+from arena.ratings.pairs import win_matrix
 from tests.support.elo import elo_online
 
 AGENTS = 100
@@ -205,13 +205,12 @@ def report_agreement(games: Games) -> None:
     passed = evalica.elo(**as_lists(evalica_columns(games)), k=32.0).scores.sort_index().to_numpy()
     few = replace(games, **{name: getattr(games, name)[:20_000] for name in ("a", "b", "score", "cluster")})
     one, two = (elo(few, threads=threads).ratings for threads in (1, 2))
-    order, rule = replay.pack(few.a, few.b, few.score, AGENTS), replay.Rule(1000.0, 32.0, 400.0)
-    begin = replay.starts(0, 50)
-    in_numpy = replay.replay_in_numpy(order, rule, begin)
+    order, begin = replay.pack(few.a, few.b, few.score, AGENTS), replay.starts(0, 50)
+    in_numpy = replay.replay([order], replay.EloSettings(), begin)[0]  # too little to be worth compiling
     compiled = np.empty_like(in_numpy)
     kernel = replay.compiled_kernel()
     if kernel is not None:
-        kernel(order, rule, begin, compiled, True)
+        kernel(order, (1000.0, 32.0, 400.0), begin, compiled, True)
     print("\nlargest difference in points")
     for what, difference in (
         ("Elo, one pass in the given order, and evalica", elo_online(games) - passed),

@@ -18,8 +18,8 @@ from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
 from arena.boards.results import rating_settings, win_and_tie
 from arena.data.dataset import groupings
-from arena.games.pairs import PairResults, pair_results
 from arena.ratings.games import Floats
+from arena.ratings.pairs import PairResults, pair_results
 from arena.stages import samples
 from arena.stages.exam.stored import exam_study
 from arena.stages.exam.study import Study

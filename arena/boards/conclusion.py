@@ -19,10 +19,10 @@ from arena.ratings.ranks import fewest_queries
 from arena.stages.answers.costs import Front, lowest_prices
 
 if TYPE_CHECKING:
+    from arena.boards.calibration.findings import Finding
     from arena.boards.coverage import Shortfall
     from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
-    from arena.calibration.words import Finding
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
     from arena.stages.adaptive import AdaptiveState
@@ -205,8 +205,8 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     """Where the judge of the games is not shown to agree with people more than chance would."""
     if not comparisons:
         return None
+    from arena.boards.calibration.findings import findings
     from arena.calibration.comparison import PANEL
-    from arena.calibration.words import findings
 
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]
     known = [own for own in told if own.trust not in ("unknown", "few") and own.kappa.value is not None]

@@ -15,9 +15,9 @@ from arena.boards.documents import query_labels
 from arena.boards.results import game_verdicts, grades
 from arena.config.ratings import RatingsSection
 from arena.data.files import save_dataset
+from arena.data.games import PROBABILITIES, gives_probabilities, verdict_probabilities
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
-from arena.games.probabilities import PROBABILITIES, gives_probabilities, verdict_probabilities
-from arena.ratings.qualities import QUALITIES
+from arena.ratings.covariates import QUALITIES
 from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
 from arena.store.grouped import verdict_rows

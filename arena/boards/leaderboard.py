@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arena.boards.coverage import Coverage
     from arena.boards.results import CriterionMean, Leaderboard
     from arena.calibration.comparison import Comparison
-    from arena.calibration.opinions import Level
+    from arena.calibration.votes import Level
     from arena.ratings.panel import PanelRatings
     from judges.types import Task
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from arena.data.verdicts import ImportedVerdicts, read_verdicts
 from arena.data.win_matrix import read_win_matrix
-from arena.ratings.counts import from_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, VerdictTable, as_games, tabulate
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
+from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from arena.ratings.results import bradley_terry_settings
 from judges.errors import DataError, InputError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.ratings import RatingsSection
-from arena.games.read import WantedGames, read_games
+from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
 from arena.stages.answers.costs import CostBoard, cost_board
@@ -19,7 +19,7 @@ from judges.types import JudgeFailure, Judgment, Task, Verdict
 if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
-    from arena.games.table import GameTable
+    from arena.data.game_table import GameTable
     from arena.ratings.covariates import ControlledBoard
     from arena.ratings.games import VerdictTable, WinAndTie
     from arena.ratings.health import Lengths
@@ -291,8 +291,8 @@ def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> A
     given = settings.get("pairwise") or {}
     if given.get("schedule", {}).get("kind") != "adaptive":
         return None
-    from arena.adaptive import Meeting
     from arena.config.judging import PairwiseSection
+    from arena.ratings.adaptive import Meeting
     from arena.stages.adaptive import AdaptiveGames
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))

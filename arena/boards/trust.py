@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from arena.config.ratings import RatingsSection
 from arena.present.blocks import Check, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
-from arena.ratings.comparison import circles
+from arena.ratings.pairs import circles
 from arena.ratings.ranks import fewest_queries
 from judges.types import Task
 from retrieval_eval.stats.bootstrap import wilson
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arena.boards.conclusion import Conclusion
     from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
-    from arena.calibration.opinions import Level
+    from arena.calibration.votes import Level
     from arena.ratings.health import JudgeHealth
     from arena.ratings.rate import Ratings
 

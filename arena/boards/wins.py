@@ -10,13 +10,12 @@ import numpy as np
 
 from arena.boards.cache import cached_games
 from arena.boards.results import Leaderboard, rating_settings
-from arena.games.pairs import PairResults, pair_results
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, POINTS_1, Number
 from arena.present.picture import Cell, Matrix
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from arena.ratings.counts import WinMatrix
+from arena.ratings.pairs import PairResults, WinMatrix, pair_results
 from arena.store import Store
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]

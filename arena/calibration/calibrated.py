@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from arena.calibration.comparison import Comparison
-from arena.calibration.judge_people import Settings
+from arena.calibration.comparison import Comparison, Settings
 from arena.calibration.methods import MethodComparison
-from arena.calibration.opinions import Level
 from arena.calibration.orders import OrderHealth
 from arena.calibration.style import StyleEffect
+from arena.calibration.votes import Level
 
 
 @dataclass(frozen=True, slots=True)

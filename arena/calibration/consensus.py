@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.opinions import Item, Opinion, by_item
+from arena.calibration.votes import Item, Opinion, by_item
 from arena.ratings.games import Floats
 
 Method: TypeAlias = Literal["majority", "dawid-skene"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.calibration.consensus import majority
-from arena.calibration.opinions import Opinion, Values, by_item, by_rater
+from arena.calibration.votes import Opinion, Values, by_item, by_rater
 from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games

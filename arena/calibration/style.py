@@ -15,16 +15,16 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.opinions import Opinion
 from arena.calibration.orders import games_of
-from arena.ratings import qualities
+from arena.calibration.votes import Opinion
+from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
 from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
-    {"log_length": "log_words"}.get(name, name): measure for name, measure in qualities.QUALITIES.items()
+    {"log_length": "log_words"}.get(name, name): measure for name, measure in covariates.QUALITIES.items()
 }
 """Of an answer's text."""
 

@@ -1,21 +1,95 @@
-"""How often two raters, drawn by chance, say the same of a thing that both judged.
+"""What people and judges said of single things, how often two of them say the same, and who does no better than chance.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
-people so, and people among themselves, with ties as a third vote (setup 1) and on votes without ties (setup 2). No
-consensus is needed, so that the two figures can be compared: a judge agrees with people as well as people do, or not.
+people by the votes of two raters drawn by chance, and people among themselves, with ties as a third vote (setup 1) and
+on votes without ties (setup 2). No consensus is needed, so that the two figures can be compared: a judge agrees with
+people as well as people do, or not.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from arena.calibration.opinions import Item, Opinion, Values, by_item
-from retrieval_eval.stats.bootstrap import share_interval
+from arena.ratings.games import Floats
+from retrieval_eval.stats.agreement import cohen_kappas
+from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
 from retrieval_eval.stats.estimate import Estimate
+
+Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets"]
+"""What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer."""
+
+Item: TypeAlias = tuple[str, ...]
+"""Names one thing among those of its query: two agents in the order of their names, a document, an agent and a
+criterion, an agent and a nugget, and further columns where those do not tell things apart."""
+
+Values: TypeAlias = Mapping[str, Mapping[Item, float]]
+"""A value for each thing, by query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """One rater's value of one thing.
+
+    Attributes:
+        query_id: the query; what was said on one query depends on each other.
+        item: the thing.
+        rater: a judge or a person.
+        value: a label or a grade; of a verdict 1 where the first agent of ``item`` won, -1 where the second did, and 0
+            for a tie.
+        swapped: of a verdict, whether the second agent of ``item`` was shown first.
+        placed: of a verdict, whether it is known who was shown first.
+    """
+
+    query_id: str
+    item: Item
+    rater: str
+    value: float
+    swapped: bool = False
+    placed: bool = True
+
+
+def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[Item, float]]]:
+    """Each rater's values, by query and thing; where a rater repeats itself the last one stands."""
+    found: defaultdict[str, defaultdict[str, dict[Item, float]]] = defaultdict(lambda: defaultdict(dict))
+    for one in opinions:
+        found[one.rater][one.query_id][one.item] = one.value
+    return {rater: dict(values) for rater, values in sorted(found.items())}
+
+
+def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[Item, list[Opinion]]]:
+    """All that was said of each thing, by query."""
+    found: defaultdict[str, defaultdict[Item, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
+    for one in opinions:
+        found[one.query_id][one.item].append(one)
+    return {query_id: dict(things) for query_id, things in found.items()}
+
+
+def paired(first: Values, second: Values) -> list[tuple[str, Item, float, float]]:
+    """Query, thing and both values of what is in both, in the order of the first."""
+    return [
+        (query_id, item, value, second[query_id][item])
+        for query_id, things in first.items()
+        if query_id in second
+        for item, value in things.items()
+        if item in second[query_id]
+    ]
+
+
+def size(values: Values) -> int:
+    """How many things have a value."""
+    return sum(map(len, values.values()))
+
+
+def whole_numbers(values: Values) -> dict[str, dict[Item, int]] | None:
+    """The same as labels, ``None`` where a value is none, such as the mean of several."""
+    if any(value != int(value) for things in values.values() for value in things.values()):
+        return None
+    return {query_id: {item: int(value) for item, value in things.items()} for query_id, things in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +163,73 @@ def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreem
     wholes = np.array(list(pairs.values()), np.float64)
     bounds = share_interval(parts, wholes) or (None, None)
     return VoteAgreement(total, Estimate(float(parts.sum() / total), *bounds))
+
+
+_FEWEST = 10
+"""Things shared with others below which nobody is called no better than chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """One rater against all others on the things that both judged.
+
+    Attributes:
+        rater: the name.
+        votes: that it gave.
+        shared: those on things that others judged too.
+        kappa: Cohen's with the others' votes, each thing counting once; interval clustered by query.
+        above_chance: whether the interval lies above 0; ``None`` where there is none, or it does not and fewer than
+            ten things are shared.
+    """
+
+    rater: str
+    votes: int
+    shared: int
+    kappa: Estimate
+    above_chance: bool | None
+
+
+def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[Annotator, ...]:
+    """Everybody, whoever agrees least with the others first and those that cannot be compared last.
+
+    Args:
+        opinions: one vote of each rater on each thing.
+        mirrored: values are verdicts; both sides count alike.
+    """
+    given = {one.value for one in opinions}
+    labels = sorted(given | {-value for value in given}) if mirrored else sorted(given)
+    place = {label: at for at, label in enumerate(labels)}
+    raters = sorted({one.rater for one in opinions})
+    number = {rater: at for at, rater in enumerate(raters)}
+    queries = by_item(opinions)
+    tables = np.zeros((len(raters), len(queries), len(labels), len(labels)))
+    votes, shared = np.zeros((2, len(raters)), np.int64)
+    for query, things in enumerate(queries.values()):
+        for own in things.values():
+            counts = np.bincount([place[one.value] for one in own], minlength=len(labels)).astype(np.float64)
+            for one in own:
+                votes[number[one.rater]] += 1
+                if len(own) > 1:
+                    others = counts.copy()
+                    others[place[one.value]] -= 1
+                    shared[number[one.rater]] += 1
+                    tables[number[one.rater], query, place[one.value]] += others / (len(own) - 1)
+    if mirrored:
+        tables = (tables + tables[..., ::-1, ::-1]) / 2
+    found = [
+        _annotator(rater, int(votes[at]), int(shared[at]), tables[at][tables[at].any(axis=(1, 2))])
+        for at, rater in enumerate(raters)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0, one.rater)))
+
+
+def _annotator(rater: str, votes: int, shared: int, tables: Floats) -> Annotator:
+    value = float(cohen_kappas(tables.sum(axis=0)))
+    if np.isnan(value):
+        return Annotator(rater, votes, shared, Estimate(None), None)
+    bounds = jackknife_interval(cohen_kappas, tables)
+    if bounds is None:
+        return Annotator(rater, votes, shared, Estimate(value), None)
+    low, high = max(-1.0, bounds[0]), min(1.0, bounds[1])
+    known = low > 0 or shared >= _FEWEST
+    return Annotator(rater, votes, shared, Estimate(value, low, high), low > 0 if known else None)

@@ -116,7 +116,7 @@ def calibrate(
     """
     from arena.boards.calibration.board import Calibration
     from arena.boards.rated_tables import column_names
-    from arena.calibration.judge_people import Settings
+    from arena.calibration.comparison import Settings
     from arena.cli.console import errors, printable
     from arena.cli.show import show
     from arena.cli.sources import open_tournament
@@ -176,8 +176,8 @@ def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object])
 
 
 def _plot(path: Path, found: Calibrated) -> None:
-    from arena.boards.calibration.differences import difference_charts
     from arena.boards.calibration.methods import method_charts
+    from arena.boards.calibration.people import difference_charts
     from arena.present.charts import save_plot
 
     if found.methods is None:

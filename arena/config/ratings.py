@@ -23,7 +23,7 @@ class EloSection(Section):
 def _known(names: list[str]) -> list[str]:
     if not names:
         return names
-    from arena.ratings.qualities import QUALITIES
+    from arena.ratings.covariates import QUALITIES
 
     for name in names:
         if name not in QUALITIES:

@@ -8,9 +8,8 @@ import numpy as np
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.ratings.covariates import Controlled, controlled_ratings, refuse_unusable, standardised_difference
+from arena.ratings.covariates import QUALITIES, Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
-from arena.ratings.qualities import QUALITIES
 from arena.ratings.results import RatingSettings, bradley_terry_settings
 from arena.store import Wanted
 from judges.errors import ConfigError

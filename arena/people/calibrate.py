@@ -13,15 +13,14 @@ import numpy as np
 
 from arena.boards.cache import Cache, cached_games
 from arena.calibration.calibrated import Calibrated
-from arena.calibration.comparison import Comparison, compare
-from arena.calibration.judge_people import Settings
+from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.methods import Method, Played, compare_methods
-from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import table_health
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
+from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
-from arena.games.table import GameTable
+from arena.data.game_table import GameTable
 from arena.people.files import Reading, read_opinions
 from arena.people.methods import Opinions, people_methods, stored_methods
 from arena.people.opinions import (

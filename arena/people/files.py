@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from arena.calibration.opinions import Item, Level, Opinion
+from arena.calibration.votes import Item, Level, Opinion
 from arena.data.verdicts import ALIASES as VERDICT_ALIASES
 from arena.data.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
 from judges.types import Verdict

@@ -11,13 +11,12 @@ import numpy as np
 from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
 from arena.calibration.methods import Means, Method, Played
-from arena.calibration.opinions import Level, Opinion
 from arena.calibration.orders import games_of, settled
+from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
-from arena.games.table import GameTable
+from arena.data.game_table import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.games import Games
-from arena.ratings.preferences import counted
+from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
 from arena.ratings.results import bradley_terry_settings, elo_settings
 from arena.stages.exam.stored import stored_scores

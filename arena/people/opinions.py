@@ -8,9 +8,9 @@ import numpy as np
 
 from arena.boards.results import grades
 from arena.calibration.calibrated import Spending
-from arena.calibration.opinions import Level, Opinion
+from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
-from arena.games.table import GameTable
+from arena.data.game_table import GameTable
 from arena.people.files import OUTCOME, SUPPORT
 from arena.people.tasks import texts_now
 from arena.stages.nuggets.results import nugget_results

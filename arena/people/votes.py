@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from arena.calibration.opinions import Opinion
+from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
 from arena.data.verdicts import write_verdicts
 from arena.people.files import OUTCOME, read_opinions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,16 +74,6 @@ class ClusterCounts:
         return counted[:pairs].T, counted[pairs : 2 * pairs].T, counted[2 * pairs :].T
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WinMatrix:
-    """Games won by the row agent against the column agent, ties and games of each pair, shape (agents, agents)."""
-
-    agents: tuple[str, ...]
-    wins: Floats
-    ties: Floats
-    games: Floats
-
-
 def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
     """Collapse games to one sample of counts; ``ordered`` keeps (a, b) and (b, a) apart.
 
@@ -151,54 +140,6 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Cluste
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
     shape = (3 * counts.a.size, clusters)
     return ClusterCounts(scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape))
-
-
-def win_matrix(games: Games) -> WinMatrix:
-    """Wins, ties and games of every ordered pair of agents, for a heat map."""
-    counts = pair_counts(games, ordered=False)
-    size = (counts.agents, counts.agents)
-    wins, ties = np.zeros(size), np.zeros(size)
-    wins[counts.a, counts.b], wins[counts.b, counts.a] = counts.wins_a[0], counts.wins_b[0]
-    ties[counts.a, counts.b] = ties[counts.b, counts.a] = counts.ties[0]
-    return WinMatrix(games.agents, wins, ties, wins + wins.T + ties)
-
-
-def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float) -> Games:
-    """Games from a published table of win percentages.
-
-    Args:
-        agents: names of rows and columns.
-        percentages: how often, in percent, the row agent beat the column agent, shape (agents, agents); the rest
-            of the pair's games were ties. The diagonal is not read; NaN both ways is a pair that never met.
-        n_queries: games of each pair.
-
-    Returns:
-        Up to three rows a pair, whose weights are the counts, not rounded.
-
-    Raises:
-        ValueError: the shape is wrong, one direction is missing, or a pair's percentages leave 0..100.
-    """
-    if percentages.shape != (len(agents), len(agents)) or n_queries <= 0:
-        raise ValueError(f"need a square matrix for {len(agents)} agents and a positive number of queries")
-    a, b = np.triu_indices(len(agents), k=1)
-    won, lost = percentages[a, b], percentages[b, a]
-    if (np.isnan(won) != np.isnan(lost)).any():
-        raise ValueError("a pair has a percentage in one direction only")
-    met = ~np.isnan(won)
-    a, b, won, lost = a[met], b[met], won[met], lost[met]
-    tied = 100.0 - won - lost
-    if min(won.min(initial=0), lost.min(initial=0), tied.min(initial=0)) < 0:
-        raise ValueError("percentages of a pair must lie in 0..100 and sum to at most 100")
-    weight = np.concatenate([won, lost, tied]) * n_queries / 100.0
-    score = np.repeat([1.0, 0.0, 0.5], a.size)
-    kept = weight > 0
-    return Games(
-        tuple(agents),
-        np.tile(a, 3)[kept].astype(np.int32),
-        np.tile(b, 3)[kept].astype(np.int32),
-        score[kept],
-        weight=weight[kept],
-    )
 
 
 def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,7 +7,7 @@ depends on the order of games; the mean over seeded orders (500 in the RAGElo pa
 A tournament is a Fisher-Yates shuffle whose every draw is played at once. The random numbers are SplitMix64 (Steele,
 Lea and Flood 2014, OOPSLA): its state is a counter, so a tournament depends on its own start alone, and it is a few
 integer operations in any language. Powers of two come from a table and a polynomial of additions and products. So
-the compiled kernel of ``replay_numba``, this module and any number of threads give the same bits, on any machine.
+the kernel that numba compiles, numpy and any number of threads give the same bits, on any machine.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -84,7 +85,7 @@ def elo(
     settings = EloSettings(k, initial, scale, tournaments, seed)
     played = _packed(games)
     played.codes.sort()  # an order that depends on nothing but the games
-    finals = replay(played, _rule(settings), starts(seed, tournaments), threads=threads)
+    finals = replay([played], settings, starts(seed, tournaments), threads=threads)[0]
     spread = finals.std(axis=0, ddof=1) if tournaments > 1 else np.zeros(len(games.agents))
     return EloRatings(games.agents, finals.mean(axis=0), spread, settings, played.codes.size)
 
@@ -106,12 +107,8 @@ def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Float
     samples = [codes._replace(codes=np.repeat(codes.codes[order], row)) for row in times]
     if not samples:
         return np.empty((0, len(games.agents)))
-    means: Floats = replay_each(samples, _rule(settings), starts(settings.seed, settings.tournaments)).mean(axis=1)
+    means: Floats = replay(samples, settings, starts(settings.seed, settings.tournaments)).mean(axis=1)
     return means
-
-
-def _rule(settings: EloSettings) -> Rule:
-    return Rule(float(settings.initial), float(settings.k), float(settings.scale))
 
 
 def _packed(games: Games) -> Packed:
@@ -163,14 +160,6 @@ class Packed(NamedTuple):
     """Bits of the lowest part."""
 
 
-class Rule(NamedTuple):
-    """Starting rating, K-factor and points per factor of ten in odds."""
-
-    initial: float
-    k: float
-    scale: float
-
-
 def pack(a: Ints, b: Ints, score: Floats, agents: int) -> Packed:
     """Games in the order given; 32 bits are enough for 32768 agents and verdicts."""
     bits = max(1, (agents - 1).bit_length())
@@ -191,64 +180,55 @@ def starts(seed: int, tournaments: int) -> States:
     return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
 
 
-def replay(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True, threads: int | None = None) -> Floats:
-    """Final ratings of each tournament, shape (tournaments, agents).
+def replay(
+    samples: Sequence[Packed],
+    settings: EloSettings,
+    begin: States,
+    *,
+    shuffled: bool = True,
+    threads: int | None = None,
+) -> Floats:
+    """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
 
     Args:
-        games: the games.
-        rule: how ratings move.
-        begin: a state per tournament, from ``starts``.
+        samples: sets of games of the same agents, such as resampled ones.
+        settings: how ratings move; not how many tournaments there are.
+        begin: a state per tournament, from ``starts``; every set is replayed from the same ones.
         shuffled: in random order; otherwise as given, and all tournaments are alike.
         threads: of the compiled kernel, each with a copy of the games; all processors if absent.
     """
-    finals = np.empty((begin.size, games.agents))
+    finals = np.empty((len(samples), begin.size, samples[0].agents))
+    sizes = [sample.codes.size for sample in samples]
     # A step of numpy costs as much as some 600 tournaments in it.
-    kernel = compiled_kernel() if games.codes.size * (begin.size + 600) >= _WORTH_COMPILING else None
+    kernel = compiled_kernel() if begin.size * sum(sizes) + 600 * max(sizes) >= _WORTH_COMPILING else None
     if kernel is None:
-        chunk = max(1, _CODES_IN_MEMORY // max(1, games.codes.size))
-        for first in range(0, begin.size, chunk):
-            part = slice(first, first + chunk)
-            finals[part] = replay_in_numpy(games, rule, begin[part], shuffled=shuffled)
+        by_length = sorted(range(len(samples)), key=lambda place: -sizes[place])
+        tournaments = max(1, _CODES_IN_MEMORY // max(1, *sizes))
+        number = max(1, tournaments // begin.size)
+        for first in range(0, len(samples), number):
+            chosen = by_length[first : first + number]
+            for start in range(0, begin.size, tournaments):
+                part = slice(start, start + tournaments)
+                alike = [samples[place] for place in chosen]
+                finals[chosen, part] = _replay_in_lanes(alike, settings, begin[part], shuffled=shuffled)
         return finals
-    workers = min(threads or _processors(), begin.size)
-    limits = np.linspace(0, begin.size, workers + 1).astype(int)
-    parts = [slice(low, high) for low, high in pairwise(limits)]
+    rule = float(settings.initial), float(settings.k), float(settings.scale)
+    workers = threads or _processors()
+    limits = np.linspace(0, begin.size, max(1, min(workers // len(samples), begin.size)) + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
-        work = [pool.submit(kernel, games, rule, begin[part], finals[part], shuffled) for part in parts]
+        work = [
+            pool.submit(kernel, sample, rule, begin[low:high], final[low:high], shuffled)
+            for sample, final in zip(samples, finals, strict=True)
+            for low, high in pairwise(limits)
+        ]
     for done in work:
         done.result()
     return finals
 
 
-def replay_each(samples: Sequence[Packed], rule: Rule, begin: States) -> Floats:
-    """What ``replay`` gives of each of several sets of games, shape (samples, tournaments, agents).
-
-    Args:
-        samples: sets of games of the same agents, such as resampled ones.
-        rule: how ratings move.
-        begin: a state per tournament; every set is replayed from the same ones.
-    """
-    finals = np.empty((len(samples), begin.size, samples[0].agents))
-    kernel = compiled_kernel() if begin.size * sum(own.codes.size for own in samples) >= _WORTH_COMPILING else None
-    if kernel is not None:
-        with ThreadPoolExecutor(_processors()) as pool:
-            list(pool.map(lambda own, final: kernel(own, rule, begin, final, True), samples, finals))
-        return finals
-    by_length = sorted(range(len(samples)), key=lambda place: -samples[place].codes.size)
-    at_once = max(1, _CODES_IN_MEMORY // max(1, begin.size * samples[by_length[0]].codes.size))
-    for first in range(0, len(samples), at_once):
-        part = by_length[first : first + at_once]
-        finals[part] = _replay_in_lanes([samples[place] for place in part], rule, begin)
-    return finals
-
-
-def replay_in_numpy(games: Packed, rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
-    """``replay`` without numba."""
-    finals: Floats = _replay_in_lanes([games], rule, begin, shuffled=shuffled)[0]
-    return finals
-
-
-def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, shuffled: bool = True) -> Floats:
+def _replay_in_lanes(
+    samples: Sequence[Packed], settings: EloSettings, begin: States, *, shuffled: bool = True
+) -> Floats:
     """One step per game, all tournaments of all samples at once: ``samples`` begin with the one of most games."""
     lengths = np.repeat([sample.codes.size for sample in samples], begin.size)
     orders = np.zeros((lengths[0], lengths.size), samples[0].codes.dtype)
@@ -257,8 +237,8 @@ def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, sh
     left, lane, start = orders.ravel(), np.arange(lengths.size), np.tile(begin, len(samples))
     agents, bits, scores, low = samples[0][1:]
     kind = orders.dtype.type
-    steps_per_point = STEPS_PER_TENFOLD / rule.scale
-    ratings = np.full(agents * lengths.size, rule.initial, np.float64)
+    steps_per_point = STEPS_PER_TENFOLD / settings.scale
+    ratings = np.full(agents * lengths.size, settings.initial, np.float64)
     block = max(1, _DRAWS_AT_ONCE // lengths.size)
     for first in range(0, lengths[0], block):
         steps = np.arange(first, min(first + block, lengths[0]))
@@ -271,7 +251,7 @@ def _replay_in_lanes(samples: Sequence[Packed], rule: Rule, begin: States, *, sh
             of_a = (played >> kind(low) & kind((1 << bits) - 1)).astype(np.int64) * lengths.size + own
             of_b = (played >> kind(low + bits)).astype(np.int64) * lengths.size + own
             ahead = (ratings[of_b] - ratings[of_a]) * steps_per_point
-            gain = rule.k * (scores[played & kind((1 << low) - 1)] - 1.0 / (1.0 + _power(ahead)))
+            gain = settings.k * (scores[played & kind((1 << low) - 1)] - 1.0 / (1.0 + _power(ahead)))
             ratings[of_a] += gain
             ratings[of_b] -= gain
     return ratings.reshape(agents, len(samples), begin.size).transpose(1, 2, 0)
@@ -299,13 +279,70 @@ def _power(steps: Floats) -> Floats:
     return power
 
 
+@cache
 def compiled_kernel() -> Any:
     """The compiled replay, or ``None`` where the optional numba is missing: only speed is lost."""
     try:
-        from arena.ratings.replay_numba import replay_part
+        import numba
     except ImportError:
         return None
-    return replay_part
+    return numba.njit(nogil=True)(_replay_with_numba)
+
+
+_AHEAD = 64
+"""Draws made, and games fetched from memory, before they are played: waiting for one at a time would cost most."""
+
+
+def _replay_with_numba(
+    games: Packed, rule: tuple[float, float, float], begin: States, finals: Floats, shuffled: bool
+) -> int:
+    """Write the final ratings of the tournaments that start from ``begin`` into ``finals``.
+
+    Indices are unsigned, which spares numba the question whether they count from the end.
+
+    Returns:
+        A number without meaning, which keeps the compiler from dropping the early reads.
+    """
+    codes, bits, scores, low = games.codes, games.bits, games.scores, games.low
+    initial, k, scale = rule
+    steps_per_point = STEPS_PER_TENFOLD / scale
+    length = codes.size
+    left = np.empty_like(codes)
+    drawn = np.empty(_AHEAD, np.uintp)
+    mask, lowest = (1 << bits) - 1, (1 << low) - 1
+    fetched = 0
+    for tournament in range(begin.size):
+        left[:] = codes
+        ratings = finals[tournament]
+        ratings[:] = initial
+        state = begin[tournament]
+        for first in range(0, length, _AHEAD):
+            number = min(_AHEAD, length - first)
+            for place in range(number):
+                chosen = first + place
+                if shuffled:
+                    state += GAMMA
+                    mixed = (state ^ (state >> np.uint64(30))) * MIX[0]
+                    mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX[1]
+                    mixed ^= mixed >> np.uint64(31)
+                    chosen += int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - chosen))
+                drawn[place] = chosen
+                fetched ^= left[drawn[place]] & 1
+            for place in range(number):
+                played = left[drawn[place]]
+                left[drawn[place]] = left[first + place]
+                a, b = np.uintp((played >> low) & mask), np.uintp(played >> (low + bits))
+                held = min(max((ratings[b] - ratings[a]) * steps_per_point, -REACH), REACH)
+                whole = np.floor(held + 0.5)
+                rest = (held - whole) * LN_STEP
+                square = rest * rest
+                series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
+                gain = k * (
+                    scores[np.uintp(played & lowest)] - 1.0 / (1.0 + POWERS[np.uintp(int(whole) + REACH)] * series)
+                )
+                ratings[a] += gain
+                ratings[b] -= gain
+    return fetched
 
 
 def _processors() -> int:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry, sandwich
-from arena.ratings.counts import pair_counts, win_matrix
+from arena.ratings.counts import pair_counts
 from arena.ratings.existence import position_identified
 from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.judges import judged_games
+from arena.ratings.pairs import win_matrix
 from retrieval_eval.stats.bootstrap import share_interval, student
 from retrieval_eval.stats.estimate import Estimate
 

@@ -7,9 +7,8 @@ import numpy as np
 from arena.present.numbers import SIGNED
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.comparison import Comparison
-from arena.ratings.games import Games, Tally
-from arena.ratings.ranks import fewest_queries
+from arena.ratings.games import Games, Tally, VerdictTable
+from arena.ratings.ranks import Comparison, fewest_queries
 from retrieval_eval.stats.estimate import Estimate
 
 ONE_ORDER = (
@@ -50,6 +49,15 @@ def notes(
     if games.tally is not None:
         said += _of_tally(games.tally)
     return tuple(said)
+
+
+def preference_note(table: VerdictTable) -> str:
+    """What a reader of such ratings must know."""
+    said = "Games are scored by preferences: 0.7 is 0.7 of a win and 0.3 of a loss, a tie is half of each"
+    without = len(table) if table.preference is None else int(np.isnan(table.preference).sum())
+    if not without:
+        return f"{said}."
+    return f"{said}; {without:,} of {len(table):,} verdicts have no probability and count as 1, 0.5 or 0."
 
 
 def position_note(fitted: BradleyTerry, first: Estimate) -> str:

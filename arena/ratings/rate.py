@@ -11,16 +11,22 @@ import numpy as np
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.comparison import Comparison, compare, contradicted, direct_games, pair_differences
-from arena.ratings.counts import win_matrix
 from arena.ratings.elo import EloRatings, elo
 from arena.ratings.fragility import fragilities
-from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, reconcile, tabulate
+from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, average, counted, reconcile, tabulate
 from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
-from arena.ratings.notes import ONE_ORDER, notes, position_note
-from arena.ratings.preferences import average, counted, notes_on
-from arena.ratings.ranks import competition_ranks, fewest_queries, groups, rank_intervals
+from arena.ratings.notes import ONE_ORDER, notes, position_note, preference_note
+from arena.ratings.pairs import contradicted, direct_games, win_matrix
+from arena.ratings.ranks import (
+    Comparison,
+    compare,
+    competition_ranks,
+    fewest_queries,
+    groups,
+    pair_differences,
+    rank_intervals,
+)
 from arena.ratings.results import (
     UNITS,
     AgentRating,
@@ -139,7 +145,7 @@ def rate(
     games, units = _regrouped(games_to_rate(table, chosen, health), table.queries, clusters)
     rated = rate_games(games, chosen, health, units)
     if chosen.preferences == "soft":
-        rated = replace(rated, notes=(*rated.notes, notes_on(table)))
+        rated = replace(rated, notes=(*rated.notes, preference_note(table)))
     in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
     beyond = None
     if not (chosen.position or in_both_orders):

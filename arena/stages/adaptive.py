@@ -9,9 +9,10 @@ from itertools import islice
 
 import numpy as np
 
-from arena.adaptive import AdaptiveSettings, Fixtures, Meeting, Outcomes, decision, next_games, outcomes_of
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
+from arena.ratings.adaptive import Fixtures, Meeting, next_games
+from arena.ratings.evidence import AdaptiveSettings, Outcomes, decision, outcomes_of
 from arena.ratings.games import GameVerdict, reconcile
 from arena.stages.schedule import Game, answering
 

@@ -20,8 +20,8 @@ from arena.boards.report import TournamentReport
 from arena.boards.results import Leaderboard
 from arena.boards.wins import Wins
 from arena.config.ratings import RatingsSection
-from arena.games.pairs import pair_results
 from arena.ratings.games import GameVerdict, as_games, reconcile
+from arena.ratings.pairs import pair_results
 from arena.ratings.rate import RatingSettings
 from benchmarks.false_sentences import page
 from benchmarks.false_sentences.claims import Finding, Seen, read

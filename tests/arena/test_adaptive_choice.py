@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from arena.adaptive import AdaptiveSettings, Fixtures, Meeting, Outcomes, next_games
-from arena.adaptive.choice import belief, log_gain
+from arena.ratings.adaptive import Fixtures, Meeting, belief, log_gain, next_games
+from arena.ratings.evidence import AdaptiveSettings, Outcomes
 
 AGENTS = ("a", "b", "c", "d")
 

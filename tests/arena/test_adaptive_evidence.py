@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.adaptive import AdaptiveSettings, Outcomes, decision, log_evidence, outcomes_of
-from arena.adaptive.evidence import STAKES
+from arena.ratings.evidence import STAKES, AdaptiveSettings, Outcomes, decision, log_evidence, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile
 from judges.errors import InputError
 from judges.types import Verdict

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from arena.adaptive import AdaptiveSettings, decision
+from arena.ratings.evidence import AdaptiveSettings, decision
 from benchmarks.adaptive import UNEQUAL, adaptive, at_random, errs, order_is_right, repeated_tests_err, world
 
 

@@ -12,15 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from arena.calibration.annotators import annotators
-from arena.calibration.bland_altman import bland_altman
-from arena.calibration.comparison import PANEL, compare
-from arena.calibration.correlation import correlations
-from arena.calibration.judge_people import Settings
-from arena.calibration.opinions import Opinion
+from arena.boards.calibration.findings import gain_from_ties, outside_scale
+from arena.calibration.comparison import PANEL, Settings, compare
+from arena.calibration.correlation import bland_altman, correlations
 from arena.calibration.orders import order_health, settled
-from arena.calibration.votes import agreement_within
-from arena.calibration.words import gain_from_ties, outside_scale
+from arena.calibration.votes import Opinion, agreement_within, annotators
 from arena.ratings.games import GameVerdict
 from arena.ratings.judges import judge_agreement
 from judges.types import Verdict

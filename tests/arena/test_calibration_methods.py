@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 from arena.calibration.calibrated import Spending
+from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods
-from arena.calibration.opinions import Opinion
-from arena.calibration.panel_gain import panel_gain
+from arena.calibration.votes import Opinion
 from arena.people.methods import people_methods
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from arena.calibration.opinions import Opinion
 from arena.calibration.style import QUALITIES, StyleEffect, answer_qualities, family_effects, style_effects
+from arena.calibration.votes import Opinion
 from arena.ratings.games import GameVerdict, tabulate
 from judges.types import Verdict
 

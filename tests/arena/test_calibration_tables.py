@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from arena.calibration.leaderboards import leaderboard_agreement
+from arena.calibration.methods import leaderboard_agreement
 from arena.people.files import Reading, read_opinions
 from judges.errors import DataError
 from tests.conftest import CLI

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.counts import pair_counts, win_matrix
+from arena.ratings.counts import pair_counts
 from arena.ratings.existence import problems, unsettled
 from arena.ratings.games import Games
 from arena.ratings.likelihood import Form, TieModel, gradient, information, log_posterior, maximise
+from arena.ratings.pairs import win_matrix
 
 POINTS = 400 / np.log(10)
 Row = tuple[int, int, float, float]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import elo as elo_module
-from arena.ratings.elo import EloSettings, Rule, elo, pack, replay, resampled_elo, starts
+from arena.ratings.elo import EloSettings, elo, pack, replay, resampled_elo, starts
 from arena.ratings.games import Games
 from tests.support.elo import elo_online, expected_score
 
@@ -132,7 +132,7 @@ def test_each_step_is_the_textbook_update() -> None:
 def test_every_order_of_three_games_is_equally_likely() -> None:
     games = games_of([0, 0, 1], [1, 2, 2], [1.0, 0.0, 1.0], 3)
     packed = pack(games.a, games.b, games.score, 3)
-    finals = replay(packed, Rule(1000, 32, 400), starts(5, 6000))
+    finals = replay([packed], EloSettings(), starts(5, 6000))[0]
     orders, seen = np.unique(finals.round(6), axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(seen - 1000).max() < 4 * np.sqrt(1000)

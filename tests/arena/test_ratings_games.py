@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.ratings.counts import from_win_matrix, pair_counts, win_matrix
+from arena.ratings.counts import pair_counts
 from arena.ratings.games import Games, GameVerdict, as_games, reconcile
+from arena.ratings.pairs import from_win_matrix, win_matrix
 from judges.errors import InputError
 from judges.types import Verdict
 

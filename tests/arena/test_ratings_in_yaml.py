@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from arena.boards.cache import cached_leaderboard
 from arena.boards.results import leaderboard, rating_settings
 from arena.config.ratings import RatingsSection
-from arena.games.read import read_games
+from arena.data.games import read_games
 from arena.people.methods import stored_methods
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, rate, rate_by_judge

@@ -8,9 +8,15 @@ from scipy.optimize import approx_fprime
 from scipy.stats import kendalltau
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.discrimination import DiscriminationModel, JudgedScores
 from arena.ratings.games import Floats, Games, GameVerdict, tabulate
-from arena.ratings.panel import JudgeWeight, PanelRatings, PanelSettings, panel_ratings
+from arena.ratings.panel import (
+    DiscriminationModel,
+    JudgedScores,
+    JudgeWeight,
+    PanelRatings,
+    PanelSettings,
+    panel_ratings,
+)
 from judges.types import Verdict
 
 A, B, TIE = Verdict

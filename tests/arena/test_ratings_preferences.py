@@ -17,13 +17,11 @@ from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.rated_tables import TableOptions, rate_table
 from arena.boards.results import leaderboard
 from arena.boards.wins import tournament_pairs
-from arena.games.probabilities import preference
-from arena.games.read import read_games
+from arena.data.games import preference, read_games
 from arena.people.methods import stored_methods
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import elo
-from arena.ratings.games import Games, GameVerdict, as_games, tabulate
-from arena.ratings.preferences import average, counted
+from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
 from arena.ratings.rate import Ratings, RatingSettings, rate
 from arena.store import Store
 from judges.errors import InputError

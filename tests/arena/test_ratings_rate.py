@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.counts import from_win_matrix
 from arena.ratings.elo import elo
 from arena.ratings.games import GameVerdict, as_games
+from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from judges.errors import InputError
 from judges.types import Verdict

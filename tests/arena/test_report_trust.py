@@ -14,8 +14,8 @@ from arena.boards.conclusion import conclude_board
 from arena.boards.coverage import Coverage
 from arena.boards.results import Leaderboard
 from arena.boards.trust import trust_checks
-from arena.calibration.judge_people import Settings
-from arena.calibration.opinions import Opinion
+from arena.calibration.comparison import Settings
+from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
 from arena.people.calibrate import compare_opinions
 from arena.present.blocks import Check

@@ -15,7 +15,7 @@ from pyarrow import dataset
 from arena.boards.results import LEFT_OUT, game_verdicts, leaderboard
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
-from arena.games.read import read_games
+from arena.data.games import read_games
 from arena.stages.samples import Combine, combined, consistency
 from arena.store import IDENTICAL, Store, Wanted
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from arena.boards.wins import Counted, Wins, by_points
-from arena.games.pairs import PairResults
 from arena.present.files import csv_text
-from arena.ratings.counts import WinMatrix
+from arena.ratings.pairs import PairResults, WinMatrix
 
 
 def pairs(p: float = 0.5) -> PairResults:

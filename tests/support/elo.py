@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from arena.ratings.elo import Rule, pack, replay, starts
+from arena.ratings.elo import EloSettings, pack, replay, starts
 from arena.ratings.games import Floats, Games
 
 
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
     """Ratings after one pass over the games in the order given, shape (agents,)."""
     packed = pack(games.a, games.b, games.score, len(games.agents))
-    ratings: Floats = replay(packed, Rule(initial, k, scale), starts(0, 1), shuffled=False)[0]
+    ratings: Floats = replay([packed], EloSettings(k, initial, scale), starts(0, 1), shuffled=False)[0, 0]
     return ratings
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from arena.boards.results import game_verdicts
-from arena.games.pairs import sign_tests
-from arena.games.table import GameKey
+from arena.data.game_table import GameKey
 from arena.ratings.games import Games, tabulate
+from arena.ratings.pairs import sign_tests
 from arena.ratings.rate import RatingSettings
 from arena.store import Result, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task

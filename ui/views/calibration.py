@@ -12,18 +12,15 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.calibration.board import Calibration
-from arena.boards.calibration.corrected import corrected_figures
-from arena.boards.calibration.differences import difference_chart, said_of
+from arena.boards.calibration.board import Calibration, corrected_figures
+from arena.boards.calibration.findings import least_and_most_alike
 from arena.boards.calibration.methods import method_chart
-from arena.boards.calibration.people import judges_of
+from arena.boards.calibration.people import difference_chart, judges_of, said_of
 from arena.calibration.calibrated import Calibrated
-from arena.calibration.comparison import Comparison
-from arena.calibration.judge_people import Disagreement, JudgeAgainstPeople
+from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison
-from arena.calibration.opinions import Level
-from arena.calibration.words import least_and_most_alike
-from arena.games.table import GameKey
+from arena.calibration.votes import Level
+from arena.data.game_table import GameKey
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Section
 from arena.present.picture import Chart

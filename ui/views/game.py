@@ -17,7 +17,7 @@ import streamlit as st
 from arena.boards.nuggets import support_words
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import SHARED, Dataset
-from arena.games.table import GameKey
+from arena.data.game_table import GameKey
 from arena.prompting import Labels
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from arena.stages.samples import outcomes

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from arena.boards.agreement import WIDE, correlation_columns
+from arena.boards.calibration.findings import least_and_most_alike
 from arena.boards.calibration.people import slug
 from arena.calibration.calibrated import Calibrated
 from arena.calibration.methods import MethodComparison, MethodPair
 from arena.calibration.style import StyleEffect
-from arena.calibration.words import least_and_most_alike
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import (
     ALIGNED,

@@ -20,7 +20,7 @@ from arena.boards import cache as kept
 from arena.boards.cache import cached_games, cached_leaderboard, read, written
 from arena.boards.results import Leaderboard, leaderboard
 from arena.config.whole import load_config
-from arena.games.read import read_games
+from arena.data.games import read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.run.tournament import run

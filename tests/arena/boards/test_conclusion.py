@@ -12,9 +12,8 @@ import pytest
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.ratings import ratings_json
 from arena.boards.results import Leaderboard
-from arena.calibration.comparison import Comparison, compare
-from arena.calibration.judge_people import Settings
-from arena.calibration.opinions import Opinion
+from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES

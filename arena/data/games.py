@@ -1,7 +1,8 @@
 """The games of a tournament from its store: columns of numbers all the way, so that millions are no other case.
 
 The store numbers names while it reads. Rows of one query, judge and pair become one game, several samples of a verdict
-one verdict, as ``arena.stages.samples`` says of single results.
+one verdict, as ``arena.stages.samples`` says of single results. A judge may give the probability of each label: then a
+verdict says how sure the judge is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.games.table import FAILED, FIRST, NOT_WANTED, SECOND, TIE, WAITING, GameTable
+from arena.data.game_table import FAILED, FIRST, NOT_WANTED, SECOND, TIE, WAITING, GameTable
 from arena.ratings.games import Floats, Ints
 from arena.store import Store
 from arena.store.bulk import Columns, in_order
@@ -23,6 +24,37 @@ from judges.types import Judgment, Verdict
 
 if TYPE_CHECKING:
     from arena.stages.samples import Consistency
+
+
+PROBABILITIES: Final = {"p_a": Verdict.A.value, "p_b": Verdict.B.value, "p_tie": Verdict.TIE.value}
+"""Columns of a table of verdicts: the probability that each answer is the better one, and that neither is."""
+
+_SCORING: Final = "transformers"
+"""The provider whose judges give probabilities; nobody else's explanation is taken for them."""
+
+
+def gives_probabilities(settings: Mapping[str, Any], judge: str) -> bool:
+    """Whether a judge of a tournament may give probabilities, from the tournament's stored settings."""
+    spec: Mapping[str, Any] = (settings.get("judges") or {}).get(judge) or {}
+    return spec.get("provider") == _SCORING
+
+
+def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
+    """The probability of each of ``PROBABILITIES``, from what the judge's reply says; empty where it says none."""
+    from judges.providers.transformers import label_probabilities
+
+    by_label = label_probabilities(judgment.reason)
+    if not by_label or by_label.get(str(judgment.outcome)) != max(by_label.values()):
+        return {}
+    return {column: by_label.get(label, 0.0) for column, label in PROBABILITIES.items()}
+
+
+def preference(judgment: Judgment) -> float | None:
+    """Probability that the answer shown first is the better one, a tie counted as half; ``None`` without any."""
+    found = verdict_probabilities(judgment)
+    total = sum(found.values())
+    return (found["p_a"] + found["p_tie"] / 2) / total if total else None
+
 
 _STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
 """By the outcome as it is stored, seen from the answer shown first."""
@@ -164,8 +196,6 @@ def _preferences(
     rows: Columns, settings: Mapping[str, Any], slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
     """The mean preference of each slot's samples for ``a``, NaN where there is none; (0, 2) without any."""
-    from arena.games.probabilities import gives_probabilities, preference
-
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
     sure = [gives_probabilities(settings, str(name)) for name in judge.names]
     preferred = np.full(slot.size, np.nan)

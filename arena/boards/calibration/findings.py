@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from arena.calibration.comparison import Comparison
-from arena.calibration.judge_people import JudgeAgainstPeople
+from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison, MethodPair
-from arena.calibration.opinions import Level
+from arena.calibration.votes import Level
 from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate

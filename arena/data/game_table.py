@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.boards.coverage import Coverage
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, fold
-from arena.ratings.preferences import counted
+from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, counted, fold
 from arena.ratings.rate import RatingSettings, games_to_rate
 from judges.types import Verdict
 

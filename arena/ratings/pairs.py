@@ -1,4 +1,4 @@
-"""What a leaderboard says about pairs of agents: tests, joint intervals, fragility, their own games.
+"""Each two agents by their own games: who won how many, whether that tells them apart, whether one line fits all.
 
 Ratings order all agents on one line. Where x surely beats y, y surely beats z and z surely beats x, or an agent surely
 beats one that is surely rated above it, no line describes the games. "Surely": the interval of the share of points in
@@ -15,106 +15,114 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.bootstrap import Bootstrap
-from arena.ratings.bradley_terry import BradleyTerry, sandwich
+from arena.ratings.counts import pair_counts
 from arena.ratings.games import Floats, Games
-from arena.ratings.ranks import JointDifferences, PairedTests, joint_differences, paired_tests, queries_needed
-from arena.ratings.results import DirectGames, PairDifference
-from retrieval_eval.stats.bootstrap import share_interval, student, wilson
-
-_NO_VARIANCE = 1e-9
-"""A covariance below this (squared points) says that no query differs from another, not that ratings are exact."""
-
-_DRAWS = 2000
-"""Normal draws in place of bootstrap samples."""
-
-_FEWEST_SAMPLES = 100
-"""Fewer bootstrap samples cannot show how far the largest of many differences strays."""
+from arena.ratings.results import DirectGames
+from retrieval_eval.stats.bootstrap import share_interval, wilson
+from retrieval_eval.stats.significance import holm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """All pairs of agents: tests of each, and intervals that hold for all.
+class WinMatrix:
+    """Games won by the row agent against the column agent, ties and games of each pair, shape (agents, agents)."""
 
-    ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
-    ``arbitrary`` names the agents of whose ratings no query shows the variation.
+    agents: tuple[str, ...]
+    wins: Floats
+    ties: Floats
+    games: Floats
+
+
+def win_matrix(games: Games) -> WinMatrix:
+    """Wins, ties and games of every ordered pair of agents, for a heat map."""
+    counts = pair_counts(games, ordered=False)
+    size = (counts.agents, counts.agents)
+    wins, ties = np.zeros(size), np.zeros(size)
+    wins[counts.a, counts.b], wins[counts.b, counts.a] = counts.wins_a[0], counts.wins_b[0]
+    ties[counts.a, counts.b] = ties[counts.b, counts.a] = counts.ties[0]
+    return WinMatrix(games.agents, wins, ties, wins + wins.T + ties)
+
+
+def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float) -> Games:
+    """Games from a published table of win percentages.
+
+    Args:
+        agents: names of rows and columns.
+        percentages: how often, in percent, the row agent beat the column agent, shape (agents, agents); the rest
+            of the pair's games were ties. The diagonal is not read; NaN both ways is a pair that never met.
+        n_queries: games of each pair.
+
+    Returns:
+        Up to three rows a pair, whose weights are the counts, not rounded.
+
+    Raises:
+        ValueError: the shape is wrong, one direction is missing, or a pair's percentages leave 0..100.
     """
-
-    tests: PairedTests
-    joint: JointDifferences
-    covariances: tuple[Floats, ...]
-    arbitrary: frozenset[str]
-
-    def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,)."""
-        variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
-        half = student(level, self.joint.units) * np.sqrt(np.maximum(variance, 0.0))
-        return ratings - half, ratings + half
-
-
-def compare(
-    games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, *, by_query: bool, level: float, seed: int
-) -> Comparison | None:
-    """Compare all pairs of agents.
-
-    ``None`` where a single query (game) leaves nothing to estimate variation from.
-
-    Where there are no or too few bootstrap samples, draws from the sandwich covariance take their place.
-    """
-    spread = sandwich(games, fitted, by_query=by_query)
-    if spread is None:
-        return None
-    covariances = [spread.covariance]
-    arbitrary = frozenset(name for problem in fitted.problems for name in problem.agents)
-    if np.trace(spread.covariance) < _NO_VARIANCE:
-        arbitrary = frozenset(fitted.agents)
-    if arbitrary:
-        covariances.append(fitted.model_covariance())
-    if resampled is not None and len(resampled.samples) >= _FEWEST_SAMPLES:
-        sample_sets = resampled.sample_sets
-    else:
-        rng = np.random.default_rng(seed)
-        draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
-        sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
-    return Comparison(
-        paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
-        joint_differences(fitted.ratings, sample_sets, spread.clusters, level),
-        tuple(covariances),
-        arbitrary,
+    if percentages.shape != (len(agents), len(agents)) or n_queries <= 0:
+        raise ValueError(f"need a square matrix for {len(agents)} agents and a positive number of queries")
+    a, b = np.triu_indices(len(agents), k=1)
+    won, lost = percentages[a, b], percentages[b, a]
+    if (np.isnan(won) != np.isnan(lost)).any():
+        raise ValueError("a pair has a percentage in one direction only")
+    met = ~np.isnan(won)
+    a, b, won, lost = a[met], b[met], won[met], lost[met]
+    tied = 100.0 - won - lost
+    if min(won.min(initial=0), lost.min(initial=0), tied.min(initial=0)) < 0:
+        raise ValueError("percentages of a pair must lie in 0..100 and sum to at most 100")
+    weight = np.concatenate([won, lost, tied]) * n_queries / 100.0
+    score = np.repeat([1.0, 0.0, 0.5], a.size)
+    kept = weight > 0
+    return Games(
+        tuple(agents),
+        np.tile(a, 3)[kept].astype(np.int32),
+        np.tile(b, 3)[kept].astype(np.int32),
+        score[kept],
+        weight=weight[kept],
     )
 
 
-def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tuple[PairDifference, ...]:
-    """A line for every pair of agents, none where there is no comparison."""
-    if compared is None:
-        return ()
-    tests, joint = compared.tests, compared.joint
-    found = []
-    for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
-        better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
-        gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
-        unknown = not compared.arbitrary.isdisjoint((agents[i], agents[j])) and not joint.different[i, j]
-        needed, fewest, most = (
-            (None, None, None)
-            if unknown
-            else queries_needed(gap, se, half, joint.units, agents=len(agents), level=joint.level)
-        )
-        pair = PairDifference(
-            better=agents[better],
-            worse=agents[worse],
-            difference=gap,
-            p_holm=float(tests.p_holm[i, j]),
-            p=float(tests.p[i, j]),
-            se=se,
-            low=gap - half,
-            high=gap + float(joint.half[worse, better]),
-            separable=bool(joint.different[i, j]),
-            queries_needed=needed,
-            queries_needed_low=fewest,
-            queries_needed_high=most,
-        )
-        found.append(pair)
-    return tuple(found)
+@dataclass(frozen=True, slots=True, eq=False)
+class PairResults:
+    """What each pair of agents did to each other.
+
+    Attributes:
+        wins: counts of all pairs.
+        p: how likely so clear a difference would be between equals, see ``sign_tests``; shape (agents, agents).
+    """
+
+    wins: WinMatrix
+    p: Floats
+
+
+def pair_results(games: Games) -> PairResults:
+    """Of all pairs; the games as they are rated, with their queries."""
+    return PairResults(win_matrix(games), sign_tests(games))
+
+
+def sign_tests(games: Games) -> Floats:
+    """P-values of all pairs, corrected by Holm for the pairs that met; NaN for the others, shape (agents, agents).
+
+    Games on one query are no independent evidence, whatever their number. So each query counts once, for the agent that
+    took more of the pair's points on it, or not at all where both took as many; were both equally good, half of the
+    queries that count would go to each (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
+
+    Args:
+        games: as they are rated, with their queries.
+    """
+    size = len(games.agents)
+    assert games.cluster is not None
+    lead = np.where(games.a < games.b, games.score - 0.5, 0.5 - games.score) * games.weights
+    low, high = np.minimum(games.a, games.b).astype(np.int64), np.maximum(games.a, games.b)
+    pairs, pair = np.unique(low * size + high, return_inverse=True)
+    queries = int(games.cluster.max(initial=0)) + 1
+    cells, cell = np.unique(pair * queries + games.cluster, return_inverse=True)
+    ahead = np.sign(np.round(np.bincount(cell, lead, cells.size), 9))
+    of_cell = cells // queries
+    first = np.bincount(of_cell, ahead > 0, pairs.size)
+    second = np.bincount(of_cell, ahead < 0, pairs.size)
+    p = np.minimum(1.0, 2 * scipy.special.bdtr(np.minimum(first, second), (first + second).astype(np.int64), 0.5))
+    found = np.full((size, size), np.nan)
+    found[pairs // size, pairs % size] = found[pairs % size, pairs // size] = holm(p)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
