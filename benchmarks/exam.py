@@ -53,10 +53,10 @@ def write_data(folder: Path, pairs: int) -> None:
 def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
     from arena.config.whole import Config
-    from arena.prompting import Prompting
     from arena.run import tournament
     from arena.stages.exam.run import save_grades
     from arena.stages.exam.stored import exam_study
+    from arena.stages.tournament import TournamentStages
     from arena.store import Store, chunks
     from judges.types import Judgment, Task
 
@@ -70,10 +70,10 @@ def write_grades(folder: Path) -> int:
         }
     )
     data, draw, pairs = tournament.load_data(config), random.Random(1), 0
-    prompting = Prompting(config, data)
-    wants = list(prompting.wants())
+    stages = TournamentStages(config, data)
+    wants = list(stages.wants())
     with closing(Store.create(config.store)) as store:
-        store.begin(config.name, tournament.stored_settings(config, prompting), data, wants)
+        store.begin(config.name, tournament.stored_settings(stages), data, wants)
         for chunk in chunks(wants, 1000):
             graded = [(want, f"{pairs + at:064x}", draw.choice((0, 0, 0, 1, 2, 4, 5))) for at, want in enumerate(chunk)]
             store.save(

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from arena.config.whole import Config, load_config
 from arena.present.numbers import listed
-from arena.prompting import Prompting
 from arena.run.tournament import load_data
+from arena.stages.tournament import TournamentStages
 from judges.errors import DISTRIBUTION, InputError, how_to_install
 from judges.providers import open_provider
 from retrieval_eval.data.recordings import read_recordings
@@ -68,11 +68,11 @@ def _examine_config(path: Path) -> list[Finding]:
     try:
         config = load_config(path)
         data = load_data(config)
-        prompting = Prompting(config, data)
-        prompting.check()
-        wanted = sum(1 for _ in prompting.wants())
-        exam = prompting.exam.templates.values() if prompting.exam is not None else ()
-        prompts = ", ".join(template.name for template in (*prompting.templates.values(), *exam)) or "none"
+        stages = TournamentStages(config, data, assume=True)
+        stages.check()
+        wanted = sum(1 for _ in stages.wants())
+        templates = [template for stage in stages.stages for template in stage.templates.values()]
+        prompts = ", ".join(template.name for template in templates) or "none"
     except InputError as error:
         return [("config", False, str(error))]
     counts = {"queries": data.queries, "agents": data.agents, "answers": data.answers, "documents": data.documents}

@@ -1,161 +1,179 @@
-"""A tournament's stages in one queue: each want as soon as what it needs is there."""
+"""A run: what the stages want, and what results lead to, through one queue until nothing more can come."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TypeAlias
 
-from arena.game_batches import GameBatches
-from arena.labels import Labelling
-from arena.prompting import Prompting
-from arena.run.follow_ups import FollowUps
 from arena.run.ledger import Ledger, Progress
-from arena.run.queue import Lookup
-from arena.run.work import Work
-from arena.stages.base import Release
-from arena.stages.samples import Combine
+from arena.run.queue import Lookup, Queue
+from arena.stages.base import Release, TournamentStage
+from arena.stages.tournament import TournamentStages
 from arena.store import Result, Wanted, chunks
 from arena.store.runs import Runs
-from judges.types import EXAM_TASKS, Task
+from judges.types import Task
 
 _BLOCK = 256
 """Wants that a runner beside others does in their order."""
 
+Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
+"""By stage and query what is wanted from the start."""
 
-class StageRunner:
+
+class Engine:
     """Judges what the stages of one tournament want and the store does not know.
 
-    Documents come first. A query's games, grades and nuggets follow as soon as all its documents have their labels, so
-    nobody waits for the slowest query. An adaptive schedule is asked for its next games once its last ones are judged
-    (``GameBatches``). What a settled want releases follows at once (``FollowUps``).
+    Documents come first. What else a query wants follows as soon as all its documents have their labels, so nobody
+    waits for the slowest query; and what a result leads to follows at once.
 
     Args:
         lookup: the tournament, its judges and its store.
-        prompting: renders its prompts, and is given labels as they come.
-        how: by judge, how several samples become one outcome.
-        asked: the stages to do; of the others, what is known is found again.
+        stages: say what is wanted.
+        asked: the tasks to do; of the others, what is known is found again, and what that leads to.
         progress: told of every want.
     """
 
-    def __init__(
-        self, lookup: Lookup, prompting: Prompting, how: dict[str, Combine], asked: Sequence[Task], progress: Progress
-    ) -> None:
-        self._prompting, self._how, self._asked = prompting, how, asked
-        self._work = Work(lookup, progress, self._settled, self._judge_ended, self._left_out)
-        self._follow_ups = FollowUps(self._work, prompting, asked)
-        games = prompting.adaptive_games()
-        self._games = None if games is None else GameBatches(self._work, prompting, games, how)
-        self._waiting: defaultdict[str, list[Wanted]] = defaultdict(list)
+    def __init__(self, lookup: Lookup, stages: TournamentStages, asked: Collection[Task], progress: Progress) -> None:
+        self._lookup, self._stages, self._asked = lookup, stages, asked
+        self._queue = Queue(lookup, progress, self._settled, self._judge_ended, self._left_out)
+        self._held: defaultdict[str, list[tuple[TournamentStage, Release]]] = defaultdict(list)
+        self._not_asked: list[Wanted] = []
+        self._released: list[Release] = []
+        self._results: list[tuple[Wanted, Result]] = []
+        self._open: defaultdict[Task, set[Wanted]] = defaultdict(set)
         self._ended: set[str] = set()
-        self._labels_over = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def ledger(self) -> Ledger:
         """What became of every want."""
-        return self._work.ledger
+        return self._queue.ledger
 
-    async def run(self, wants: Iterable[Wanted]) -> None:
-        """Judge these wants, and those that they lead to.
+    async def run(self, begun: Begun) -> None:
+        """Judge what is wanted from the start, and what that leads to.
 
         Raises:
             StoreError: the store cannot be read or written.
         """
-        by_task: defaultdict[Task, list[Wanted]] = defaultdict(list)
-        for want in self._in_own_order(list(wants)):
-            by_task[want.task].append(want)
-        self._labelling = Labelling(self._prompting, self._how, by_task[Task.RELEVANCE])
-        if Task.RELEVANCE not in self._asked:
-            for want, known in await self._work.known(by_task[Task.RELEVANCE]):
-                if known is not None:
-                    self._labelling.take(want, known)
-        for task in self._asked:
-            self._begin(task, by_task[task])
-        not_asked = by_task.keys() - {Task.RELEVANCE, *self._asked}
-        for task in filter(self._prompting.releases, not_asked):
-            self._follow_ups.add(Release(ready=by_task[task]))
-        for query_id in self._prompting.data.queries:
-            self._follow_ups.add(self._prompting.begin_nuggets(query_id))
-        self._see_if_labelled()
-        await self._work.run(self._drive())
-        await self._work.count_rest([want for wants in self._waiting.values() for want in wants])
-        await self._find_rest([want for task in not_asked for want in by_task[task]])
+        wanted = Counter(want.task for releases in begun.values() for each in releases.values() for want in each.wanted)
+        for task in self._stages.tasks:
+            if task in self._asked:
+                self._queue.begin(task, wanted[task], self._stages.of(task).most().get(task))
+        for stage, releases in begun.items():
+            await self._begin(stage, releases)
+        await self._queue.run(self._drive())
+        await self._queue.count_rest()
+        await self._follow()
+        await self._queue.known(self._not_asked)
+
+    async def _begin(self, stage: TournamentStage, releases: Mapping[str, Release]) -> None:
+        """Hand a stage's wants to their judges, or hold them until their query has its labels."""
+        ready: list[Wanted] = []
+        for query_id, release in releases.items():
+            if stage.waits_for_labels and (self._stages.labels.is_open(query_id) or not release.ready):
+                self._held[query_id].append((stage, release))
+            else:
+                ready += release.ready
+        self._put(self._in_own_order([want for want in ready if want.task in self._asked]))
+        not_asked = [want for want in ready if want.task not in self._asked]
+        self._not_asked += [want for want in not_asked if not stage.leads_on(want.task)]
+        await self._find([want for want in not_asked if stage.leads_on(want.task)])
+        if Task.RELEVANCE in stage.tasks and Task.RELEVANCE not in self._asked:
+            await self._follow()
+            self._stages.labels.complete = True
 
     def _in_own_order(self, wants: list[Wanted]) -> list[Wanted]:
         """The wants in the plan's order, or its blocks in an order of this runner's own where others are at work.
 
         Side by side all would want the same at once, and most of what each looks up would be another's.
         """
-        lookup = self._work.lookup
-        if not Runs(lookup.store, lookup.tournament).others(lookup.runner):
+        if not Runs(self._lookup.store, self._lookup.tournament).others(self._lookup.runner):
             return wants
         blocks = list(chunks(wants, _BLOCK))
-        random.Random(lookup.runner.runner_id).shuffle(blocks)  # noqa: S311 - not secret
+        random.Random(self._lookup.runner.runner_id).shuffle(blocks)  # noqa: S311 - not secret
         return list(chain.from_iterable(blocks))
 
-    async def _find_rest(self, not_asked: Sequence[Wanted]) -> None:
-        """Link what is known of the stages that were not asked for, and of what the last results have led to."""
-        await self._follow_ups.run()
-        await self._work.known(not_asked)
-        if self._games is not None and Task.PAIRWISE in self._asked:
-            await self._games.play_on()
-        elif self._games is not None:
-            await self._games.find_again(asked=False)
-
-    def _begin(self, task: Task, wants: Sequence[Wanted]) -> None:
-        """Put a stage's wants where they belong: to their judge, or behind their query's labels."""
-        grows = task in EXAM_TASKS and any(map(self._prompting.releases, self._asked))
-        adaptive = task is Task.PAIRWISE and self._games is not None
-        self._work.begin(task, len(wants), self._prompting.expected(task) if grows or adaptive else None)
-        waits = Task.RELEVANCE in self._asked and self._prompting.needs_labels(task)
+    def _put(self, wants: Sequence[Wanted]) -> None:
         for want in wants:
-            if waits and self._labelling.is_open(want.query_id):
-                self._waiting[want.query_id].append(want)
-            else:
-                self._follow_ups.put(want)
+            if self._stages.leads_on(want.task):
+                self._open[want.task].add(want)
+        self._queue.put(wants)
+
+    async def _find(self, wants: Sequence[Wanted]) -> None:
+        """Take what the store knows of wants that nobody is asked for."""
+        for want, known in await self._queue.known(wants):
+            if known is not None:
+                self._settled(want, known)
 
     def _settled(self, want: Wanted, result: Result) -> None:
-        if want.task is Task.RELEVANCE:
-            if self._labelling.take(want, result):
-                self._work.put(self._waiting.pop(want.query_id, ()))
-                self._follow_ups.add(self._prompting.begin_nuggets(want.query_id))
-            self._see_if_labelled()
-        elif self._games is not None and want.task is Task.PAIRWISE:
-            self._games.settled(want)
-        else:
-            self._follow_ups.settled(want, result)
+        if self._stages.leads_on(want.task):
+            self._results.append((want, result))
+            self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """A judge takes nothing more: labels, games or items that others wait for may never come."""
+        """A judge takes nothing more: what it has open stays so."""
         self._ended.add(judge)
-        self._see_if_labelled()
-        self._follow_ups.judge_ended(judge)
-        pairwise = self._prompting.config.pairwise
-        if self._games is not None and pairwise is not None and judge in pairwise.judges:
-            self._games.end()
+        for task, wants in self._open.items():
+            self._open[task] = {want for want in wants if want.judge != judge}
+        self._changed.set()
 
     def _left_out(self, wants: Collection[Wanted]) -> None:
         """Wants cannot be asked for in this run, such as games with a document that has no label."""
-        self._follow_ups.left_out(wants)
-        if self._games is not None:
-            self._games.left_out(wants)
-
-    def _see_if_labelled(self) -> None:
-        """Tell whoever waits that no further label will come, once that is so."""
-        if Task.RELEVANCE not in self._asked or self._labelling.over(self._ended):
-            self._labels_over.set()
-            self._follow_ups.all_begun()
+        for task in self._open:
+            self._open[task].difference_update(wants)
+        self._changed.set()
 
     async def _drive(self) -> None:
         """Put in what comes only as others are settled, and tell the judges when nothing more will come."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._play())
-            group.create_task(self._follow_ups.run())
-        self._work.close()
+        labels = self._stages.labels
+        while True:
+            await self._follow()
+            if self._held and not self._open[Task.RELEVANCE]:
+                labels.complete = True  # what is missing will not come in this run
+                self._released += await asyncio.to_thread(self._no_longer_held, list(self._held))
+            elif any(self._open.values()):
+                self._changed.clear()
+                await self._changed.wait()
+            else:
+                self._queue.close()
+                return
 
-    async def _play(self) -> None:
-        await self._labels_over.wait()
-        if self._games is not None and Task.PAIRWISE in self._asked:
-            await self._games.play()
+    async def _follow(self) -> None:
+        """Hand in what results lead to, until none is at hand."""
+        while self._results or self._released:
+            results, self._results = self._results, []
+            released, self._released = self._released, []
+            released += await asyncio.to_thread(self._after, results)
+            for want, _ in results:
+                self._open[want.task].discard(want)
+            await self._hand_in(released)
+
+    def _after(self, results: Sequence[tuple[Wanted, Result]]) -> list[Release]:
+        """What results lead to, and what was held for the labels among them."""
+        released = [self._stages.after(want, result) for want, result in results]
+        labelled = dict.fromkeys(want.query_id for want, _ in results if want.task is Task.RELEVANCE)
+        complete = [query_id for query_id in labelled if not self._stages.labels.is_open(query_id)]
+        return [*released, *self._no_longer_held(complete)]
+
+    def _no_longer_held(self, query_ids: Iterable[str]) -> list[Release]:
+        held = [(query_id, *each) for query_id in query_ids for each in self._held.pop(query_id, ())]
+        return [
+            Release(ready=release.ready) if release.ready else self._stages.first(stage, query_id)
+            for query_id, stage, release in held
+        ]
+
+    async def _hand_in(self, releases: Sequence[Release]) -> None:
+        wanted = [want for each in releases for want in each.wanted]
+        if wanted:
+            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wanted)
+        for task, number in Counter(want.task for want in wanted if want.task in self._asked).items():
+            self.ledger.want(task, number)
+        ready = [want for each in releases for want in each.ready]
+        asked = [want for want in ready if want.task in self._asked]
+        self._put([want for want in asked if want.judge not in self._ended])
+        await self._queue.count_known([want for want in asked if want.judge in self._ended])
+        await self._find([want for want in ready if want.task not in self._asked])

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.prompting import Labels, Prompting
 from arena.run.executors import runs_on_workers, with_all_workers
-from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, CallCounter, PlannedCalls
+from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.tournament import load_data
 from arena.stages.answers.plan import PlannedAgent, agent_notes, plan_agents
-from arena.stages.nuggets.plan import walk_nuggets
 from arena.stages.queries.config import SynthConfig, of_tournament
 from arena.stages.queries.plan import plan_synth
-from arena.stages.samples import document_labels
-from arena.store import Result, Store, Wanted, chunks, missing
+from arena.stages.tournament import TournamentStages
+from arena.store import Store, missing
 from judges.spec import JudgeSpec
 from judges.types import Answer, Task
 
-_CHUNK = 256
 _ASSUMED = (
     f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
     "replies outside their contract are asked again, and attempts repeated, on top of this",
@@ -79,24 +75,20 @@ def plan_queries(config: SynthConfig) -> Plan:
 def _plan_tournament(config: Config) -> Plan:
     agents, opened = plan_agents(config) if config.agents else ([], None)
     data = load_data(config, None if opened is None else opened.declared)
-    prompting = Prompting(config, data, assume_relevant=True)
-    prompting.check()
-    store = _existing(config)
-    counter = CallCounter(prompting, _specs(config), store)
-    if store is not None:
-        prompting.labels = _known_labels(prompting, counter)
-        if prompting.exam is not None:
-            prompting.exam.keep_groups(store, config.name)
-        _take_known(prompting, counter)
-    notes = [*_ASSUMED, *_assumed(config, prompting)]
-    for chunk in chunks(prompting.wants(), _CHUNK):
-        counter.count(chunk)
-    if prompting.nuggets is not None:
-        walk_nuggets(prompting, prompting.nuggets, counter.count)
-    if store is not None:
-        store.close()
-    rows = counter.rows()
-    notes += [*counter.notes, *_spread(config), *agent_notes(config, agents)]
+    stages = TournamentStages(config, data, assume=True)
+    stages.check()
+    store = None if missing(config.store) else Store.open(config.store)
+    try:
+        if store is not None:
+            stages.resume(store, config.name)
+        planner = Planner(stages, _specs(config), store)
+        for stage in stages.stages:
+            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+    finally:
+        if store is not None:
+            store.close()
+    rows = planner.rows()
+    notes = [*_ASSUMED, *stages.assumptions(), *planner.notes, *_spread(config), *agent_notes(config, agents)]
     if to_come := _to_come(config, data):
         notes.append(
             f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "
@@ -104,18 +96,6 @@ def _plan_tournament(config: Config) -> Plan:
             "'ragleague run CONFIG --stage agents', then plan again"
         )
     return Plan(rows, notes, agents)
-
-
-def _assumed(config: Config, prompting: Prompting) -> Iterator[str]:
-    """What the figures assume of judgments that are still to come."""
-    if _guesses_documents(config, prompting):
-        yield "answer judges' prompts count every document not labelled yet as relevant: an upper bound"
-    if prompting.exam is not None and any(map(prompting.releases, prompting.exam.tasks())):
-        yield "exam items that are not written yet count as many and as long as usual, and all answers as checked"
-    if prompting.adaptive_games() is not None:
-        yield "an adaptive schedule stops as soon as its question is decided: an upper bound"
-    if prompting.nuggets is not None and prompting.nuggets.reads_documents:
-        yield "nuggets that are not made yet count as many and as long as they may be: an upper bound"
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
@@ -128,44 +108,11 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
     }
     if not owed:
         return None
-    whole = Prompting(config, replace(data, answers={**data.answers, **owed}), assume_relevant=True)
-    now = Prompting(config, data, assume_relevant=True)
-    more = [sum(want.task in _OF_ANSWERS for want in each.wants()) for each in (whole, now)]
-    return len(owed), more[0] - more[1]
-
-
-def _known_labels(prompting: Prompting, counter: CallCounter) -> Labels:
-    """The relevance results that a run would find: by what is judged now, not by what was wanted last time."""
-    section = prompting.config.retrieval
-    if section is None:
-        return {}
-    results: list[tuple[Wanted, Result | None]] = []
-    wants = (want for want in prompting.wants() if want.task is Task.RELEVANCE)
-    for chunk in chunks(wants, _CHUNK):
-        results += [(want, known) for want, _, _, known in counter.looked_up(chunk)]
-    how = {name: spec.combine for name, spec in prompting.config.judges.items()}
-    return document_labels(results, how, section.combine)
-
-
-def _take_known(prompting: Prompting, counter: CallCounter) -> None:
-    """Let what the store knows release what a run would ask next."""
-    for chunk in chunks((want for want in prompting.wants() if prompting.releases(want.task)), _CHUNK):
-        for want, _, _, known in counter.looked_up(chunk):
-            if known is not None:
-                prompting.released(want, known)
-
-
-def _guesses_documents(config: Config, prompting: Prompting) -> bool:
-    """Whether answer prompts are rendered with documents whose labels are not known yet."""
-    sections = [section for section in (config.pairwise, config.criteria) if section is not None]
-    if config.retrieval is None or not any(section.documents.include for section in sections):
-        return False
-    documents = {(want.query_id, want.item) for want in prompting.wants() if want.task is Task.RELEVANCE}
-    return any(prompting.labels.get(document) is None for document in documents)
-
-
-def _existing(config: Config) -> Store | None:
-    return None if missing(config.store) else Store.open(config.store)
+    whole, now = (
+        sum(want.task in _OF_ANSWERS for want in TournamentStages(config, each, assume=True).wants())
+        for each in (replace(data, answers={**data.answers, **owed}), data)
+    )
+    return len(owed), whole - now
 
 
 def _spread(config: Config) -> list[str]:

@@ -1,14 +1,15 @@
-"""What a run would ask: wants rendered and looked up as a run does it, but nothing is sent."""
+"""What a run would ask: stages are driven as a run does it, with stand-ins for what is not known. Nothing is sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
 
-from arena.run.queue import Prompter, to_be_asked
+from arena.run.queue import to_be_asked
+from arena.stages.base import Planned
 from arena.store import IDENTICAL, Result, Store, Wanted
-from arena.store.batches import waiting
+from arena.store.batches import waiting as in_batches
 from judges.errors import InputError
 from judges.identity import judgment_id
 from judges.providers import Provider, open_provider
@@ -21,8 +22,7 @@ CHARACTERS_PER_TOKEN = 4.0
 SECONDS_PER_CALL = 2.0
 """Assumed latency of one call, to turn calls into time."""
 
-Counted: TypeAlias = tuple[Wanted, str | None, Prompt | None, Result | None]
-"""A want, its judgment's id, its prompt if it needs a call, and what the store knows of it."""
+_CHUNK = 256
 
 
 @dataclass(slots=True)
@@ -54,19 +54,11 @@ class PlannedCalls:
     waiting: int = 0
 
 
-class Estimated(Prompter, Protocol):
-    """Knows besides how long replies are."""
-
-    def typical_tokens(self, want: Wanted) -> int:
-        """Tokens of a usual reply."""
-        ...
-
-
-class CallCounter:
+class Planner:
     """Counts the calls of one plan, each judgment once.
 
     Args:
-        prompting: renders the wants.
+        stages: say what is wanted.
         judges: those that are asked, by name.
         store: what is known, ``None`` where nothing is.
 
@@ -74,41 +66,62 @@ class CallCounter:
         notes: what the figures assume or leave out, a sentence each.
     """
 
-    def __init__(self, prompting: Estimated, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
+    def __init__(self, stages: Planned, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
         self.notes: list[str] = []
-        self._prompting, self._judges, self._store = prompting, judges, store
+        self._stages, self._judges, self._store = stages, judges, store
         self._providers = {name: self._opened(name, spec) for name, spec in judges.items()}
+        self._free = {judgment.judgment_id: judgment for _, _, judgment in stages.free_judgments()}
         self._rows: dict[tuple[Task, str], PlannedCalls] = {}
         self._planned: set[str] = set()
 
-    def looked_up(self, wants: Iterable[Wanted]) -> list[Counted]:
-        """What is known of these wants; they are not counted."""
+    def walk(self, wants: Iterable[Wanted]) -> None:
+        """Count wants, and those that they lead to, to the end.
+
+        A result is what is known; of a judgment that will be asked for, the stage's stand-in.
+        """
+        queue = deque(wants)
+        while queue:
+            chunk = [queue.popleft() for _ in range(min(_CHUNK, len(queue)))]
+            for want, prompt, known in self.count(chunk):
+                result = known
+                if prompt is not None and to_be_asked(known):
+                    result = self._stages.stand_in(want, prompt)
+                if result is not None and self._stages.leads_on(want.task):
+                    queue.extend(self._stages.after(want, result).ready)
+
+    def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
+        """Count these wants; also gives each one's prompt, if it is asked or was, and what is known of it."""
         prepared = list(self._prepared(wants))
         idents = [ident for _, ident, _ in prepared if ident is not None]
-        known = {} if self._store is None else self._store.results(idents)
-        return [(want, ident, prompt, known.get(ident or "")) for want, ident, prompt in prepared]
+        known: dict[str, Result] = {}
+        paid: Collection[str] = ()
+        if self._store is not None:
+            known = self._store.results(idents)
+            paid = in_batches(self._store, [ident for ident in idents if to_be_asked(known.get(ident))])
+        counted = []
+        for want, ident, prompt in prepared:
+            result = known.get(ident or "") or self._free.get(ident or "")
+            self._count(want, ident, prompt, result, paid)
+            counted.append((want, prompt, result))
+        return counted
 
-    def count(self, wants: Iterable[Wanted]) -> list[Counted]:
-        """Count these wants; also gives what is known of them."""
-        found = self.looked_up(wants)
-        idents = [ident for _, ident, _, _ in found if ident is not None]
-        paid = set() if self._store is None else waiting(self._store, idents)
-        for want, ident, prompt, result in found:
-            row = self._rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
-            row.wanted += 1
-            if ident == IDENTICAL:
-                row.identical += 1
-            elif prompt is None or ident in self._planned or not to_be_asked(result):
-                row.known += 1
-            elif ident in paid:
-                row.waiting += 1
-                self._planned.add(ident)
-            else:
-                row.calls += 1
-                row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
-                row.output_tokens += self._prompting.typical_tokens(want)
-                self._planned.update([] if ident is None else [ident])
-        return found
+    def _count(
+        self, want: Wanted, ident: str | None, prompt: Prompt | None, known: Result | None, paid: Collection[str]
+    ) -> None:
+        row = self._rows.setdefault((want.task, want.judge), PlannedCalls(want.task, want.judge))
+        row.wanted += 1
+        if ident == IDENTICAL:
+            row.identical += 1
+        elif prompt is None or ident in self._planned or not to_be_asked(known):
+            row.known += 1
+        elif ident in paid:
+            row.waiting += 1
+            self._planned.add(ident or "")
+        else:
+            row.calls += 1
+            row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
+            row.output_tokens += self._stages.typical_tokens(want)
+            self._planned.update([] if ident is None else [ident])
 
     def rows(self) -> list[PlannedCalls]:
         """What was counted, with time and cost; unknown prices are noted."""
@@ -118,10 +131,10 @@ class CallCounter:
 
     def _prepared(self, wants: Iterable[Wanted]) -> Iterator[tuple[Wanted, str | None, Prompt | None]]:
         for want in wants:
-            if (free := self._prompting.without_call(want)) is not None:
+            if (free := self._stages.free(want)) is not None:
                 yield want, free, None
                 continue
-            provider, prompt = self._providers[want.judge], self._prompting.prompt(want)
+            provider, prompt = self._providers[want.judge], self._stages.prompt(want)
             ident = None
             if provider is not None and prompt is not None:
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)

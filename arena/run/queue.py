@@ -1,21 +1,24 @@
-"""Where one judge's requests come from: wants of all stages in turn, looked up in the store when they are due."""
+"""One queue for every judge, whatever stage its wants are of: looked up in the store when they are due, then asked."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import TypeAlias
 
-from arena.run.ledger import Ledger
-from arena.store import Result, Store, Wanted
+from arena.run.ledger import Ledger, Progress
+from arena.run.writer import MOST_OPEN, Writer, write_while
+from arena.stages.base import Asking
+from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
-from judges.judge import Judge, Request
+from judges.judge import Judge, Request, judge_all
 from judges.parse import parse_reply
-from judges.types import JudgeFailure, Judgment, Prompt
+from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL, _MOST = 16, 64, 256
 """Wants looked up together: at least as many as are asked at once, up to ``_USUAL``."""
@@ -27,6 +30,16 @@ _POLL_S = 0.5
 """How often to look for what another process is judging."""
 
 
+_LOOKED_UP_AT_ONCE = 256
+_AHEAD = 1024
+"""Requests that are ready before a judge takes them: what waits in batches is far more than has to be."""
+_LEAST_OPEN = 16
+"""Results that may be on their way into the store, however few calls are made at once: local judges are quick."""
+
+_Judged: TypeAlias = tuple[Task, str, Result]
+"""A result as the store keeps it, with its task and its prompt's name and version."""
+
+
 def prompt_label(prompt: Prompt) -> str:
     """``name@version``, as the store keeps it."""
     return f"{prompt.name}@{prompt.version}"
@@ -35,18 +48,6 @@ def prompt_label(prompt: Prompt) -> str:
 def to_be_asked(known: Result | None) -> bool:
     """Whether a judgment of which the store knows this needs a call, where nobody says to retry every failure."""
     return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
-
-
-class Prompter(Protocol):
-    """Knows what a want asks."""
-
-    def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` while something that it shows is not judged yet."""
-        ...
-
-    def without_call(self, want: Wanted) -> str | None:
-        """The id of a judgment in the store that answers the want without a call; ``None`` where one is needed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Lookup:
     """Finds wants' judgments in the store, or what has to be asked for them. Works in any thread."""
 
     tournament: str
-    prompting: Prompter
+    stages: Asking
     store: Store
     judges: dict[str, Judge]
     runner: Runner
@@ -73,9 +74,9 @@ class Lookup:
         """The wants with their judgment's id; those that wait for labels are left out."""
         found: list[_Found] = []
         for want in wants:
-            if (ident := self.prompting.without_call(want)) is not None:
+            if (ident := self.stages.free(want)) is not None:
                 found.append(_Found(want, ident, None))
-            elif (prompt := self.prompting.prompt(want)) is not None:
+            elif (prompt := self.stages.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
                 found.append(_Found(want, ident, prompt))
@@ -133,7 +134,7 @@ class Lookup:
         return judgment
 
 
-class Feed:
+class _JudgeQueue:
     """One judge's source. Wants are put in as soon as they can be rendered, and come out as requests.
 
     What the store knows is counted on the way. Only a few requests are made ahead of time, so that a hundred thousand
@@ -269,3 +270,106 @@ def _heard(task: asyncio.Task[None]) -> None:
     """A problem is raised for whoever asks next; where a run ends by another nobody does: asyncio would complain."""
     if not task.cancelled():
         task.exception()
+
+
+class Queue:
+    """Wants go in, and come out settled: found in the store or judged, each exactly once.
+
+    A settled want may release others, for as long as ``close`` has not been called. Whoever uses it decides that; it
+    must call ``close`` at last, or the work never ends, unless all judges halt.
+
+    Args:
+        lookup: renders prompts and knows the store and the judges.
+        progress: told of every want.
+        settled: told of every want that nothing more will be asked for, with its result.
+        ended: told of every judge that takes nothing more, because it halted or all is closed and judged.
+        left_out: told of wants that have no prompt and thus cannot be asked for in this run.
+    """
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        progress: Progress,
+        settled: Callable[[Wanted, Result], None],
+        ended: Callable[[str], None],
+        left_out: Callable[[Collection[Wanted]], None] = lambda _: None,
+    ) -> None:
+        self.lookup = lookup
+        self.ledger = Ledger(progress, settled)
+        self._queues = {
+            name: _JudgeQueue(lookup, self.ledger, min(judge.spec.at_once, _AHEAD), partial(ended, name), left_out)
+            for name, judge in lookup.judges.items()
+        }
+
+    def begin(self, task: Task, wanted: int, shown: int | None = None) -> None:
+        """Begin a stage of so many wants; ``shown`` where more may be added and are to be expected."""
+        self.ledger.begin(task, wanted if shown is None else shown)
+        self.ledger.want(task, wanted)
+
+    def put(self, wants: Iterable[Wanted]) -> None:
+        """Hand wants of stages that have begun to their judges."""
+        for want in wants:
+            self._queues[want.judge].put(want)
+
+    def close(self) -> None:
+        """Nothing more will be put in."""
+        for each in self._queues.values():
+            each.close()
+
+    async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
+        """Judge until everything is closed and settled, or all judges have halted.
+
+        Args:
+            beside: runs at the same time and may put wants in; it must end when judges have.
+
+        Raises:
+            StoreError: the store cannot be read or written.
+        """
+        store = self.lookup.store
+        in_flight = sum(judge.spec.at_once for judge in self.lookup.judges.values())
+        writer: Writer[_Judged] = Writer(
+            partial(store.save, runner=self.lookup.runner),
+            lambda judged: self.ledger.settle(judged[2]),
+            lambda judged: judged[2].calls,
+            min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
+        )
+        await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
+
+    async def _judge(self, writer: Writer[_Judged], beside: Coroutine[None, None, None] | None) -> None:
+        async def put(_judge: str, request: Request, result: Result) -> None:
+            await writer.put((request.prompt.task, prompt_label(request.prompt), result))
+
+        async with asyncio.TaskGroup() as group:
+            if beside is not None:
+                group.create_task(beside)
+            await judge_all(self._queues, self.lookup.judges, put)
+            await writer.finish()
+
+    async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
+        """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
+        left = [want for each in self._queues.values() for want in await each.rest()]
+        await self.count_known([*left, *further])
+
+    async def count_known(self, wants: Sequence[Wanted]) -> None:
+        """Count those of these wants that the store knows."""
+        async for want, known in self._looked_up(wants):
+            if isinstance(known, Judgment):
+                self.ledger.count(want, "known", known)
+            elif known is not None and not self.lookup.to_be_asked(known):
+                self.ledger.count(want, "failed", known)
+
+    async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+        """What the store knows of these wants by now, in their order; nobody is asked."""
+        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
+        async for want, known in self._looked_up(wants):
+            results[want] = known
+        return list(results.items())
+
+    async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Result | None]]:
+        """What the store knows of those wants that can be rendered; there may be a hundred thousand.
+
+        Whatever else waits for the loop is heard meanwhile, Ctrl-C for one, which ends it after the chunk at hand.
+        """
+        for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
+            for entry, known in await asyncio.to_thread(self.lookup.known, chunk):
+                yield entry.want, known

@@ -14,9 +14,8 @@ from arena.boards.documents import check_measures
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset, with_qrels, with_runs
-from arena.prompting import Prompting
 from arena.run.batches import ask_in_batches, waiting_lines
-from arena.run.engine import StageRunner
+from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
@@ -25,20 +24,13 @@ from arena.run.recorder import Recorder, recorded, subject_of
 from arena.stages.answers.corpus import tables_of
 from arena.stages.answers.declared import Declared, open_agents
 from arena.stages.answers.replies import with_replies
-from arena.stages.exam.stage import exam_settings
 from arena.stages.nuggets.documents import depth_of
-from arena.stages.nuggets.lists import nugget_settings
-from arena.stages.samples import combinations
-from arena.store import IDENTICAL, Store, Wanted
+from arena.stages.tournament import TournamentStages
+from arena.store import Store
 from judges.errors import InputError
 from judges.judge import Stop
 from judges.spec import JudgeSpec
-from judges.types import CallTrace, Judgment, Task, Verdict
-from retrieval_eval.metrics import default_measures
-
-_TIE_OF_EQUALS = Judgment(
-    IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0
-)
+from judges.types import CallTrace, Task
 
 
 def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Dataset:
@@ -107,53 +99,52 @@ def run(
     """
     agents = _declared(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
-    prompting = Prompting(config, data)
-    if prompting.nuggets is None and not any(True for _ in prompting.wants()):
+    stages = TournamentStages(config, data)
+    if config.nuggets is None and not any(True for _ in stages.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
-    prompting.check()
+    stages.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
         check_measures(config.retrieval.measures, data)
-    asked = [task for task in prompting.tasks() if only is None or task in only]
-    settings = stored_settings(config, prompting, agents)
+    asked = [task for task in stages.tasks if only is None or task in only]
+    settings = stored_settings(stages, agents)
     stop = Stop()
     judges = open_judges(config, stop, trace)
     store = Store.create(config.store)
     try:
         ask_in_batches(judges, store, stop, wait=wait)
-        free = [] if prompting.nuggets is None else prompting.nuggets.free_judgments()
-        store.save([(Task.PAIRWISE, "none", _TIE_OF_EQUALS), *free])
-        if prompting.exam is not None:
-            prompting.exam.keep_groups(store, config.name)
-        wants = list(prompting.wants())
-        if prompting.adaptive_games() is not None:
-            wants = [want for want in wants if want.task is not Task.PAIRWISE]  # these come batch by batch
+        store.save(list(stages.free_judgments()))
+        stages.resume(store, config.name)
+        begun = {
+            stage: {query_id: stages.first(stage, query_id) for query_id in data.queries} for stage in stages.stages
+        }
+        wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
         store.begin(config.name, settings, data, wants)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             recorder.is_of(store, subject_of(settings, data))
-            lookup = Lookup(config.name, prompting, store, judges, recorder.runner, retry_failed)
-            runner = StageRunner(lookup, prompting, combinations(settings), asked, progress)
+            lookup = Lookup(config.name, stages, store, judges, recorder.runner, retry_failed)
+            engine = Engine(lookup, stages, asked, progress)
             stopped = threading.Event()
             stop.tell(stopped.set)
-            summary = run_to_end(_judge(runner, wants, lookup, stop))
+            summary = run_to_end(_judge(engine, begun, lookup, stop))
             recorder.judged(summary, stopped=stopped.is_set())
         return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store))
     finally:
         store.close()
 
 
-async def _judge(runner: StageRunner, wants: Sequence[Wanted], lookup: Lookup, stop: Stop) -> RunSummary:
+async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> RunSummary:
     started, judges = time.perf_counter(), lookup.judges
     with stopping_on_signals(stop), _settled_memory():
         try:
-            await runner.run(wants)
+            await engine.run(begun)
         finally:
             for judge in judges.values():
                 await judge.close()
             lookup.store.close()  # while no Ctrl-C breaks into it
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-    return RunSummary(runner.ledger.stages, summaries, stopped_lines(judges))
+    return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges))
 
 
 @contextmanager
@@ -170,31 +161,16 @@ def _settled_memory() -> Iterator[None]:
         gc.unfreeze()
 
 
-def stored_settings(config: Config, prompting: Prompting, agents: Sequence[Declared] = ()) -> dict[str, Any]:
+def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -> dict[str, Any]:
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
-    settings = config.model_dump(mode="json", include={"retrieval", "pairwise", "criteria", "nuggets", "ratings"})
+    config = stages.config
+    settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})
     settings["judges"] = {name: _deciding(config.judges[name]) for name in config.judges_in_use()}
-    judges = {name: own for name in config.judges_in_use() if (own := config.judges[name].family) is not None}
-    if judges or config.families:
-        settings["families"] = {"judges": judges, "agents": config.families}
-    settings["prompts"] = {task.value: template.digest for task, template in prompting.templates.items()}
-    sections = {Task.RELEVANCE: "retrieval", Task.PAIRWISE: "pairwise", Task.CRITERIA: "criteria"}
-    named = {task: f"{template.name}@{template.version}" for task, template in prompting.templates.items()}
-    for task, section in sections.items():
-        if task in named:
-            settings[section]["prompt"] = named[task]
+    families = {name: family for name in config.judges_in_use() if (family := config.judges[name].family) is not None}
+    if families or config.families:
+        settings["families"] = {"judges": families, "agents": config.families}
     if agents:
         settings["agents"] = [asdict(agent) for agent in agents]
-    if config.nuggets is not None:
-        settings["nuggets"] = nugget_settings(config.nuggets, named)
-    if prompting.exam is not None:
-        settings["exam"] = exam_settings(prompting.exam)
-        settings["prompts"] |= {name: template.digest for name, template in prompting.exam.templates.items()}
-    if config.retrieval is not None:
-        reply = prompting.templates[Task.RELEVANCE].reply
-        settings["retrieval"]["scale"] = {str(word): label for label, word in reply.label_words().items()}
-        if config.retrieval.measures is None:
-            settings["retrieval"]["measures"] = default_measures(reply.highest_label())
     return settings
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
+from arena.config.whole import Config
+from arena.data.dataset import Dataset
 from arena.store import Result, Store, Wanted
 from judges.prompts import PromptTemplate
 from judges.types import Judgment, Prompt, Task
+
+if TYPE_CHECKING:
+    from arena.stages.relevance import Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +29,15 @@ class Release:
     wanted: Sequence[Wanted] = ()
     ready: Sequence[Wanted] = ()
 
+    @classmethod
+    def all(cls, wants: Iterable[Wanted]) -> Release:
+        """Wants that are needed and can be asked for."""
+        wants = tuple(wants)
+        return cls(wants, wants)
+
 
 class Asking(Protocol):
-    """Renders wants: all that the queue needs of a stage."""
+    """All that the queue needs of a stage, or of all stages together."""
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt; ``None`` while something that it shows is not judged yet."""
@@ -36,19 +48,41 @@ class Asking(Protocol):
         ...
 
 
+class Planned(Asking, Protocol):
+    """All that a planner needs besides."""
+
+    def leads_on(self, task: Task) -> bool:
+        """Whether results of the task lead to further wants, or decide what others show."""
+        ...
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """What a result leads to."""
+        ...
+
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
+        """A result such as may come; ``None`` if nothing follows."""
+        ...
+
+    def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
+        """The judgments that ``free`` names."""
+        ...
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply."""
+        ...
+
+
 class Stage:
     """One way of judging. It knows no store and asks nobody: a run and a plan drive it through the same methods.
 
     Attributes:
-        key: its section in the configuration and in stored settings.
-        templates: the prompt of each task, in the order in which tasks are done.
+        templates: its prompts by task; where a task has several, by a name that tells them apart.
         waits_for_labels: whether a query's wants are asked for only when its documents have their relevance labels.
-        leading: the tasks whose results lead to further wants.
+        leading: the tasks whose results ``after`` is told of.
         written_once: the tasks that write texts, which a judge with several samples does once.
     """
 
-    key: str
-    templates: Mapping[Task, PromptTemplate]
+    templates: Mapping[str, PromptTemplate]
     waits_for_labels: bool = False
     leading: Collection[Task] = ()
     written_once: Collection[Task] = ()
@@ -56,7 +90,11 @@ class Stage:
     @property
     def tasks(self) -> Sequence[Task]:
         """What judges are asked to do, in this order."""
-        return list(self.templates)
+        return [Task(name) for name in self.templates]
+
+    def leads_on(self, task: Task) -> bool:
+        """Whether the task is ``leading``."""
+        return task in self.leading
 
     def first(self, query_id: str) -> Release:
         """What is wanted of a query from the start.
@@ -65,7 +103,7 @@ class Stage:
         """
         raise NotImplementedError
 
-    def after(self, _want: Wanted, _result: Result) -> Release:
+    def after(self, want: Wanted, result: Result) -> Release:  # noqa: ARG002 - for stages that lead on
         """What a result, which may be a failure, leads to."""
         return Release()
 
@@ -73,7 +111,7 @@ class Stage:
         """The prompt; ``None`` while something that it shows is not judged yet."""
         raise NotImplementedError
 
-    def free(self, _want: Wanted) -> str | None:
+    def free(self, want: Wanted) -> str | None:  # noqa: ARG002
         """The id of a judgment in the store that answers the want without a call; ``None`` where one is needed."""
         return None
 
@@ -81,19 +119,9 @@ class Stage:
         """The judgments that ``free`` names, each with its task and what stands in place of the prompt's name."""
         return ()
 
-    def check(self) -> None:
-        """Find what is wrong before anything is sent, besides what rendering the first want of each task finds.
-
-        Raises:
-            InputError: the stage cannot do what the configuration asks for.
-        """
-
-    def settings(self) -> dict[str, Any]:
-        """What the store keeps of the section: all that decides results; no path and no secret text."""
-        raise NotImplementedError
-
-    def resume(self, store: Store, tournament: str) -> None:
-        """Read what an earlier run has settled that is no result, such as what it asked together."""
+    def prompt_names(self) -> dict[str, str]:
+        """The templates as ``name@version``."""
+        return {name: f"{template.name}@{template.version}" for name, template in self.templates.items()}
 
     def most(self) -> Mapping[Task, int]:
         """For each task whose number of wants depends on results: how many there may be, each sample apart."""
@@ -103,22 +131,48 @@ class Stage:
         """Length of a usual reply, for a plan."""
         return self.templates[want.task].reply.typical_tokens
 
-    def stand_in(self, _want: Wanted, _prompt: Prompt) -> Result | None:
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:  # noqa: ARG002
         """For a plan: a result such as may come, so that what it leads to is counted; ``None`` if nothing follows."""
         return None
+
+
+class TournamentStage(Stage):
+    """A stage of a tournament.
+
+    Args:
+        config: the tournament.
+        data: what is judged.
+        labels: relevance labels as they come.
+
+    Attributes:
+        key: its section in the configuration and in stored settings.
+    """
+
+    key: str
+
+    def __init__(self, config: Config, data: Dataset, labels: Labels) -> None:
+        self.config, self.data, self.labels = config, data, labels
+
+    def check(self) -> None:
+        """Render one prompt, so that a template that fails does so before anything is sent.
+
+        Raises:
+            InputError: the stage cannot do what the configuration asks for.
+        """
+        wants = (want for query_id in self.data.queries for want in self.first(query_id).ready)
+        for want in islice(wants, 1):
+            self.prompt(want)
+
+    def settings(self) -> dict[str, Any]:
+        """What the store keeps of the section: all that decides results; no path and no secret text."""
+        settings: dict[str, Any] = self.config.model_dump(mode="json", include={self.key})[self.key]
+        if len(self.templates) == 1:
+            settings["prompt"] = next(iter(self.prompt_names().values()))
+        return settings
+
+    def resume(self, store: Store, tournament: str) -> None:
+        """Read what an earlier run has settled that is no result, such as what it asked together."""
 
     def assumptions(self) -> Iterable[str]:
         """For a plan: what its figures assume of judgments that are still to come, a sentence each."""
         return ()
-
-
-class Releasing(Protocol):
-    """Knows what settled wants lead to; goes once every stage is a ``Stage``."""
-
-    def releases(self, task: Task) -> bool:
-        """Whether a settled want of the task may release others."""
-        ...
-
-    def released(self, want: Wanted, result: Result) -> Release:
-        """What can be asked for now that a want is settled."""
-        ...

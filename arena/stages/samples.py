@@ -15,6 +15,8 @@ from judges.errors import RETRIED_NEXT_RUN
 from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Task, Verdict
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
+LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
+"""By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
 
 _POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
 
@@ -48,7 +50,7 @@ def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wa
     return _each_combined(store.each_outcome(tournament, task), combinations(store.settings(tournament)))
 
 
-def labels_of(store: Store, tournament: str, query_id: str | None = None) -> dict[tuple[str, str], Result | None]:
+def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
     """The relevance label of every document wanted, or of one query's, by (query_id, doc_id).
 
     Samples and judges are combined.
@@ -58,18 +60,16 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> dic
     return document_labels(labelled, combinations(settings), across_judges(settings))
 
 
-def labels_by_judge(
-    store: Store, tournament: str, query_id: str | None = None
-) -> dict[str, dict[tuple[str, str], Result | None]]:
+def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
     """Each relevance judge's labels, or those of one query, samples combined, by (query_id, doc_id)."""
     return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
 
 
 def of_each_judge(
     results: Iterable[tuple[Wanted, Result | None]],
-) -> dict[str, dict[tuple[str, str], Result | None]]:
+) -> dict[str, LabelResults]:
     """Relevance results, samples combined, by judge and (query_id, doc_id)."""
-    found: defaultdict[str, dict[tuple[str, str], Result | None]] = defaultdict(dict)
+    found: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
         found[want.judge][want.query_id, want.item] = result
     return dict(found)
@@ -77,7 +77,7 @@ def of_each_judge(
 
 def document_labels(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine], across: Combine
-) -> dict[tuple[str, str], Result | None]:
+) -> LabelResults:
     """What all samples of all relevance judges come to, by (query_id, doc_id).
 
     Each judge's samples become one label first, so that a judge that is asked more often has no more say. A failure

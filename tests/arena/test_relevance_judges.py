@@ -13,9 +13,9 @@ import pytest
 
 from arena.boards.exports import export_labels, export_qrels
 from arena.config.whole import Config
-from arena.prompting import Prompting
 from arena.run.plan import plan
 from arena.run.tournament import load_data
+from arena.stages.tournament import TournamentStages
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
@@ -343,14 +343,14 @@ def test_a_threshold_that_no_label_reaches_is_refused_before_anything_is_sent(
     retrieval = {"judge": "judge", "prompt": "sun"}
     others = {"pairwise": None, "criteria": None}
 
-    def prompting(**documents: Any) -> Prompting:
+    def opened(**documents: Any) -> TournamentStages:
         config = configured(tmp_path, retrieval=retrieval, **others | {stage: {**judges, "documents": documents}})
-        return Prompting(config, load_data(config))
+        return TournamentStages(config, load_data(config))
 
     with pytest.raises(InputError, match=f"{stage}.documents.threshold: 2 is above 1, the highest label .* 'sun'"):
-        prompting(threshold=2).check()
-    prompting(threshold=1).check()
-    prompting(threshold=2, include=False).check()
+        opened(threshold=2).check()
+    opened(threshold=1).check()
+    opened(threshold=2, include=False).check()
     with pytest.raises(InputError, match="above 1"):
         plan(configured(tmp_path, retrieval=retrieval, **others | {stage: judges}))
 

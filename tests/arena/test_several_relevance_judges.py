@@ -11,10 +11,9 @@ import pytest
 
 from arena.boards.exports import export_labels
 from arena.config.whole import Config
-from arena.labels import Labelling
-from arena.prompting import Prompting
 from arena.run.plan import plan
 from arena.run.tournament import load_data
+from arena.stages.relevance import Labels
 from arena.stages.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, label_of
@@ -83,13 +82,14 @@ def test_neither_label_nor_reason_depends_on_which_reply_is_faster(tmp_path: Pat
         Wanted(Task.RELEVANCE, "b", "q", "d"): Judgment("3", 1, "b's", "", "m"),
     }
     for order in (list(said), list(said)[::-1]):
-        prompting = Prompting(config, load_data(config))
-        labelling = Labelling(prompting, {}, said)
-        assert [labelling.take(want, said[want]) for want in order] == [False, False, True]
-        (found,) = prompting.labels.values()
+        labels = Labels(config, load_data(config))
+        for want in order:
+            assert labels.is_open("q")
+            labels.take(want, said[want])
+        assert not labels.is_open("q")
+        (found,) = labels.results.values()
         assert isinstance(found, Judgment)
         assert found.reason == "a's first"
-        assert labelling.over(set())
 
 
 def test_a_failed_label_is_none_and_the_other_judges_decide(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from arena.boards.results import leaderboard
 from arena.config.whole import Config
-from arena.prompting import Prompting
+from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.games import game_records
@@ -104,9 +104,10 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
         data = store.dataset("sample")
         labels = {(want.query_id, want.item): result for want, result in store.outcomes("sample", Task.RELEVANCE)}
         games = store.outcomes("sample", Task.PAIRWISE)
-    prompting = Prompting(config, data, labels)
+    stages = TournamentStages(config, data)
+    stages.labels.results.update(labels)
     for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
-        prompt = prompting.prompt(want)
+        prompt = stages.prompt(want)
         assert prompt is not None
         found = retrieved_documents(record, data, labels, {**SETTINGS, **sections})
         seen = [entry.document.doc_id for entry in found if entry.shown]

@@ -18,9 +18,8 @@ from arena.boards.nuggets import support_words
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import SHARED, Dataset
 from arena.data.game_table import GameKey
-from arena.prompting import Labels
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
-from arena.stages.samples import outcomes
+from arena.stages.samples import LabelResults, outcomes
 from arena.store import IDENTICAL, Result, Store
 from judges.errors import CAUSES
 from judges.prompts.tasks import references
@@ -284,7 +283,7 @@ class RetrievedDocument:
 
 
 def retrieved_documents(
-    game: GameRecord, data: Dataset, labels: Labels, settings: Mapping[str, Any]
+    game: GameRecord, data: Dataset, labels: LabelResults, settings: Mapping[str, Any]
 ) -> list[RetrievedDocument]:
     """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
     ranks: dict[str, list[tuple[str, int]]] = {}

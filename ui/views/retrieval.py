@@ -11,7 +11,7 @@ import streamlit as st
 from arena.boards.documents import RetrievalBoard, Source, depth_of
 from arena.boards.retrieval import WHOSE, Retrieval
 from arena.data.dataset import SHARED, Dataset
-from arena.prompting import Labels
+from arena.stages.samples import LabelResults
 from judges.errors import CAUSES
 from judges.types import Document, JudgeFailure, Judgment, Task, details_of, label_of
 from ui import data, text
@@ -88,7 +88,7 @@ class JudgedDocument:
         return self.label is not None and self.human is not None and self.label != self.human
 
 
-def judged_documents(query_id: str, data: Dataset, labels: Labels, depth: int | None) -> list[JudgedDocument]:
+def judged_documents(query_id: str, data: Dataset, labels: LabelResults, depth: int | None) -> list[JudgedDocument]:
     """The documents that agents retrieved for a query, by label from the highest; those without one last."""
     ranks: dict[str, list[tuple[str, int]]] = {}
     for entry in data.retrieved.get(query_id, ()):

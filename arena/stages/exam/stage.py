@@ -1,18 +1,21 @@
-"""What the exam stage of a tournament wants judged, each want's prompt, and what a settled want releases."""
+"""The exam: items are written or read from a bank, and passages of answers or documents are graded against them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from math import ceil
 from typing import Any
 
 from arena.config.exam import ExamSection
+from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release
+from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import kept_bank, load_bank, subtopics, written_items
 from arena.stages.exam.passages import Material, material
+from arena.stages.relevance import Labels
 from arena.store import Result, Store, Wanted
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
@@ -57,155 +60,39 @@ def grouped(
     return groups
 
 
-@dataclass
-class ExamWants:
-    """Knows what the exam wants.
+class ExamStage(TournamentStage):
+    """Has items written where the configuration asks for it, then every passage graded against its query's items.
 
     Attributes:
-        section: of the configuration.
-        data: whose answers or documents are graded.
-        assume: count what is not known yet: items that nobody wrote, answers that nobody extracted.
-        earlier: by query the groups of items that were graded together before.
         bank: the file's, ``None`` where a judge writes the items.
     """
 
-    section: ExamSection
-    data: Dataset
-    assume: bool = False
-    earlier: dict[str, dict[tuple[str, ...], None]] = field(default_factory=dict)
+    key = "exam"
+    written_once = (Task.QUESTIONS, Task.EXTRACTION)
 
-    def __post_init__(self) -> None:
-        section = self.section
-        self._items: dict[str, Item] = {}
-        self._active: dict[tuple[str, str | None], tuple[Item, ...]] = {}
+    def __init__(self, section: ExamSection, config: Config, data: Dataset, labels: Labels) -> None:
+        super().__init__(config, data, labels)
+        self.section = section
+        self._grading = Task.GRADING if section.grading == "self_rating" else Task.EXTRACTION
+        self._earlier: dict[str, dict[tuple[str, ...], None]] = {}
         self._answers: dict[tuple[str, str], str] = {}
-        self._facets = subtopics(section.generate, self.data) if section.generate is not None else {}
-        self.bank = load_bank(section, self.data) if section.generate is None else None
-        if self.bank is not None:
-            self._items.update(self.bank.by_id)
-            self._active.update({(query_id, None): items for query_id, items in self.bank.active.items()})
-        elif self.assume:
-            for query_id, facet in self._facets:
-                self._write(query_id, facet, [_UNWRITTEN.format(number + 1) for number in range(self._per_query)])
+        self._facets: dict[str, dict[str | None, str]] = {}
+        self.bank = None
+        if section.generate is not None:
+            self.leading = (Task.QUESTIONS,)
+            self._items: dict[str, Item] = {}
+            for (query_id, facet), subtopic in subtopics(section.generate, data).items():
+                self._facets.setdefault(query_id, {})[facet] = subtopic
+        else:
+            self.bank = load_bank(section, data)
+            self._items = dict(self.bank.by_id)
+            if section.grading == "extraction_llm":
+                self.leading = (Task.EXTRACTION,)
+        self.templates = self._loaded()
 
-    @property
-    def _per_query(self) -> int:
-        return self.section.generate.per_query if self.section.generate is not None else 0
-
-    def _write(self, query_id: str, facet: str | None, texts: Sequence[str]) -> tuple[Item, ...]:
-        """Take these texts for the items of a query or subtopic."""
-        assert self.section.generate is not None
-        items = written_items(self.section.generate, query_id, facet, texts)
-        self._items.update({item.item_id: item for item in items})
-        self._active[query_id, facet] = items
-        return items
-
-    def tasks(self) -> list[Task]:
-        """In the order they are done."""
-        writes = [Task.QUESTIONS] if self.section.generate is not None else []
-        checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
-        return [*writes, self._grading, *checks]
-
-    @property
-    def _grading(self) -> Task:
-        return Task.GRADING if self.section.grading == "self_rating" else Task.EXTRACTION
-
-    def releases(self, task: Task) -> bool:
-        """Whether a settled want of the task may release others."""
-        return task is Task.QUESTIONS or (task is Task.EXTRACTION and self.section.grading == "extraction_llm")
-
-    def keep_groups(self, store: Store, tournament: str) -> None:
-        """Put items together as the last run of the tournament did, where it put together as many."""
-        if tournament not in store.tournaments():
-            return
-        before = store.settings(tournament).get("exam") or {}
-        if before.get("items_per_call") != self.section.items_per_call:
-            return
-        for want, _ in store.wanted(tournament, Task.GRADING):
-            groups = self.earlier.setdefault(want.query_id, {})
-            groups[item_ids(want)] = None
-
-    def wants(self, task: Task) -> Iterator[Wanted]:
-        """What can be asked for from the start, and with ``assume`` the rest as well."""
-        generate, section = self.section.generate, self.section
-        if task is Task.QUESTIONS and generate is not None:
-            for query_id, facet in self._facets:
-                yield Wanted(task, generate.judge or section.judge, query_id, facet or "")
-        elif task is self._grading or self.assume:
-            judge = section.judge if task is self._grading else section.check_judge or section.judge
-            by_query: dict[str, list[Item]] = {}
-            for (query_id, _), items in self._active.items():
-                by_query.setdefault(query_id, []).extend(items)
-            for query_id, own in by_query.items():
-                yield from self._of_query(task, judge, query_id, own)
-
-    def released(self, want: Wanted, result: Result) -> Release:
-        """What can be asked for now that a want is settled."""
-        wants = self._after(want, result) if isinstance(result, Judgment) else []
-        return Release(wants, wants)
-
-    def _after(self, want: Wanted, result: Judgment) -> list[Wanted]:
-        if want.task is Task.QUESTIONS:
-            assert isinstance(result.outcome, tuple)
-            items = self._write(want.query_id, want.item or None, result.outcome)
-            return list(self._of_query(self._grading, self.section.judge, want.query_id, items))
-        if want.task is Task.EXTRACTION and self.section.grading == "extraction_llm":
-            return self._release_check(want, str(result.outcome))
-        return []
-
-    def _release_check(self, want: Wanted, answer: str) -> list[Wanted]:
-        (item_id,) = item_ids(want)
-        self._answers[want.item, item_id] = answer
-        if not is_answer(answer):
-            return []  # graded 0 without a call
-        return [replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or self.section.judge)]
-
-    def _of_query(self, task: Task, judge: str, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
-        """Every passage of the query with every group of items."""
-        groups = grouped(items, self.section.items_per_call, self.earlier.get(query_id, ()), self._items)
-        written = [json.dumps(group) for group in groups]
-        for passage in self._material.passages.get(query_id, ()):
-            for ids in written:
-                yield Wanted(task, judge, query_id, passage.doc_id, ids)
-
-    def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
-        query = self.data.queries[want.query_id]
-        template = self.template(want)
-        if want.task is Task.QUESTIONS:
-            return questions_prompt(template, query, self._per_query, self._facets[want.query_id, want.item or None])
-        items = [self._items[item_id] for item_id in item_ids(want)]
-        passage = self._passages[want.query_id, want.item]
-        if want.task is Task.GRADING:
-            return grading_prompt(template, query, passage, [item.text for item in items])
-        (item,) = items
-        question = Query(want.query_id, item.text)
-        if want.task is Task.EXTRACTION:
-            return extraction_prompt(template, question, passage)
-        answer = self._answers.get((want.item, item.item_id))
-        if answer is None and self.assume:
-            answer = f"{item.answers[0]}, as {want.item} has it"
-        return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
-
-    def template(self, want: Wanted) -> PromptTemplate:
-        """The prompt file of a want."""
-        if want.task is Task.GRADING:
-            return self.templates[f"grading {self._items[item_ids(want)[0]].item_type}"]
-        return self.templates[want.task.value]
-
-    def typical_tokens(self, want: Wanted) -> int:
-        """Length of a usual reply to a want."""
-        number = len(item_ids(want)) if want.task is Task.GRADING else 1
-        return _TOKENS_OF_A_RATING * number if number > 1 else self.template(want).reply.typical_tokens
-
-    @cached_property
-    def templates(self) -> dict[str, PromptTemplate]:
-        """The prompt files in use, by task and, of grading, type of item.
-
-        Raises:
-            PromptError: a file cannot be used.
-        """
-        section, found = self.section, {}
+    def _loaded(self) -> dict[str, PromptTemplate]:
+        """By task and, of grading, type of item."""
+        section, found = self.section, dict[str, PromptTemplate]()
         if (generate := section.generate) is not None:
             usual = "exam_nuggets" if generate.kind == "nugget" else "exam_questions"
             if generate.subtopics is not None and generate.kind == "question":
@@ -221,6 +108,120 @@ class ExamWants:
             found["answer_check"] = load_prompt(section.check_prompt, Task.ANSWER_CHECK)
         return found
 
+    @property
+    def tasks(self) -> list[Task]:
+        """Items are written, passages graded, and extracted answers checked."""
+        writes = [Task.QUESTIONS] if self.section.generate is not None else []
+        checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
+        return [*writes, self._grading, *checks]
+
+    def resume(self, store: Store, tournament: str) -> None:
+        """Put items together as the last run of the tournament did, where it put together as many."""
+        before = store.settings(tournament).get("exam") or {}
+        if before.get("items_per_call") == self.section.items_per_call:
+            for want, _ in store.wanted(tournament, Task.GRADING):
+                self._earlier.setdefault(want.query_id, {})[item_ids(want)] = None
+
+    def first(self, query_id: str) -> Release:
+        """What a judge writes; else every passage with the items of the bank."""
+        generate = self.section.generate
+        if self.bank is None and generate is not None:
+            judge = generate.judge or self.section.judge
+            facets = self._facets.get(query_id, ())
+            return Release.all(Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets)
+        assert self.bank is not None
+        return Release.all(self._graded(query_id, self.bank.active.get(query_id, ())))
+
+    def _graded(self, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
+        """Every passage of the query with every group of items."""
+        groups = grouped(items, self.section.items_per_call, self._earlier.get(query_id, ()), self._items)
+        written = [json.dumps(group) for group in groups]
+        for passage in self._material.passages.get(query_id, ()):
+            for ids in written:
+                yield Wanted(self._grading, self.section.judge, query_id, passage.doc_id, ids)
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """The grading of items that were written, or the check of an answer; a failure leads to nothing."""
+        if not isinstance(result, Judgment):
+            return Release()
+        if want.task is Task.QUESTIONS:
+            assert isinstance(result.outcome, tuple)
+            assert self.section.generate is not None
+            items = written_items(self.section.generate, want.query_id, want.item or None, result.outcome)
+            self._items.update({item.item_id: item for item in items})
+            return Release.all(self._graded(want.query_id, items))
+        (item_id,) = item_ids(want)
+        answer = self._answers[want.item, item_id] = str(result.outcome)
+        if not is_answer(answer):
+            return Release()  # graded 0 without a call
+        return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
+        query = self.data.queries[want.query_id]
+        template = self._template(want)
+        if want.task is Task.QUESTIONS:
+            subtopic = self._facets[want.query_id][want.item or None]
+            return questions_prompt(template, query, self._per_query, subtopic)
+        items = [self._items[item_id] for item_id in item_ids(want)]
+        passage = self._passages[want.query_id, want.item]
+        if want.task is Task.GRADING:
+            return grading_prompt(template, query, passage, [item.text for item in items])
+        (item,) = items
+        question = Query(want.query_id, item.text)
+        if want.task is Task.EXTRACTION:
+            return extraction_prompt(template, question, passage)
+        answer = self._answers.get((want.item, item.item_id))
+        return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
+
+    def _template(self, want: Wanted) -> PromptTemplate:
+        kind = f" {self._items[item_ids(want)[0]].item_type}" if want.task is Task.GRADING else ""
+        return self.templates[f"{want.task.value}{kind}"]
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply to a want."""
+        number = len(item_ids(want)) if want.task is Task.GRADING else 1
+        return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
+
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
+        """Items about as long as usual, or an answer that is to be checked."""
+        if want.task is Task.QUESTIONS:
+            texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
+            return Judgment("", texts, "", "", "")
+        answers = [self._items[item_id].answers for item_id in item_ids(want)]
+        return Judgment("", f"{answers[0][0]}, as {want.item} has it", "", "", "")
+
+    def most(self) -> dict[Task, int]:
+        """As many items as are asked for; a check of every answer."""
+        passages = {query_id: len(own) for query_id, own in self._material.passages.items()}
+        if self.section.grading == "extraction_llm":
+            assert self.bank is not None
+            items = self.bank.active.items()
+            return {Task.ANSWER_CHECK: sum(len(own) * passages.get(query_id, 0) for query_id, own in items)}
+        if self.section.generate is None:
+            return {}
+        calls = ceil(self._per_query / self.section.items_per_call) * self.config.judges[self.section.judge].samples
+        return {self._grading: sum(calls * len(own) * passages.get(query, 0) for query, own in self._facets.items())}
+
+    def assumptions(self) -> Iterator[str]:
+        """Items and answers are there."""
+        if self.leading:
+            yield "exam items that are not written yet count as many and as long as usual, and all answers as checked"
+
+    def settings(self) -> dict[str, Any]:
+        """Without a text of a secret item."""
+        kept: dict[str, Any] = self.section.model_dump(
+            mode="json",
+            exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
+        )
+        gold = self.section.grading == "extraction_words"
+        bank = kept_bank(self.bank, gold=gold) if self.bank is not None else None
+        return kept | {"prompts": self.prompt_names(), "bank": bank}
+
+    @property
+    def _per_query(self) -> int:
+        return self.section.generate.per_query if self.section.generate is not None else 0
+
     @cached_property
     def _material(self) -> Material:
         return material(self.data, self.section)
@@ -232,15 +233,3 @@ class ExamWants:
             for query_id, passages in self._material.passages.items()
             for passage in passages
         }
-
-
-def exam_settings(wants: ExamWants) -> dict[str, Any]:
-    """What a store keeps of the exam's configuration: all that decides the results, but no path and no secret text."""
-    kept: dict[str, Any] = wants.section.model_dump(
-        mode="json",
-        exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
-    )
-    kept["prompts"] = {name: f"{template.name}@{template.version}" for name, template in wants.templates.items()}
-    gold = wants.section.grading == "extraction_words"
-    kept["bank"] = kept_bank(wants.bank, gold=gold) if wants.bank is not None else None
-    return kept

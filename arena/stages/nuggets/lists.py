@@ -36,7 +36,7 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
     return banks
 
 
-def nugget_settings(section: NuggetsSection, prompts: Mapping[Task, str]) -> dict[str, Any]:
+def nugget_settings(section: NuggetsSection, prompts: Mapping[str, str]) -> dict[str, Any]:
     """What of the section goes into the store: prompts by name and version, a bank by its content."""
     settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
     settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)

@@ -1,4 +1,4 @@
-"""What each query's nuggets have come to, and what they want judged next. Knows no store and asks nobody."""
+"""Nuggets: made of each query's relevant documents or given, then answers and documents are held against them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,36 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from arena.config.nuggets import NuggetsSection
+from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.stages.base import Release
+from arena.stages.base import Release, TournamentStage
 from arena.stages.nuggets.documents import retrieved_documents
-from arena.stages.nuggets.lists import importances_of, listed, listed_nuggets, part, places, settled_nuggets, spans
+from arena.stages.nuggets.lists import (
+    importances_of,
+    listed,
+    listed_nuggets,
+    nugget_prompts,
+    nugget_settings,
+    part,
+    places,
+    read_bank,
+    settled_nuggets,
+    spans,
+)
+from arena.stages.relevance import Labels
 from arena.stages.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError
-from judges.prompts import PromptTemplate
+from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
 from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
+
+_TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
+"""Twelve words behind a number, so that no two are the same."""
 
 
 @dataclass(slots=True)
@@ -32,27 +49,22 @@ class _Growing:
     nuggets: tuple[str, ...] = ()
 
 
-class NuggetStages:
+class NuggetStage(TournamentStage):
     """Turn by turn a list of nuggets, then their importance in tens, then answers and documents against them in tens.
 
     A want that fails ends its query: nuggets of half the documents, or without their importance, are not what was asked
     for. A bank that is given takes the place of the turns: its nuggets are judgments that need no call.
-
-    Args:
-        section: the configuration.
-        data: queries, documents and answers.
-        templates: the prompt of each task.
-        banks: the banks given, by query; ``None`` where the judge makes them.
     """
 
-    def __init__(
-        self,
-        section: NuggetsSection,
-        data: Dataset,
-        templates: Mapping[Task, PromptTemplate],
-        banks: Mapping[str, NuggetBank] | None = None,
-    ) -> None:
-        self._section, self._data, self._templates, self._banks = section, data, templates, banks
+    key = "nuggets"
+    leading = (Task.NUGGETS, Task.IMPORTANCE)
+
+    def __init__(self, section: NuggetsSection, config: Config, data: Dataset, labels: Labels) -> None:
+        super().__init__(config, data, labels)
+        self._section = section
+        self._banks = read_bank(section, data)
+        self.waits_for_labels = self._banks is None
+        self.templates = {task: load_prompt(name, task) for task, name in nugget_prompts(section).items()}
         self._held = self._held_against_nuggets()
         self._check_grades()
         self._queries: dict[str, _Growing] = {}
@@ -61,14 +73,14 @@ class NuggetStages:
         """By task and query the agents whose answers, and the documents that, are held against the query's nuggets."""
         assign, held = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
         if "answers" in assign.texts:
-            held[Task.ASSIGNMENT] = answering(self._data)
+            held[Task.ASSIGNMENT] = answering(self.data)
         if "documents" in assign.texts:
-            held[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self._data, assign)
+            held[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self.data, assign)
         return held
 
     def _check_grades(self) -> None:
         for task in self._held:
-            template = self._templates[task]
+            template = self.templates[task]
             (words,) = template.reply.choices.values()
             if len(set(words.values())) != self._section.assign.grades:
                 raise ConfigError(
@@ -76,52 +88,34 @@ class NuggetStages:
                     f"{len(set(words.values()))}"
                 )
 
+    @property
     def tasks(self) -> list[Task]:
         """In the order they are done."""
         return [Task.NUGGETS, Task.IMPORTANCE, *self._held]
 
-    @property
-    def reads_documents(self) -> bool:
-        """Whether nuggets are made of documents, and not given."""
-        return self._banks is None
-
-    @property
-    def lowest_label(self) -> int:
-        """The lowest relevance label of the documents that are read."""
-        return 0 if self._section.create is None else self._section.create.from_label
-
-    @property
-    def most(self) -> int:
-        """Nuggets that a list has at most."""
-        return 0 if self._section.create is None else self._section.create.most
-
-    def begin(self, query_id: str, ranked: Sequence[str], labels: Mapping[str, int]) -> Release:
-        """Begin with a query, unless it has begun.
-
-        Args:
-            query_id: the query.
-            ranked: its documents, best first; where banks are given, none is read.
-            labels: relevance of documents; those that failed have none and are not read.
-        """
-        if query_id in self._queries:
-            return Release()
-        if self._banks is not None:
-            read: Sequence[Sequence[str]] = [()] if query_id in self._banks else []
-        else:
-            create = self._section.create
-            assert create is not None
-            read = windows(ranked, labels, from_label=create.from_label, size=create.window)
-        self._queries[query_id] = _Growing(read)
-        turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in range(1, len(read) + 1)]
+    def first(self, query_id: str) -> Release:
+        """The first turn, once all the query's documents have labels; the next run's turn where one may still come."""
+        if query_id not in self._queries:
+            if (read := self._windows(query_id)) is None:
+                return Release()
+            self._queries[query_id] = _Growing(read)
+        numbers = range(1, len(self._queries[query_id].windows) + 1)
+        turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in numbers]
         return Release(turns, turns[:1])
 
-    def releases(self, task: Task) -> bool:
-        """Whether a settled want of the task may release others."""
-        return task in {Task.NUGGETS, Task.IMPORTANCE}
+    def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
+        """The documents of each turn; where banks are given, none is read."""
+        if self._banks is not None:
+            return [()] if query_id in self._banks else []
+        create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
+        assert create is not None
+        if labels is None and self.labels.assume:
+            labels = dict.fromkeys(ranked, create.from_label)
+        return None if labels is None else windows(ranked, labels, from_label=create.from_label, size=create.window)
 
-    def released(self, want: Wanted, result: Result) -> Release:
-        """What can be asked for now that a want is settled; a failure leads to nothing more."""
-        if not isinstance(result, Judgment) or not self.releases(want.task):
+    def after(self, want: Wanted, result: Result) -> Release:
+        """The next turn, importance, or what is held against nuggets; a failure leads to nothing more."""
+        if not isinstance(result, Judgment):
             return Release()
         growing, said = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
@@ -131,21 +125,21 @@ class NuggetStages:
             return Release()
         labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
         growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
-        wants = [
+        return Release.all(
             self._want(task, want.query_id, name, span)
             for task, held in self._held.items()
             for name in held.get(want.query_id, ())
             for span in spans(len(growing.nuggets), self._section.assign.batch)
-        ]
-        return Release(wants, wants)
+        )
 
     def _after_turn(self, query_id: str, growing: _Growing, said: Sequence[str]) -> Release:
         growing.turns += 1
         growing.texts = listed_nuggets(said, self._section)
         if growing.turns < len(growing.windows):
             return Release(ready=[self._want(Task.NUGGETS, query_id, str(growing.turns + 1))])
-        wants = [self._want(Task.IMPORTANCE, query_id, span) for span in spans(len(growing.texts), self._at_once)]
-        return Release(wants, wants)
+        return Release.all(
+            self._want(Task.IMPORTANCE, query_id, span) for span in spans(len(growing.texts), self._at_once)
+        )
 
     @property
     def _at_once(self) -> int:
@@ -157,52 +151,66 @@ class NuggetStages:
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of a want; ``None`` while what it shows has not come about."""
-        growing, query = self._queries.get(want.query_id), self._data.queries[want.query_id]
-        template = self._templates[want.task]
+        growing, query = self._queries.get(want.query_id), self.data.queries[want.query_id]
+        template = self.templates[want.task]
         if growing is None:
             return None
         if want.task is Task.NUGGETS:
             if int(want.item) != growing.turns + 1:
                 return None
             assert self._section.create is not None
-            window = [self._data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
+            window = [self.data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
             return creation_prompt(template, query, window, growing.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
             return importance_prompt(template, query, part(growing.texts, want.item))
         nuggets = part(growing.nuggets, want.other)
         if want.task is Task.PASSAGE_ASSIGNMENT:
-            return assignment_prompt(template, query, self._data.documents[want.item], nuggets)
-        return assignment_prompt(template, query, self._data.answers[want.query_id, want.item], nuggets)
+            return assignment_prompt(template, query, self.data.documents[want.item], nuggets)
+        return assignment_prompt(template, query, self.data.answers[want.query_id, want.item], nuggets)
 
-    def without_call(self, want: Wanted) -> str | None:
+    def free(self, want: Wanted) -> str | None:
         """The id of the judgment of what a given bank says, and of an empty answer, which states nothing."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
-            empty = not self._data.answers[want.query_id, want.item].text.strip()
+            empty = not self.data.answers[want.query_id, want.item].text.strip()
             return _empty_answer_id(len(places(want.other))) if empty else None
         return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
 
-    def check(self) -> None:
-        """Render a prompt of each task, so that a template that fails does so before anything is sent.
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
+        """As many nuggets as there may be, of the greatest length, and all of them vital."""
+        if want.task is Task.NUGGETS:
+            assert self._section.create is not None
+            said = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
+        else:
+            said = (Importance.VITAL.value,) * (prompt.contract.length or 0)
+        return Judgment("", said, "", "", "")
 
-        Raises:
-            PromptError: a prompt file cannot be used.
-        """
-        query = next(iter(self._data.queries.values()))
-        answer = next(iter(self._data.answers.values()), Answer(query.query_id, "", ""))
-        documents = list(self._data.documents.values())[:1]
+    def assumptions(self) -> Iterator[str]:
+        """Lists are long."""
+        if self._banks is None:
+            yield "nuggets that are not made yet count as many and as long as they may be: an upper bound"
+
+    def settings(self) -> dict[str, Any]:
+        """Prompts by name and version, a bank by its content."""
+        return nugget_settings(self._section, self.prompt_names())
+
+    def check(self) -> None:
+        """Render a prompt of each task."""
+        query = next(iter(self.data.queries.values()))
+        answer = next(iter(self.data.answers.values()), Answer(query.query_id, "", ""))
+        documents = list(self.data.documents.values())[:1]
         if (create := self._section.create) is not None:
             for so_far in ((), ("a fact",)):
-                creation_prompt(self._templates[Task.NUGGETS], query, documents, so_far, create.most)
-            importance_prompt(self._templates[Task.IMPORTANCE], query, ["a fact"])
-        if (template := self._templates.get(Task.ASSIGNMENT)) is not None:
+                creation_prompt(self.templates[Task.NUGGETS], query, documents, so_far, create.most)
+            importance_prompt(self.templates[Task.IMPORTANCE], query, ["a fact"])
+        if (template := self.templates.get(Task.ASSIGNMENT)) is not None:
             assignment_prompt(template, query, answer, ["a fact"])
-        if (template := self._templates.get(Task.PASSAGE_ASSIGNMENT)) is not None:
-            assignment_prompt(template, query, next(iter(self._data.documents.values())), ["a fact"])
+        if (template := self.templates.get(Task.PASSAGE_ASSIGNMENT)) is not None:
+            assignment_prompt(template, query, next(iter(self.data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """The judgments that need no call, as the store keeps them."""
+        """What a given bank says, and that an empty answer states nothing."""
         nothing = "The answer is empty."
         for length in range(1, self._section.assign.batch + 1):
             labels = (Support.NONE.value,) * length

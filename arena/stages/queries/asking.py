@@ -12,9 +12,9 @@ from typing import Any
 from arena.data.dataset import Dataset
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Kind, Progress, RunSummary, StageSummary, judge_summary, stopped_lines
-from arena.run.queue import Lookup
+from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
-from arena.run.work import Work
+from arena.stages.base import Stage
 from arena.stages.queries.candidates import Candidate, candidate, filtered, to_be_checked
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.draw import drawn
@@ -28,7 +28,7 @@ from retrieval_eval.data.recordings import read_recordings
 
 
 @dataclass
-class SynthPrompting:
+class SynthPrompting(Stage):
     """Renders what is wanted: queries about a passage, and answers to whether a passage answers a query."""
 
     config: SynthConfig
@@ -72,9 +72,6 @@ class SynthPrompting:
         candidates = filtered(found, self.examples, section.sample.seed, section.filters)
         self.candidates.update({each.query_id: each for each in candidates})
         return candidates
-
-    def without_call(self, _want: Wanted) -> None:
-        """Everything here needs a call."""
 
     def settings(self) -> dict[str, Any]:
         """What a store keeps of the configuration: all that decides the replies, but no path and no secret."""
@@ -176,7 +173,7 @@ class _Asking:
 
     async def _settle(self, task: Task, wants: Sequence[Wanted]) -> dict[Wanted, Result]:
         results: dict[Wanted, Result] = {}
-        work = Work(self._lookup, self._progress, results.__setitem__, lambda _: None)
+        work = Queue(self._lookup, self._progress, results.__setitem__, lambda _: None)
         work.begin(task, len(wants))
         work.put(wants)
         work.close()

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from arena.run.planner import CallCounter, Counted, PlannedCalls
+from arena.run.planner import PlannedCalls, Planner
 from arena.run.queue import to_be_asked
 from arena.stages.queries.asking import SynthPrompting
 from arena.stages.queries.candidates import Candidate, candidate, to_be_checked
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.draw import drawn
 from arena.stages.queries.passages import Reading, read_examples, read_passages, sampled_passages
-from arena.store import Store, Wanted, missing
-from judges.types import Judgment, Task
+from arena.store import Result, Store, Wanted, missing
+from judges.types import Judgment, Prompt, Task
 
 _LIKE_A_QUERY = "a query of as many words as people need to ask for what they want to know"
 """Behind a model's name and a number, so that no two are the same."""
@@ -36,7 +36,7 @@ def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
     prompting = SynthPrompting(config, {passage.doc_id: passage for passage in sampled}, examples)
     store = None if missing(config.store) else Store.open(config.store)
     try:
-        counter = CallCounter(prompting, {name: config.judges[name] for name in section.judges()}, store)
+        counter = Planner(prompting, {name: config.judges[name] for name in section.judges()}, store)
         candidates = _candidates(prompting, counter.count(prompting.wants()))
         if section.filters.answerable is not None:
             _count_checks(prompting, counter, candidates)
@@ -47,20 +47,22 @@ def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
     return rows, [*_notes(config, reading, len(sampled), rows, candidates), *counter.notes]
 
 
-def _candidates(prompting: SynthPrompting, found: Sequence[Counted]) -> list[Candidate]:
+def _candidates(
+    prompting: SynthPrompting, found: Sequence[tuple[Wanted, Prompt | None, Result | None]]
+) -> list[Candidate]:
     """What is written, filtered, and a stand-in for each query that may still be, in the order of the draw."""
     section = prompting.config.synth
-    written = prompting.written([(want, result) for want, _, _, result in found if result is not None])
+    written = prompting.written([(want, result) for want, _, result in found if result is not None])
     to_come = [
         candidate(f"{want.judge} {number}: {_LIKE_A_QUERY}", prompting.passages[want.query_id], want.judge, "", "")
-        for want, _, _, result in found
+        for want, _, result in found
         if to_be_asked(result)
         for number in range(section.per_passage)
     ]
     return drawn([*written, *to_come], section.sample.seed, lambda each: each.query_id)
 
 
-def _count_checks(prompting: SynthPrompting, counter: CallCounter, candidates: Sequence[Candidate]) -> None:
+def _count_checks(prompting: SynthPrompting, counter: Planner, candidates: Sequence[Candidate]) -> None:
     """Round by round as a run goes, where each check that is not known says that the passage answers."""
     section = prompting.config.synth
     assert section.filters.answerable is not None
@@ -70,7 +72,7 @@ def _count_checks(prompting: SynthPrompting, counter: CallCounter, candidates: S
         wants = [
             Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
         ]
-        for want, _, _, result in counter.count(wants):
+        for want, _, result in counter.count(wants):
             checked[want.query_id] = result.outcome == 1 if isinstance(result, Judgment) else to_be_asked(result)
 
 

@@ -1,0 +1,164 @@
+"""Pairwise games: judges say which of two answers to a query is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+from arena.boards.results import game_verdicts
+from arena.config.judging import PairwiseSection
+from arena.config.whole import Config
+from arena.data.controlled import check_ratings
+from arena.data.dataset import Dataset
+from arena.stages.adaptive import AdaptiveGames
+from arena.stages.base import Release, TournamentStage
+from arena.stages.relevance import Labels
+from arena.stages.samples import combined
+from arena.stages.schedule import Game, Schedule, answering, games
+from arena.store import IDENTICAL, Result, Wanted
+from judges.prompts import load_prompt
+from judges.prompts.tasks import PairwiseOptions, pairwise_prompt
+from judges.types import Answer, Judgment, Prompt, Task, Verdict
+
+_TIE_OF_EQUALS = Judgment(
+    IDENTICAL, Verdict.TIE.value, "Both answers are the same text.", "", "none", calls=0, cost_usd=0.0
+)
+
+
+class PairwiseStage(TournamentStage):
+    """Games that are known from the start."""
+
+    key = "pairwise"
+
+    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> None:
+        super().__init__(config, data, labels)
+        self._section = section
+        self.templates = {Task.PAIRWISE: load_prompt(section.prompt, Task.PAIRWISE)}
+        self.waits_for_labels = labels.are_shown(section.documents)
+        self._options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
+
+    def first(self, query_id: str) -> Release:
+        """All games at once."""
+        return Release.all(self._wants(self._games.get(query_id, ())))
+
+    @cached_property
+    def _games(self) -> Mapping[str, list[Game]]:
+        """By query."""
+        plan = self._section.schedule
+        assert plan.kind != "adaptive"
+        schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, self._section.both_orders, plan.seed)
+        by_query: dict[str, list[Game]] = {}
+        for game in games(schedule, answering(self.data)):
+            by_query.setdefault(game.query_id, []).append(game)
+        return by_query
+
+    def _wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
+        """Each game for every judge."""
+        for game in chosen:
+            order = "ba" if game.swapped else "ab"
+            for judge in self._section.judges:
+                yield Wanted(Task.PAIRWISE, judge, game.query_id, game.agent_a, game.agent_b, order)
+
+    def shown(self, want: Wanted) -> tuple[Answer, Answer]:
+        """The two answers of a game in the order shown."""
+        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """Both answers, and the documents that the two agents retrieved."""
+        documents = self.labels.shown(want.query_id, {want.item, want.other}, self._section.documents)
+        if documents is None:
+            return None
+        query = self.data.queries[want.query_id]
+        return pairwise_prompt(self.templates[Task.PAIRWISE], query, self.shown(want), documents, self._options)
+
+    def free(self, want: Wanted) -> str | None:
+        """Answers of the same text are a tie."""
+        first, second = self.shown(want)
+        return IDENTICAL if first.text == second.text else None
+
+    def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
+        """The tie."""
+        yield Task.PAIRWISE, "none", _TIE_OF_EQUALS
+
+    def check(self) -> None:
+        """Besides the prompt: can labels reach the threshold, and can the games be rated as ``ratings`` asks for."""
+        self.labels.check_threshold("pairwise", self._section.documents)
+        check_ratings(self.config, self.data, self._planned())
+        for want in self._planned():
+            self.prompt(want)
+            break
+
+    def _planned(self) -> Iterator[Wanted]:
+        """All games that there may be."""
+        return self._wants(game for games in self._games.values() for game in games)
+
+
+class AdaptiveStage(PairwiseStage):
+    """Games that are chosen batch by batch, until verdicts decide what the schedule asks for.
+
+    The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and asks
+    where it left off. A batch of which a verdict is missing, because a judge or the run stopped, is the last one.
+    """
+
+    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> None:
+        super().__init__(section, config, data, labels)
+        self.leading = () if labels.assume else (Task.PAIRWISE,)
+        self._schedule = AdaptiveGames(section, data)
+        self._unlabelled = set(data.queries)
+        self._first: dict[str, Release] = {}
+        self._batch: list[Wanted] = []
+        self._results: dict[Wanted, Result] = {}
+
+    @cached_property
+    def _games(self) -> Mapping[str, list[Game]]:
+        """The most there may be."""
+        by_query: dict[str, list[Game]] = {}
+        for game in self._schedule.at_most():
+            by_query.setdefault(game.query_id, []).append(game)
+        return by_query
+
+    def first(self, query_id: str) -> Release:
+        """The first batch, once every query has its labels. For a plan: the most games that there may be."""
+        if self.labels.assume:
+            return super().first(query_id)
+        if self.waits_for_labels and self.labels.is_open(query_id):
+            return Release()
+        if query_id in self._unlabelled:
+            self._unlabelled.remove(query_id)
+            if not self._unlabelled:
+                self._first[query_id] = self._next()
+        return self._first.get(query_id, Release())
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """The next batch, once the last verdict of this one has come."""
+        self._results[want] = result
+        if len(self._results) < len(self._batch):
+            return Release()
+        how = {name: self.config.judges[name].combine for name in self._section.judges}
+        self._schedule.learn(game_verdicts(combined([(each, self._results[each]) for each in self._batch], how)))
+        return self._next()
+
+    def _next(self) -> Release:
+        wants = list(self._wants(self._schedule.choose()))
+        self._batch = [replace(want, sample=at) for want in wants for at in range(self._samples(want))]
+        self._results = {}
+        return Release(wants, wants)
+
+    def _samples(self, want: Wanted) -> int:
+        return self.config.judges[want.judge].samples
+
+    def most(self) -> dict[Task, int]:
+        """As the schedule limits it."""
+        return {Task.PAIRWISE: sum(map(self._samples, self._planned()))}
+
+    def assumptions(self) -> Iterator[str]:
+        """Nothing is decided early."""
+        yield "an adaptive schedule stops as soon as its question is decided: an upper bound"
+
+
+def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> PairwiseStage:
+    """The stage that the section's schedule asks for."""
+    stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
+    return stage(section, config, data, labels)

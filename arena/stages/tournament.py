@@ -1,0 +1,133 @@
+"""All stages of a tournament together, as a run and a plan drive them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from arena.config.whole import Config
+from arena.data.controlled import check_ratings
+from arena.data.dataset import Dataset
+from arena.stages import STAGES, stage_of
+from arena.stages.base import Release, TournamentStage
+from arena.stages.relevance import Labels
+from arena.store import Result, Store, Wanted
+from judges.types import Judgment, Prompt, Task
+
+
+class TournamentStages:
+    """The stages that a configuration asks for, in the order in which they are done.
+
+    Args:
+        config: the tournament.
+        data: what is judged.
+        assume: for a plan, take documents without a label for relevant and games for undecided.
+
+    Raises:
+        InputError: a prompt, a bank or what else a stage needs cannot be used.
+    """
+
+    def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
+        self.config, self.data = config, data
+        self.labels = Labels(config, data, assume=assume)
+        self.stages: list[TournamentStage] = [
+            stage_of(key)(section, config, data, self.labels)
+            for key in STAGES
+            if (section := getattr(config, key)) is not None
+        ]
+        self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
+
+    @property
+    def tasks(self) -> list[Task]:
+        """What judges are asked to do, in this order."""
+        return list(self._by_task)
+
+    def of(self, task: Task) -> TournamentStage:
+        """The stage of a task."""
+        return self._by_task[task]
+
+    def wants(self) -> Iterator[Wanted]:
+        """Everything that is known to be wanted, stage by stage and query by query."""
+        return chain.from_iterable(
+            self.first(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
+        )
+
+    def first(self, stage: TournamentStage, query_id: str) -> Release:
+        """What a stage wants of a query from the start, as often as its judges are asked."""
+        return self._repeated(stage.first(query_id))
+
+    def leads_on(self, task: Task) -> bool:
+        """Whether results of the task lead to further wants, or decide what others show."""
+        return self._by_task[task].leads_on(task)
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """What a result leads to, as often as its judges are asked."""
+        return self._repeated(self._by_task[want.task].after(want, result))
+
+    def _repeated(self, release: Release) -> Release:
+        wanted = self._samples(release.wanted)
+        return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
+
+    def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
+        """Each want as often as its judge is asked; a text that it writes, once."""
+        judges = self.config.judges
+        if all(judges[name].samples == 1 for name in {want.judge for want in wants}):
+            return wants
+        return [
+            replace(want, sample=sample) if sample else want
+            for want in wants
+            for sample in range(1 if want.task in self.of(want.task).written_once else judges[want.judge].samples)
+        ]
+
+    def prompt(self, want: Wanted) -> Prompt | None:
+        """The prompt; ``None`` while something that it shows is not judged yet."""
+        prompt = self._by_task[want.task].prompt(want)
+        return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
+
+    def free(self, want: Wanted) -> str | None:
+        """The id of a judgment in the store that answers the want without a call."""
+        return self._by_task[want.task].free(want)
+
+    def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
+        """The judgments that ``free`` names."""
+        return chain.from_iterable(stage.free_judgments() for stage in self.stages)
+
+    def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
+        """For a plan: a result such as may come."""
+        return self._by_task[want.task].stand_in(want, prompt)
+
+    def typical_tokens(self, want: Wanted) -> int:
+        """Length of a usual reply."""
+        return self._by_task[want.task].typical_tokens(want)
+
+    def assumptions(self) -> Iterable[str]:
+        """For a plan: what its figures assume of judgments that are still to come."""
+        return chain.from_iterable(stage.assumptions() for stage in self.stages)
+
+    def check(self) -> None:
+        """Find what is wrong before anything is sent.
+
+        Raises:
+            PromptError: a prompt file cannot be used.
+            ConfigError: a stage cannot do what the configuration asks for, or its games cannot be rated so.
+        """
+        assume, self.labels.assume = self.labels.assume, True
+        if self.config.pairwise is None:
+            check_ratings(self.config, self.data, ())
+        for stage in self.stages:
+            stage.check()
+        self.labels.assume = assume
+
+    def resume(self, store: Store, tournament: str) -> None:
+        """Read what an earlier run has settled that is no result."""
+        if tournament in store.tournaments():
+            for stage in self.stages:
+                stage.resume(store, tournament)
+
+    def settings(self) -> dict[str, Any]:
+        """What the store keeps of the sections, and the digests of the prompts."""
+        sections: dict[str, Any] = dict.fromkeys(("retrieval", "pairwise", "criteria", "nuggets"))
+        prompts = {str(name): template.digest for stage in self.stages for name, template in stage.templates.items()}
+        return sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}
