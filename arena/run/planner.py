@@ -82,11 +82,12 @@ class Planner:
         queue = deque(wants)
         while queue:
             chunk = [queue.popleft() for _ in range(min(_CHUNK, len(queue)))]
-            for want, prompt, known in self.count(chunk):
-                result = known
-                if prompt is not None and to_be_asked(known):
+            for want, prompt, result in self.count(chunk):
+                if not self._stages.leads_on(want.task):
+                    continue
+                if prompt is not None and to_be_asked(result):
                     result = self._stages.stand_in(want, prompt)
-                if result is not None and self._stages.leads_on(want.task):
+                if result is not None:
                     queue.extend(self._stages.after(want, result).ready)
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:

@@ -103,7 +103,7 @@ def test_only_documents_at_the_threshold_are_shown(
     tmp_path: Path, threshold: int, game: list[str], grades: list[str]
 ) -> None:
     documents = {"documents": {"threshold": threshold}}
-    ready = prompting(
+    ready = opened(
         tmp_path, LABELLED, pairwise={"judges": "judge", **documents}, criteria={"judge": "judge", **documents}
     )
     assert shown(ready.prompt(GAME)) == game
