@@ -82,13 +82,11 @@ class Planner:
         queue = deque(wants)
         while queue:
             chunk = [queue.popleft() for _ in range(min(_CHUNK, len(queue)))]
-            for want, prompt, result in self.count(chunk):
-                if not self._stages.leads_on(want.task):
-                    continue
-                if prompt is not None and to_be_asked(result):
-                    result = self._stages.stand_in(want, prompt)
-                if result is not None:
-                    queue.extend(self._stages.after(want, result).ready)
+            for want, prompt, known in self.count(chunk):
+                if self._stages.leads_on(want.task):
+                    asked = prompt if to_be_asked(known) else None
+                    result = known if asked is None else self._stages.stand_in(want, asked)
+                    queue.extend(self._stages.after(want, result).ready if result is not None else ())
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
         """Count these wants; also gives each one's prompt, if it is asked or was, and what is known of it."""
