@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from arena.boards.costs import Front, lowest_prices
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
-from arena.stages.answers.costs import Front, lowest_prices
 
 if TYPE_CHECKING:
     from arena.boards.calibration.findings import Finding

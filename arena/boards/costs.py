@@ -1,21 +1,28 @@
-"""What answers took: seconds, tokens and dollars of each agent, and the fronts of quality against price."""
+"""What answers took: seconds, tokens and dollars of each agent, and on how many queries there is an answer at all.
+
+A leaderboard shows it per agent, with the fronts of quality against price, the agents that nobody beats in both, and
+what that means where quality ties.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from arena.data.dataset import Dataset
 from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS
+from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
 from arena.present.picture import Chart, Dot
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
-from arena.stages.answers.costs import LATENCY, AgentCosts
+from arena.ratings.results import AgentRating
+from arena.stages.answers.replies import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes
+from judges.types import Answer
 
-if TYPE_CHECKING:
-    from arena.stages.answers.costs import CostBoard, Front
-
+_NAMED: Final = 5
+"""Agents named in a sentence; the others are counted."""
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 )
@@ -39,23 +46,177 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class CostsBoard(Board):
-    """What answers took, for people and programs; nothing where nothing is known and no answer is missing."""
+class Mean:
+    """Over those of an agent's answers that have a figure, and how many they are."""
 
-    costs: CostBoard
+    mean: float | None = None
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Median:
+    """The same for seconds."""
+
+    median: float | None = None
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency(Median):
+    """The same, and the 95th percentile."""
+
+    p95: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCosts:
+    """What one agent's answers took. A figure that an answer does not have is left out and counted, never 0.
+
+    Attributes:
+        queries: of the tournament.
+        answered: of these, with an answer.
+        missing: why it has no answer where we asked it ourselves.
+        latency_s: seconds an answer took, as its user sees them: from the request to the end of the answer.
+        retried: answers before which attempts failed.
+        tried_s: seconds of all attempts at an answer together, without the waits between them; where nobody
+            counted these, the answer's latency.
+        cost_usd: dollars an answer cost.
+        input_tokens, output_tokens: tokens an answer took.
+    """
+
+    agent: str
+    queries: int
+    answered: int
+    latency_s: Latency = Latency()
+    cost_usd: Mean = Mean()
+    input_tokens: Mean = Mean()
+    output_tokens: Mean = Mean()
+    missing: Causes = field(default_factory=dict)
+    retried: int = 0
+    tried_s: Median = Median()
+
+    @property
+    def known(self) -> bool:
+        """Whether any answer has any figure."""
+        return any(one.known for one in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
+
+
+def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts, ...]:
+    """What each agent's answers took, by name.
+
+    The figures are those that an answer carries as metadata: a table of answers may have the columns ``latency_s``,
+    ``tried_s``, ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
+
+    Args:
+        data: of the tournament.
+        failed: agents that we ask, with the causes of the answers they owe.
+    """
+    answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
+    for (_, agent), answer in data.answers.items():
+        answers[agent].append(answer)
+    return tuple(
+        _costs(agent, own, len(data.queries), failed.get(agent, {}))
+        for agent, own in answers.items()
+        if own or agent in failed
+    )
+
+
+def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes) -> AgentCosts:
+    import numpy as np
+
+    own = list(answers)
+    latencies = _values(own, LATENCY)
+    median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
+    both = [(_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own]
+    tried = [latency if all_s is None else all_s for latency, all_s in both if latency is not None]
+    return AgentCosts(
+        agent,
+        queries,
+        len(own),
+        Latency(median, len(latencies), p95),
+        _mean(own, COST),
+        _mean(own, TOKENS_IN),
+        _mean(own, TOKENS_OUT),
+        dict(missing),
+        sum(latency is not None and all_s is not None and all_s > latency for latency, all_s in both),
+        Median(float(np.median(tried)) if tried else None, len(tried)),
+    )
+
+
+def _mean(answers: Iterable[Answer], name: str) -> Mean:
+    values = _values(answers, name)
+    return Mean(math.fsum(values) / len(values) if values else None, len(values))
+
+
+def _values(answers: Iterable[Answer], name: str) -> list[float]:
+    return [value for answer in answers if (value := _number(answer.metadata.get(name))) is not None]
+
+
+def _number(text: str | None) -> float | None:
+    """The figure; ``None`` for what is none, which a column of that name may hold by chance."""
+    try:
+        value = math.nan if text is None else float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The Pareto front of rating and one price.
+
+    Attributes:
+        price: ``latency_s``, the median with failed attempts, or ``cost_usd``, the mean of an answer.
+        points: of every agent that has both: its Bradley-Terry rating and its price.
+        agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
+    """
+
+    price: str
+    points: Mapping[str, tuple[float, float]]
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostBoard(Board):
+    """All agents that answered or were to answer; nothing is shown where nothing is known and no answer is missing.
+
+    Attributes:
+        agents: best rated first, those without a rating behind them by name.
+        fronts: by price, see ``fronts``.
+        notes: what they say, in words.
+    """
+
+    agents: tuple[AgentCosts, ...] = ()
+    fronts: Mapping[str, Front] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of what any answer took."""
+        return any(each.known for each in self.agents)
+
+    @property
+    def gaps(self) -> tuple[AgentCosts, ...]:
+        """Agents without an answer to some of the queries."""
+        return tuple(own for own in self.agents if own.answered < own.queries)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent that we ask ourselves has answered everything."""
+        return not any(own.missing for own in self.agents)
 
     def sections(self) -> Sequence[Section]:
         """One, or none."""
-        if not self.costs.known and not self.costs.gaps:
+        if not self.known and not self.gaps:
             return []
         lead = "What an answer takes, and which agents nobody beats in both quality and price."
-        charts = map(front_chart, self.costs.fronts.values())
-        remarks = [Remarks(self.costs.notes)] if self.costs.notes else []
+        charts = map(front_chart, self.fronts.values())
+        remarks = [Remarks(self.notes)] if self.notes else []
         return [Section("costs", "Latency and cost", lead, [self.table(), *charts, *remarks])]
 
     def table(self) -> Table:
         """A row for each agent."""
-        return Table("costs", "What an answer takes", _COLUMNS, [self._row(own) for own in self.costs.agents])
+        return Table("costs", "What an answer takes", _COLUMNS, [self._row(each) for each in self.agents])
 
     def columns(self, agent: str) -> dict[str, Any]:
         """An agent's figures as columns of a flat row, the same for every agent; none where there is no section."""
@@ -67,14 +228,14 @@ class CostsBoard(Board):
 
     def json(self) -> Any:
         """The field ``costs`` of a leaderboard's JSON."""
-        agents = plain({own.agent: own for own in self.costs.agents})
+        agents = plain({own.agent: own for own in self.agents})
         for shape in agents.values():
             del shape["agent"]
-        fronts = {price: list(front.agents) for price, front in self.costs.fronts.items()}
-        return {"agents": agents, "fronts": fronts, "notes": list(self.costs.notes)}
+        fronts = {price: list(front.agents) for price, front in self.fronts.items()}
+        return {"agents": agents, "fronts": fronts, "notes": list(self.notes)}
 
     def _row(self, own: AgentCosts) -> Mapping[str, Any]:
-        fronts = [price for price, front in self.costs.fronts.items() if own.agent in front.agents]
+        fronts = [price for price, front in self.fronts.items() if own.agent in front.agents]
         return {
             **{name: getattr(own, name) for name in ("agent", "answered", "queries", "retried")},
             "latency_median_s": own.latency_s.median,
@@ -89,6 +250,122 @@ class CostsBoard(Board):
             "front": " ".join(fronts),
             "missing": [f"{cause} {count}" for cause, count in own.missing.items()],
         }
+
+
+def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
+    """Put together what answers took.
+
+    Args:
+        data: of the tournament.
+        rows: the ratings, best first; empty where there are none.
+        failed: agents that we ask, with the causes of the answers they owe.
+    """
+    rank = {row.agent: place for place, row in enumerate(rows)}
+    costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
+    found = fronts(rows, costs)
+    said = (
+        *in_words(rows, found),
+        *filter(None, map(_retry_words, costs)),
+    )
+    return CostBoard(tuple(costs), found, said)
+
+
+def _retry_words(own: AgentCosts) -> str:
+    """What an agent's latency leaves out; empty where that is nothing."""
+    if not own.retried or own.tried_s.median is None:
+        return ""
+    return (
+        f"{own.agent}: {counted(own.retried, 'answer')} of {own.answered} came after failed attempts. Latency leaves "
+        f"these out; with them the median is {SECONDS.write(own.tried_s.median)}, and by that it is compared."
+    )
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """The points that no other one dominates, best quality first, equal points by name.
+
+    Args:
+        points: (quality, price) by name. One dominates another if it is at least as good and costs at most as much,
+            and is better in one of the two.
+    """
+    front: list[str] = []
+    for name, point in sorted(points.items(), key=lambda entry: (-entry[1][0], entry[1][1], entry[0])):
+        if not front or point[1] < points[front[-1]][1] or point == points[front[-1]]:
+            front.append(name)
+    return tuple(front)
+
+
+def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str, Front]:
+    """By price, the front of all agents that have a rating and that price; none where the price is everybody's."""
+    found = {}
+    for price in (LATENCY, COST):
+        prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
+        points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
+        if len({price for _, price in points.values()}) > 1:
+            found[price] = Front(price, points, pareto_front(points))
+    return found
+
+
+def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
+    """What the fronts say, a sentence each; then of agents that cannot be told apart, which is cheaper or faster."""
+    return (*(_front_words(front, len(rows)) for front in found.values()), *_tie_words(rows, found))
+
+
+def _price(own: AgentCosts, price: str) -> float | None:
+    """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
+    return own.tried_s.median if price == LATENCY else own.cost_usd.mean
+
+
+def _shown(price: str, value: float) -> str:
+    return SECONDS.write(value) if price == LATENCY else f"{MONEY.write(value)} a query"
+
+
+def _front_words(front: Front, rated: int) -> str:
+    word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
+    if len(front.points) < rated:
+        word += f", of {len(front.points)} of the {rated} agents, whose {word} is known"
+    if len(front.agents) == 1:
+        return f"Rating against {word}: none is rated higher than {front.agents[0]}, the {superlative}."
+    rest = "answers no faster" if front.price == LATENCY else "costs no less"
+    others = (
+        f"; every other agent is rated no higher and {rest} than one of them"
+        if len(front.agents) < len(front.points)
+        else ""
+    )
+    members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
+    return f"Rating against {word}: on the front are {listed(members, _NAMED)}{others}."
+
+
+def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
+    """Which of some agents of equal quality is the fastest and which the cheapest; empty where nobody can say."""
+    said = []
+    for front in found.values():
+        prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
+        if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
+            word = "the fastest" if front.price == LATENCY else "the cheapest"
+            known = "" if len(prices) == len(members) else ", as far as that is known"
+            those = [agent for agent, price in prices.items() if price == lowest]
+            verb = "is" if len(those) == 1 else "are"
+            said.append(f"{listed(those, _NAMED)} {verb} {word} ({_shown(front.price, lowest)}){known}")
+    return " and ".join(said)
+
+
+def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
+    for members in _groups(rows):
+        if said := lowest_prices(members, found):
+            yield f"{listed(members, _NAMED)} cannot be told apart by rating; of these {said}."
+
+
+def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
+    """The agents of each letter, see ``arena.ratings.ranks.groups``; agents alone under theirs are left out."""
+    letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
+    groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
+    return [members for members in groups if len(members) > 1]
+
+
+def _in_group(group: str, letter: str) -> bool:
+    ends = group.split("-")
+    first, last = (len(ends[0]), ends[0]), (len(ends[-1]), ends[-1])
+    return first <= (len(letter), letter) <= last
 
 
 def front_chart(front: Front) -> Chart:

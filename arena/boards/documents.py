@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import SHARED, Dataset
 from arena.stages import samples
-from arena.stages.answers.costs import unanswered
+from arena.stages.answers.replies import unanswered
 from arena.stages.samples import across_judges, combinations, combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board
-from arena.boards.costs import CostsBoard
 from arena.boards.coverage import STAGES
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
@@ -187,7 +186,7 @@ class TournamentBoard(Board):
             from arena.boards.retrieval import Retrieval
 
             parts["retrieval"] = Retrieval(board.retrieval, self.order)
-        return parts | {"costs": CostsBoard(board.costs)}
+        return parts | {"costs": board.costs}
 
     def _agents(self) -> list[dict[str, Any]]:
         """Of each agent its rating, its criteria, and scores that are one number."""

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.ratings import RatingsSection
 from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
-from arena.stages.answers.costs import CostBoard, cost_board
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
     from arena.stages.adaptive import AdaptiveState
-    from arena.stages.answers.costs import Causes
+    from arena.stages.answers.replies import Causes
     from arena.stages.exam.scores import ExamScores
     from arena.stages.nuggets.board import NuggetBoard
     from arena.stages.samples import Consistency

@@ -12,7 +12,7 @@ from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.stages.queries.candidates import REASONS
-from arena.stages.queries.report import SynthReport
+from arena.stages.queries.run import SynthReport
 
 _SOURCES: Final = 5
 """Documents that are named; the others are counted."""

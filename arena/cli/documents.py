@@ -12,8 +12,8 @@ import typer
 from arena.cli.options import ForPrograms
 
 if TYPE_CHECKING:
-    from arena.stages.queries.passages import Reading
-    from arena.stages.queries.report import SynthReport
+    from arena.data.corpus import Reading
+    from arena.stages.queries.run import SynthReport
     from judges.types import Document
     from retrieval_eval.data.rows import Cell
 
@@ -60,7 +60,7 @@ def documents(
     why.
     """
     from arena.cli.console import INCOMPLETE, tell
-    from arena.stages.queries.passages import Reading, read_passages
+    from arena.data.corpus import Reading, read_passages
     from retrieval_eval.data.tables import write_rows
     from retrieval_eval.documents.passages import PassagesSection
     from retrieval_eval.documents.types import Limits

@@ -12,6 +12,7 @@ from typing import Any
 
 from arena.boards.documents import check_measures
 from arena.config.whole import Config
+from arena.data.corpus import tables_of
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset, with_qrels, with_runs
 from arena.run.batches import ask_in_batches, waiting_lines
@@ -21,7 +22,6 @@ from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
-from arena.stages.answers.corpus import tables_of
 from arena.stages.answers.declared import Declared, open_agents
 from arena.stages.answers.replies import with_replies
 from arena.stages.nuggets.documents import depth_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.whole import Config
-from arena.stages.answers.corpus import ReadCorpus, corpus_of
+from arena.data.corpus import ReadCorpus, corpus_of
 from arena.store import sqlite_path
 from arena.store.agents import Asked
 from judges.judge import Judge, Stop

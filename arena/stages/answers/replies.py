@@ -8,10 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from arena.data.dataset import SHARED, Dataset
-from arena.stages.answers.costs import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, unanswered
 from arena.stages.answers.declared import Declared
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentReplies, Asked
@@ -19,6 +18,13 @@ from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 from retrieval_eval.citations import CITATIONS
+
+LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
+TRIED = "tried_s"
+"""Columns of a table of answers, and metadata of an answer, that say what it took."""
+
+Causes: TypeAlias = Mapping[str, int]
+"""How often an agent had no answer for which cause."""
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
@@ -56,6 +62,14 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
         if entries
     }
     return replace(data, documents=documents, answers=answers, retrieved=ordered)
+
+
+def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """By agent that a tournament asks itself, the queries to which it has no answer, from its stored settings."""
+    return {
+        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
+        for agent in settings.get("agents", ())
+    }
 
 
 def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, Causes]:

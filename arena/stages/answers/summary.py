@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from arena.data.corpus import ReadCorpus
 from arena.run.ledger import StageSummary
-from arena.stages.answers.corpus import ReadCorpus
 from arena.stages.answers.declared import Declared
 
 

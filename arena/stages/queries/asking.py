@@ -15,9 +15,8 @@ from arena.run.ledger import Kind, Progress, RunSummary, StageSummary, judge_sum
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
 from arena.stages.base import Stage
-from arena.stages.queries.candidates import Candidate, candidate, filtered, to_be_checked
+from arena.stages.queries.candidates import Candidate, candidate, drawn, filtered, to_be_checked
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.draw import drawn
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.judge import Judge, Stop

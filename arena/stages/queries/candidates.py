@@ -1,16 +1,24 @@
-"""Queries on their way: who wrote them about what, and why some are dropped. Pure: nothing is read or asked here."""
+"""Queries that models write: who wrote them about what, why some are dropped, and how the rest are drawn. Pure.
+
+Draws go by hash: seeded, without replacement, and the same whatever the order in which things come in. Everything that
+can be drawn has a place of its own, given by the seed and its id alone, and a draw takes the first ones: something
+added or taken away changes a draw only where it stands itself.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from arena.config.synth import FiltersSection
-from arena.stages.queries.draw import drawn
+from judges.errors import InputError
 from judges.types import Document
 from retrieval_eval.documents.passages import NearDuplicates
+
+Item = TypeVar("Item")
 
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _SOURCE = r"(?:passage|text|document|excerpt|extract|paragraph|section|chapter|table|figure|page|article)"
@@ -122,3 +130,40 @@ def to_be_checked(
         places[each.generator] = places.get(each.generator, 1) - 1
         if each.query_id not in checked:
             yield each
+
+
+def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> list[Item]:
+    """All items in the order of the draw."""
+
+    def place(item: Item) -> tuple[str, str]:
+        return hashlib.sha256(f"{seed}\0{ident(item)}".encode()).hexdigest(), ident(item)
+
+    return sorted(items, key=place)
+
+
+def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[Item], str]) -> list[Item]:
+    """The first items of each group up to its quota, in their order; all where there are no quotas.
+
+    A group with fewer items than its quota gives them all; what is missing is for the caller to say.
+    """
+    if not quotas:
+        return list(items)
+    left = dict(quotas)
+    taken = []
+    for item in items:
+        if left.get(group(item), 0) > 0:
+            left[group(item)] -= 1
+            taken.append(item)
+    return taken
+
+
+def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
+    """So many passages, or all of them, in the order of the draw.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = drawn(passages, seed, lambda passage: passage.doc_id)
+    if not found:
+        raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
+    return found[:number]

@@ -1,4 +1,4 @@
-"""Queries as files: the ones to be used, and all of them for people to accept, edit and reject."""
+"""Queries as files: experts' examples, the ones to be used, and all of them for people to accept, edit and reject."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from arena.stages.queries.candidates import REASONS, Candidate
 from judges.errors import DataError
+from retrieval_eval.data.collections import topic_rows
 from retrieval_eval.data.rows import Cell, Row
 from retrieval_eval.data.tables import read_rows, write_rows
 
@@ -15,6 +16,20 @@ PROVENANCE = ("generator", "model", "passage", "source", "title", "page", "promp
 QUERIES = ("qid", "query", *PROVENANCE, "decision", "generated")
 REVIEW = ("qid", "decision", "query", "generated", "state", "why", *PROVENANCE, "passage_text")
 DECISIONS = ("accept", "edit", "reject")
+
+
+def read_examples(path: Path | None) -> list[str]:
+    """The experts' queries.
+
+    Raises:
+        DataError: the file cannot be read, or has no query.
+    """
+    if path is None:
+        return []
+    texts = [row.text("query").strip() for row in topic_rows(path)]
+    if not any(texts):
+        raise DataError(path, "has no query with text")
+    return list(dict.fromkeys(filter(None, texts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from arena.data.corpus import Reading, read_passages
 from arena.run.planner import PlannedCalls, Planner
 from arena.run.queue import to_be_asked
 from arena.stages.queries.asking import SynthPrompting
-from arena.stages.queries.candidates import Candidate, candidate, to_be_checked
+from arena.stages.queries.candidates import Candidate, candidate, drawn, sampled_passages, to_be_checked
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.draw import drawn
-from arena.stages.queries.passages import Reading, read_examples, read_passages, sampled_passages
+from arena.stages.queries.files import read_examples
 from arena.store import Result, Store, Wanted, missing
 from judges.types import Judgment, Prompt, Task
 

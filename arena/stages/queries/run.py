@@ -1,20 +1,97 @@
-"""``ragleague synth`` as a function: documents -> passages -> queries of several models -> the file of queries."""
+"""``ragleague synth`` as a function: documents -> passages -> queries of several models -> a file, and a report."""
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from arena.run.ledger import Progress
+from arena.config.synth import SynthSection
+from arena.data.corpus import Reading, read_passages
+from arena.run.ledger import Progress, RunSummary
 from arena.run.recorder import Recorder
 from arena.stages.queries.asking import SynthPrompting, ask
+from arena.stages.queries.candidates import by_quota, drawn, sampled_passages
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.draw import by_quota, drawn
-from arena.stages.queries.files import read_reviewed, write_queries, write_review, written
-from arena.stages.queries.passages import Reading, read_examples, read_passages, sampled_passages
-from arena.stages.queries.report import SynthReport, described
+from arena.stages.queries.files import Written, read_examples, read_reviewed, write_queries, write_review, written
 from judges.types import CallTrace
+from retrieval_eval.documents.passages import Twin
+from retrieval_eval.documents.types import FileNote
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of some numbers: how many, mean, least, median and greatest; ``None`` is never a spread of nothing."""
+
+    n: int
+    mean: float
+    least: float
+    median: float
+    greatest: float
+
+
+@dataclass(frozen=True)
+class SynthReport:
+    """What came of synthetic queries.
+
+    Attributes:
+        summary: calls and costs; ``None`` where nobody was asked, since reviewed queries were taken.
+        documents: that were read.
+        skipped, notes: see ``Reading``.
+        other_files: files of formats that are not read, by their ending.
+        passages: that were cut, without near-duplicates.
+        sampled: passages that models were asked about.
+        twins: passages left out as near-duplicates.
+        generated: queries by the model that wrote them.
+        dropped: by reason and model.
+        kept: queries written to the file, by model.
+        wanted: the quotas.
+        by_source: queries written, by document.
+        lengths: words of the queries written; ``None`` without any.
+        example_lengths: words of the experts' queries.
+        similarity: of each query written to the most similar query of the experts, as Jaccard index of word stems
+            without function words.
+        example_similarity: the same between each of the experts' queries and the others.
+        review: what was done with the file for review, in words; empty where none was asked for.
+        undecided: rows of a reviewed file without a decision.
+    """
+
+    summary: RunSummary | None
+    documents: int = 0
+    skipped: Sequence[FileNote] = ()
+    other_files: Mapping[str, int] = field(default_factory=dict)
+    passages: int = 0
+    sampled: int = 0
+    twins: Sequence[Twin] = ()
+    generated: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    wanted: Mapping[str, int] = field(default_factory=dict)
+    by_source: Mapping[str, int] = field(default_factory=dict)
+    lengths: Spread | None = None
+    example_lengths: Spread | None = None
+    similarity: Spread | None = None
+    example_similarity: Spread | None = None
+    review: str = ""
+    undecided: int = 0
+    notes: Sequence[FileNote] = ()
+
+    @property
+    def short(self) -> dict[str, tuple[int, int]]:
+        """Models with fewer queries than their quota: how many there are, and the quota."""
+        return {
+            model: (self.kept.get(model, 0), quota)
+            for model, quota in self.wanted.items()
+            if self.kept.get(model, 0) < quota
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file was read, every judgment made and every quota filled."""
+        return not self.skipped and not self.short and (self.summary is None or self.summary.complete)
 
 
 def synthesise(
@@ -95,3 +172,56 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
         review="read",
         undecided=reviewed.undecided,
     )
+
+
+def described(
+    queries: Sequence[Written],
+    examples: Sequence[str],
+    section: SynthSection,
+    *,
+    reading: Reading | None = None,
+    summary: RunSummary | None = None,
+    **counted: Any,
+) -> SynthReport:
+    """The report on queries that were written; ``counted`` are further fields of it."""
+    read = reading or Reading()
+    texts = [query.text for query in queries]
+    stems, example_stems = _stems(texts), _stems(examples)
+    return SynthReport(
+        summary,
+        read.documents,
+        tuple(read.skipped),
+        read.other_files,
+        read.passages,
+        twins=tuple(read.twins),
+        notes=tuple(read.notes),
+        kept=Counter(query.generator for query in queries),
+        wanted=section.quotas,
+        by_source=dict(sorted(Counter(query.provenance.get("source", "") for query in queries).items())),
+        lengths=_spread([len(text.split()) for text in texts]),
+        example_lengths=_spread([len(text.split()) for text in examples]),
+        similarity=_spread([_nearest(each, example_stems) for each in stems] if examples else []),
+        example_similarity=_spread(
+            [_nearest(each, example_stems[:at] + example_stems[at + 1 :]) for at, each in enumerate(example_stems)]
+            if len(examples) > 1
+            else []
+        ),
+        **counted,
+    )
+
+
+def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
+    from judges.providers.lexical import content_terms
+
+    return [frozenset(content_terms(text)) for text in texts]
+
+
+def _nearest(stems: frozenset[str], others: Sequence[frozenset[str]]) -> float:
+    """The greatest Jaccard index with one of the others; 0 for a text without any word."""
+    return max((len(stems & other) / len(stems | other) for other in others if stems | other), default=0.0)
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    return Spread(len(values), statistics.fmean(values), min(values), statistics.median(values), max(values))

@@ -10,6 +10,7 @@ from itertools import combinations
 import pytest
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
+from arena.boards.costs import cost_board
 from arena.boards.ratings import ratings_json
 from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison, Settings, compare
@@ -19,7 +20,6 @@ from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games
 from arena.stages.adaptive import AdaptiveState
-from arena.stages.answers.costs import cost_board
 from judges.types import Answer, Query, Verdict
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from arena.boards.costs import agent_costs
 from arena.data.dataset import Dataset
-from arena.stages.answers.costs import agent_costs
 from judges.types import Answer, Query
 from tests.support.agents import write_config
 

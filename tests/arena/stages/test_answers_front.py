@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.boards.costs import AgentCosts, Latency, Mean, fronts, in_words, pareto_front
 from arena.ratings.results import AgentRating
-from arena.stages.answers.costs import AgentCosts, Latency, Mean, fronts, in_words, pareto_front
 
 
 def rated(agent: str, bt: float, group: str = "A") -> AgentRating:

@@ -7,8 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.stages.queries.draw import by_quota, drawn
-from arena.stages.queries.passages import sampled_passages
+from arena.stages.queries.candidates import by_quota, drawn, sampled_passages
 from judges.types import Document
 
 ids = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), unique=True, max_size=60)

@@ -12,8 +12,7 @@ import pytest
 
 from arena.data.files import load_dataset
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.report import SynthReport
-from arena.stages.queries.run import synthesise
+from arena.stages.queries.run import SynthReport, synthesise
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Judgment, Task

@@ -1,17 +1,18 @@
-"""What models are asked about: documents read, cut, without near-duplicates, and a sample of the passages."""
+"""Documents that agents search and models write queries about: tables as they are, other files cut into passages."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.stages.queries.draw import drawn
-from judges.errors import DataError, InputError
+from arena.config.data import DataSection
+from judges.errors import DataError
 from judges.types import Document
+from retrieval_eval.data.collections import read_corpus
 from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, passages_of
-from retrieval_eval.documents.read import files_of, read_documents
+from retrieval_eval.documents.read import KINDS, files_of, read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 
@@ -60,29 +61,38 @@ def read_passages(paths: Sequence[Path], how: PassagesSection, limits: Limits, r
             yield passage
 
 
-def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
-    """So many passages, or all of them, in the order of the draw.
+@dataclass(frozen=True, slots=True)
+class ReadCorpus:
+    """What agents search.
+
+    Attributes:
+        documents: in the order of the sources; passages that repeat an earlier one are left out.
+        skipped: files and folders that could not be read, or in part only.
+        twins: passages left out.
+    """
+
+    documents: tuple[Document, ...]
+    skipped: Sequence[FileNote] = ()
+    twins: int = 0
+
+
+def corpus_of(section: DataSection) -> ReadCorpus:
+    """Read what ``data.corpus`` names.
 
     Raises:
-        InputError: there is none.
+        InputError: a source cannot be read, or there is no text in any.
     """
-    found = drawn(passages, seed, lambda passage: passage.doc_id)
-    if not found:
-        raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
-    return found[:number]
+    tables = tables_of(section.corpus)
+    documents = list(read_corpus(tables))
+    reading = Reading()
+    if folders := [source for source in section.corpus if source not in tables]:
+        documents += read_passages(folders, section.passages, section.limits, reading)
+    if not documents:
+        raise DataError(", ".join(map(str, section.corpus)), "no document with text is there for agents to search")
+    first = {document.doc_id: document for document in reversed(documents)}
+    return ReadCorpus(tuple(reversed(first.values())), reading.skipped, len(reading.twins))
 
 
-def read_examples(path: Path | None) -> list[str]:
-    """The experts' queries.
-
-    Raises:
-        DataError: the file cannot be read, or has no query.
-    """
-    from retrieval_eval.data.collections import topic_rows
-
-    if path is None:
-        return []
-    texts = [row.text("query").strip() for row in topic_rows(path)]
-    if not any(texts):
-        raise DataError(path, "has no query with text")
-    return list(dict.fromkeys(filter(None, texts)))
+def tables_of(corpus: Sequence[Path]) -> list[Path]:
+    """The sources that are tables of documents with their ids. A ``.txt`` file is one, of ``id<TAB>text``."""
+    return [source for source in corpus if not source.is_dir() and KINDS.get(source.suffix.lower(), "plain") == "plain"]
