@@ -16,7 +16,7 @@ import streamlit as st
 
 from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
-from arena.boards.results import rating_settings, win_and_tie
+from arena.boards.results import rating_settings
 from arena.data.dataset import groupings
 from arena.ratings.games import Floats
 from arena.ratings.pairs import PairResults, pair_results
@@ -120,7 +120,7 @@ nuggets = stored(nugget_results, "Reading the nuggets …")
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)
 def scores(source: Source) -> Floats:
     """The score of each game's first agent, NaN without a verdict."""
-    return games(source).scores(win_and_tie(settings(source)))
+    return games(source).scores(settings(source).win_and_tie)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner=False)
@@ -166,7 +166,7 @@ def _written(location: str) -> int:
 @st.cache_resource(max_entries=_KEPT, show_spinner="Reading the grades …")
 def study(source: Source) -> Study | None:
     """Bank, grades and passages; ``None`` where the tournament has no exam."""
-    if not settings(source).get("exam"):
+    if settings(source).exam is None:
         return None
     scores = board(source).exam
     if scores is not None:
@@ -211,7 +211,9 @@ def left_out(source: Source, level: int) -> Sequence[Influence]:
 
 def exam_depth(source: Source) -> int:
     """Passages of an answer that count."""
-    return int(settings(source)["exam"]["depth"])
+    exam = settings(source).exam
+    assert exam is not None
+    return exam.section.depth
 
 
 def label_in(result: Any) -> int | None:

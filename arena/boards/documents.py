@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from arena.config.ratings import RatingsSection
+from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.stages import samples
 from arena.stages.answers.replies import unanswered
-from arena.stages.samples import across_judges, combinations, combined, document_labels, of_each_judge
+from arena.stages.samples import combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, details_of, label_of
@@ -119,7 +119,7 @@ class RetrievalBoard:
 
 
 def retrieval_board(
-    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> RetrievalBoard | None:
     """Score what the agents of a tournament retrieved; ``None`` where there are no labels to score it by.
 
@@ -138,13 +138,13 @@ def retrieval_board(
     by_people = labels_of_documents(data)
     if not each and not by_people:
         return None
-    how = combinations(settings)
-    results = document_labels(each, how, across_judges(settings))
+    how = settings.combinations
+    results = document_labels(each, how, settings.across_judges)
     judged = of_each_judge(combined(each, how))
     by_judge = {judge: labels_in(data, own) for judge, own in judged.items()}
     labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": by_people}
     labels = {source: own for source, own in labels.items() if own}
-    entries = retrieved_by_agents(data, depth_of(settings))
+    entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
     failed = unanswered(data, settings)
@@ -206,15 +206,9 @@ def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
     ]
 
 
-def depth_of(settings: Mapping[str, Any]) -> int | None:
-    """The rank down to which a tournament looks at documents."""
-    depth: int | None = (settings.get("retrieval") or {}).get("depth")
-    return depth
-
-
-def _measures(settings: Mapping[str, Any], labels: Iterable[Labels]) -> list[str]:
+def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
     """The ones asked for, with Judged@k; by the highest label where the tournament was begun without any."""
-    named = (settings.get("retrieval") or {}).get("measures")
+    named = None if settings.retrieval is None else settings.retrieval.measures
     if named is None:
         given = (label for own in labels for by_doc in own.values() for label in by_doc.values())
         named = default_measures(max(given, default=1))
@@ -224,9 +218,8 @@ def _measures(settings: Mapping[str, Any], labels: Iterable[Labels]) -> list[str
     return list(parsed)
 
 
-def _resampling(settings: Mapping[str, Any]) -> dict[str, Any]:
-    section = RatingsSection.model_validate(settings.get("ratings") or {})
-    return {"samples": section.bootstrap.samples, "seed": section.seed}
+def _resampling(settings: StoredSettings) -> dict[str, Any]:
+    return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed}
 
 
 def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> LabelScores:
@@ -280,7 +273,7 @@ class CitationBoard:
 
 
 def citation_board(
-    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+    data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
     """Score what the answers cite; ``None`` where no answer cites a document that has a label.
 
@@ -289,12 +282,11 @@ def citation_board(
         wanted: all relevance wants with their results, in the order of the plan.
         settings: as stored with the tournament.
     """
-    results = document_labels(wanted, combinations(settings), across_judges(settings))
+    results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
-    ratings = RatingsSection.model_validate(settings.get("ratings") or {})
-    resampling = {"samples": ratings.bootstrap.samples, "seed": ratings.seed}
-    create = (settings.get("nuggets") or {}).get("create") or {}
-    relevant: int = create.get("from_label", RELEVANT)
+    resampling = _resampling(settings)
+    create = settings.nuggets and settings.nuggets.create
+    relevant = create.from_label if create else RELEVANT
     rankings, scores = _given(data), {}
     for source, own in labels.items():
         if own:

@@ -13,9 +13,8 @@ from typing import Any
 
 from arena.boards.documents import query_labels
 from arena.boards.results import game_verdicts, grades
-from arena.config.ratings import RatingsSection
 from arena.data.files import save_dataset
-from arena.data.games import PROBABILITIES, gives_probabilities, verdict_probabilities
+from arena.data.games import PROBABILITIES, verdict_probabilities
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
 from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
@@ -37,11 +36,9 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
     """
     count = 0
     settings = store.settings(tournament)
-    names = RatingsSection.model_validate(settings["ratings"]).bradley_terry.covariates
+    names = settings.ratings.bradley_terry.covariates
     answers = store.dataset(tournament).answers if names else {}
-    sure = {
-        judge for judge in (settings.get("pairwise") or {}).get("judges", ()) if gives_probabilities(settings, judge)
-    }
+    sure = {judge for judge in settings.game_judges if settings.gives_probabilities(judge)}
 
     def rows() -> Iterator[dict[str, Cell]]:
         nonlocal count
@@ -133,7 +130,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
     whose = ("judge",) if len(judges) > 1 else ()
-    sure = {judge for judge in judges if gives_probabilities(settings, judge)}
+    sure = {judge for judge in judges if settings.gives_probabilities(judge)}
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
     for want, result in wanted:

@@ -160,7 +160,7 @@ class TournamentBoard(Board):
             "citations": parts["citations"].json() if "citations" in parts else None,
             "notes": ratings.notes if ratings else [],
             "exam": parts["exam"].json() if "exam" in parts else None,
-            "settings": without_bank(board.settings),
+            "settings": board.settings.shown(),
         }
 
     def _parts(self) -> dict[str, Any]:
@@ -181,7 +181,8 @@ class TournamentBoard(Board):
             from arena.boards.exam import ExamBoard
 
             parts["exam"] = ExamBoard(board.exam)
-        parts["criteria"] = Criteria(board.criteria, self.order, (board.settings.get("criteria") or {}).get("scale"))
+        criteria = board.settings.criteria
+        parts["criteria"] = Criteria(board.criteria, self.order, None if criteria is None else criteria.scale)
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -238,7 +239,7 @@ class TournamentBoard(Board):
         board = self.board
         if board.adaptive is not None:
             yield adaptive_line(board.adaptive, ordered=conclusion.ordered)
-        yield from dict.fromkeys(note for agent in board.settings.get("agents", ()) for note in agent["notes"])
+        yield from dict.fromkeys(note for agent in board.settings.agents for note in agent.notes)
 
 
 def _panel_json(panel: PanelRatings) -> dict[str, Any]:
@@ -283,13 +284,6 @@ class Criteria(Board):
         grades = self.given.get(agent, {})
         names = dict.fromkeys(name for means in self.given.values() for name in means)
         return {f"{_CRITERION}{name}": grades[name].mean if name in grades else None for name in names}
-
-
-def without_bank(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they may be shown: the test bank has a file of its own, and secret items."""
-    if not (exam := settings.get("exam")):
-        return dict(settings)
-    return {**settings, "exam": {name: value for name, value in exam.items() if name != "bank"}}
 
 
 def missing(board: Leaderboard) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from arena.boards.cache import cached_games
 from arena.boards.documents import QueryLabels, query_labels
-from arena.boards.results import grades, win_and_tie
+from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, clipped, counted
@@ -258,7 +258,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     settings, data, games = store.settings(tournament), store.dataset(tournament), cached_games(store, tournament)
     verdicts = games.verdicts() if games.judged.any() else None
     agents = sorted({*data.agents, *games.agents})
-    found = standings(verdicts, list(data.queries), agents, win_and_tie(settings))
+    found = standings(verdicts, list(data.queries), agents, settings.win_and_tie)
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)

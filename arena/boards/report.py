@@ -15,10 +15,11 @@ from typing import Any, Final, TypeAlias
 
 from arena.boards.calibration.board import Calibration
 from arena.boards.conclusion import expectation
-from arena.boards.leaderboard import TournamentBoard, without_bank
+from arena.boards.leaderboard import TournamentBoard
 from arena.boards.results import leaderboard
 from arena.boards.trust import in_short
 from arena.boards.wins import Wins, tournament_pairs
+from arena.config.stored import StoredSettings
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
@@ -94,8 +95,8 @@ class TournamentReport(Board):
 
     def _subtitle(self) -> str:
         agents = counted(self.counts["agents"], "RAG system")
-        judges = (self.shown.board.settings.get("judges") or {}).items()
-        named = ", ".join(f"{name} ({judge.get('model') or judge.get('provider')})" for name, judge in judges)
+        judges = self.shown.board.settings.judges.items()
+        named = ", ".join(f"{name} ({judge.model or judge.provider})" for name, judge in judges)
         said = f"{agents} compared on {counted(self.counts['queries'], 'query', 'queries')}"
         return f"{said}, judged by {named}" if named else said
 
@@ -105,7 +106,7 @@ class TournamentReport(Board):
             "Data": ", ".join(f"{count:,} {what}" for what, count in self.counts.items()),
             "Digest of the data (SHA-256)": self.data_digest,
             "Digest of all judgments (SHA-256)": self.results_digest,
-            "Seed of ratings and intervals": _plain(board.settings["ratings"].get("seed")),
+            "Seed of ratings and intervals": _plain(board.settings.ratings.seed),
             **self.versions,
         }
         rows = [{"what": what, "value": value} for what, value in identity.items()]
@@ -200,8 +201,8 @@ def _digest(outcomes: Outcomes) -> str:
     return hashlib.sha256("\n".join(sorted(said)).encode()).hexdigest()
 
 
-def _judges(settings: Mapping[str, Any]) -> Iterator[Table]:
-    if judges := settings.get("judges") or {}:
+def _judges(settings: StoredSettings) -> Iterator[Table]:
+    if judges := settings.raw.get("judges") or {}:
         names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
         rows = [
             {"setting": name} | {f"of {judge}": _plain(own.get(name)) for judge, own in judges.items()}
@@ -211,8 +212,8 @@ def _judges(settings: Mapping[str, Any]) -> Iterator[Table]:
         yield Table("judge-settings", "Judges", columns, rows)
 
 
-def _settings(settings: Mapping[str, Any]) -> Iterator[Table]:
-    named = without_bank(settings)
+def _settings(settings: StoredSettings) -> Iterator[Table]:
+    named = settings.shown()
     ordered = {name: named[name] for name in dict.fromkeys([*_SECTIONS, *named]) if name in named and name != "judges"}
     if rows := [{"setting": path, "value": value} for path, value in _flat(ordered)]:
         columns = [Column("setting", "Setting"), Column("value", "Value")]

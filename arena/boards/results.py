@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
-from arena.config.ratings import RatingsSection
+from arena.config.stored import StoredSettings
 from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from arena.data.dataset import Dataset
     from arena.data.game_table import GameTable
     from arena.ratings.covariates import ControlledBoard
-    from arena.ratings.games import VerdictTable, WinAndTie
+    from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
@@ -79,7 +79,7 @@ class Leaderboard:
     criteria: Mapping[str, Mapping[str, CriterionMean]]
     coverage: Mapping[Task, Coverage]
     causes: Mapping[str, int]
-    settings: Mapping[str, Any]
+    settings: StoredSettings
     adaptive: AdaptiveState | None = None
     panel: PanelRatings | None = None
     shortfall: Shortfall | None = None
@@ -154,7 +154,7 @@ def leaderboard(
     stages = {task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)
     agreeing |= board.consistency
     ratings, controlled = board.ratings, None
-    covariates = RatingsSection.model_validate(settings["ratings"]).bradley_terry.covariates
+    covariates = settings.ratings.bradley_terry.covariates
     if ratings is not None and verdicts is not None and covariates:
         controlled, why_not = _controlled(covariates, verdicts, data, ratings.settings)
         ratings = replace(ratings, notes=(*ratings.notes, *why_not))
@@ -181,7 +181,7 @@ def leaderboard(
 
 def _of_games(
     tournament: str,
-    settings: Mapping[str, Any],
+    settings: StoredSettings,
     wanted: WantedGames,
     how: RatingSettings,
     lengths: Lengths,
@@ -189,7 +189,7 @@ def _of_games(
     below_coverage: bool,
 ) -> tuple[Leaderboard, VerdictTable | None]:
     """The leaderboard of the games alone, and the verdicts that it rates."""
-    least = RatingsSection.model_validate(settings["ratings"]).min_coverage
+    least = settings.ratings.min_coverage
     lacking = shortfall(wanted.table.coverage_by_name(), least)
     rated = wanted.table.played.any() and (lacking is None or below_coverage)
     verdicts = wanted.table.verdicts() if rated else None
@@ -225,20 +225,20 @@ def _panel(verdicts: VerdictTable) -> PanelRatings:
 def _exam(
     store: Store,
     tournament: str,
-    settings: Mapping[str, Any],
+    settings: StoredSettings,
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]],
 ) -> ExamScores | None:
     """What the agents' answers cover of the test bank, ``None`` without an exam or a grade."""
-    if not settings.get("exam"):
+    if settings.exam is None:
         return None
     from arena.stages.exam.stored import stored_scores
 
     return stored_scores(store, tournament, lambda task: samples.get(task, ()))
 
 
-def _nuggets(store: Store, tournament: str, settings: Mapping[str, Any]) -> NuggetBoard | None:
+def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetBoard | None:
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
-    if not settings.get("nuggets"):
+    if settings.nuggets is None:
         return None
     from arena.stages.nuggets.board import nugget_board
     from arena.stages.nuggets.results import nugget_results
@@ -260,7 +260,7 @@ def _controlled(
 
 
 def _documents(
-    data: Dataset, labelled: Sequence[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+    data: Dataset, labelled: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> tuple[RetrievalBoard | None, CitationBoard | None]:
     """What the agents retrieved and cite, by labels of judges and people."""
     if not labelled and not data.qrels:
@@ -270,9 +270,9 @@ def _documents(
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
 
 
-def _owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> Mapping[str, Causes]:
+def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str, Causes]:
     """By agent that the tournament asks itself, why it has no answer to how many queries."""
-    if not settings.get("agents"):
+    if not settings.agents:
         return {}
     from arena.stages.answers.replies import owed
 
@@ -287,23 +287,21 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
             yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
 
 
-def _adaptive(settings: Mapping[str, Any], data: Dataset, table: GameTable) -> AdaptiveState | None:
-    given = settings.get("pairwise") or {}
-    if given.get("schedule", {}).get("kind") != "adaptive":
+def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:
+    if not settings.adaptive or settings.pairwise is None:
         return None
-    from arena.config.judging import PairwiseSection
     from arena.ratings.adaptive import Meeting
     from arena.stages.adaptive import AdaptiveGames
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
-    games = AdaptiveGames(PairwiseSection.model_validate(given), data, list(asked))
+    games = AdaptiveGames(settings.pairwise, data, list(asked))
     games.learn(table.each_verdict())
     return games.state()
 
 
-def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
+def rating_settings(settings: StoredSettings) -> RatingSettings:
     """How a tournament is rated, from its stored settings."""
-    section = RatingsSection.model_validate(settings["ratings"])
+    section = settings.ratings
     return RatingSettings(
         k=section.elo.k,
         initial=section.elo.initial,
@@ -317,15 +315,9 @@ def rating_settings(settings: Mapping[str, Any]) -> RatingSettings:
         preferences=section.preferences,
         bootstrap=section.bootstrap.samples,
         cluster=section.bootstrap.by == "query",
-        win_and_tie=win_and_tie(settings),
+        win_and_tie=settings.win_and_tie,
         seed=section.seed,
     )
-
-
-def win_and_tie(settings: Mapping[str, Any]) -> WinAndTie:
-    """What a tournament makes of a win in one order and a tie in the other, from its stored settings."""
-    how: WinAndTie = (settings.get("pairwise") or {}).get("win_and_tie", "tie")
-    return how
 
 
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:
@@ -333,22 +325,23 @@ def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: 
     return dict(sorted((causes + Counter(of_games)).items()))
 
 
-def grades(judgment: Judgment, settings: Mapping[str, Any]) -> dict[str, float]:
+def grades(judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
     """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
-    (name,) = settings["criteria"]["names"]
+    assert settings.criteria is not None
+    (name,) = settings.criteria.names
     assert isinstance(judgment.outcome, int | str)
     return {name: float(judgment.outcome)}
 
 
 def _of_stages(
-    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: Mapping[str, Any]
+    samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
     """By stage, each judge's samples as one result, and how far they agree."""
-    from arena.stages.samples import combinations, combined, consistency
+    from arena.stages.samples import combined, consistency
 
-    how = combinations(settings)
+    how = settings.combinations
     return (
         {task: combined(found, how) for task, found in samples.items()},
         {task: consistency(found) for task, found in samples.items()},
@@ -356,7 +349,7 @@ def _of_stages(
 
 
 def _criteria(
-    outcomes: Iterable[tuple[Wanted, Result | None]], settings: Mapping[str, Any]
+    outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> dict[str, dict[str, CriterionMean]]:
     given: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     wanted: Counter[str] = Counter()

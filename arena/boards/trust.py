@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from arena.config.ratings import RatingsSection
 from arena.present.blocks import Check, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
 from arena.ratings.pairs import circles
@@ -94,7 +93,7 @@ def in_short(checks: Sequence[Check]) -> str:
 def _enough(board: Leaderboard) -> Iterator[Check]:
     stages, lacking = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
-    bar = RatingsSection.model_validate(board.settings["ratings"]).min_coverage
+    bar = board.settings.ratings.min_coverage
     share = PERCENT_1.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if lacking is not None:
@@ -252,8 +251,8 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
-    judges = board.settings.get("judges", {})
-    words = [name for name, judge in judges.items() if judge.get("provider") == "lexical"]
+    judges = board.settings.judges
+    words = [name for name, judge in judges.items() if judge.provider == "lexical"]
     if words:
         used = "pairwise" if Task.PAIRWISE in board.coverage else "these"
         yield Check(

@@ -153,7 +153,7 @@ def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
 def as_declared(board: Leaderboard) -> list[str]:
     """The agents as the configuration declares them, those it does not behind them, best rated first."""
     rated = [row.agent for row in board.ratings.agents] if board.ratings else []
-    stated = [agent["name"] for agent in board.settings.get("agents", ()) if agent["name"] in rated]
+    stated = [agent.name for agent in board.settings.agents if agent.name in rated]
     return list(dict.fromkeys([*stated, *rated]))
 
 

@@ -11,11 +11,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from arena.config.stored import StoredSettings
 from arena.data.game_table import FAILED, FIRST, NOT_WANTED, SECOND, TIE, WAITING, GameTable
 from arena.ratings.games import Floats, Ints
 from arena.store import Store
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
 
 PROBABILITIES: Final = {"p_a": Verdict.A.value, "p_b": Verdict.B.value, "p_tie": Verdict.TIE.value}
 """Columns of a table of verdicts: the probability that each answer is the better one, and that neither is."""
-
-_SCORING: Final = "transformers"
-"""The provider whose judges give probabilities; nobody else's explanation is taken for them."""
-
-
-def gives_probabilities(settings: Mapping[str, Any], judge: str) -> bool:
-    """Whether a judge of a tournament may give probabilities, from the tournament's stored settings."""
-    spec: Mapping[str, Any] = (settings.get("judges") or {}).get(judge) or {}
-    return spec.get("provider") == _SCORING
 
 
 def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
@@ -82,11 +74,11 @@ def read_games(store: Store, tournament: str) -> WantedGames:
         InputError: no such tournament.
     """
     settings = store.settings(tournament)
-    soft = settings["ratings"].get("preferences") == "soft"
+    soft = settings.ratings.preferences == "soft"
     return games_of(store.game_columns(tournament, reasons=soft), settings)
 
 
-def games_of(rows: Columns, settings: Mapping[str, Any]) -> WantedGames:
+def games_of(rows: Columns, settings: StoredSettings) -> WantedGames:
     """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
 
     Args:
@@ -138,11 +130,9 @@ def _said(rows: Columns) -> NDArray[np.int8]:
     return np.where(judged, verdict[outcome.codes], failed).astype(np.int8)
 
 
-def _ways(judges: Iterable[str], settings: Mapping[str, Any]) -> Ints:
+def _ways(judges: Iterable[str], settings: StoredSettings) -> Ints:
     """By judge, the place among ``majority``, ``median`` and ``mean`` of how its samples become one."""
-    from arena.stages.samples import combinations
-
-    how = combinations(settings)
+    how = settings.combinations
     return np.array([("majority", "median", "mean").index(how.get(judge, "majority")) for judge in judges], np.int32)
 
 
@@ -193,11 +183,11 @@ def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def _preferences(
-    rows: Columns, settings: Mapping[str, Any], slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
+    rows: Columns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
     """The mean preference of each slot's samples for ``a``, NaN where there is none; (0, 2) without any."""
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
-    sure = [gives_probabilities(settings, str(name)) for name in judge.names]
+    sure = [settings.gives_probabilities(str(name)) for name in judge.names]
     preferred = np.full(slot.size, np.nan)
     for row, (of, said, why) in enumerate(zip(judge.codes, outcome.codes, reason.codes, strict=True)):
         stored = outcome.names[said]

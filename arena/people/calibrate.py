@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from arena.calibration.methods import Method, Played, compare_methods
 from arena.calibration.orders import table_health
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from arena.data.game_table import GameTable
@@ -213,10 +214,9 @@ def calibrate_tournament(
     )
 
 
-def resampling_of(settings: Mapping[str, Any]) -> Settings:
+def resampling_of(settings: StoredSettings) -> Settings:
     """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
-    ratings = settings["ratings"]
-    return Settings(samples=ratings["bootstrap"]["samples"], seed=ratings["seed"])
+    return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed)
 
 
 def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
@@ -251,10 +251,10 @@ def _said(store: Store, tournament: str, people: Opinions, games: GameTable, dat
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
     """What judges with a family make of their kin, where any have one."""
-    families = store.settings(tournament).get("families") or {"judges": {}}
+    of_judges, of_agents = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
-    judges = {judge: own for judge, own in families["judges"].items() if judge in played}
-    return family_effects([*verdict_opinions(games), *people], judges, families["agents"]) if judges else ()
+    judges = {judge: own for judge, own in of_judges.items() if judge in played}
+    return family_effects([*verdict_opinions(games), *people], judges, of_agents) if judges else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from arena.boards.results import grades, rating_settings
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.orders import games_of, settled
 from arena.calibration.votes import Level, Opinion
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.game_table import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
@@ -67,7 +68,7 @@ def people_methods(people: Opinions) -> list[Method]:
     return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
-def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
+def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
     table = wanted.verdicts()
     if not len(table):
         return
@@ -77,7 +78,7 @@ def _played(wanted: GameTable, settings: Mapping[str, Any]) -> Iterator[Played]:
     yield Played("bradley_terry", counted(games, by_query=True).games, queries, bradley_terry_settings(how))
 
 
-def _criteria(store: Store, tournament: str, settings: Mapping[str, Any]) -> Iterator[Means]:
+def _criteria(store: Store, tournament: str, settings: StoredSettings) -> Iterator[Means]:
     """Mean over criteria of each answer's grades."""
     graded = {
         (want.item, want.query_id): float(np.mean(list(grades(result, settings).values())))
@@ -95,9 +96,7 @@ def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Mean
         yield Means(name, agents, queries, np.array(values))
 
 
-def _retrieval(
-    labels: Sequence[tuple[Wanted, Result | None]], settings: Mapping[str, Any], data: Dataset
-) -> list[Method]:
+def _retrieval(labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset) -> list[Method]:
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []

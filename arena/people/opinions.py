@@ -150,8 +150,9 @@ def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:
     results = nugget_results(store, tournament)
     if results is None:
         return
-    judge = store.settings(tournament)["nuggets"]["judge"]
+    section = store.settings(tournament).nuggets
+    assert section is not None
     for own in results.assignments:
         for nugget, label in zip(own.nuggets, own.labels, strict=True):
             if label is not None:
-                yield Opinion(own.query_id, (own.run, nugget.nugget_id), judge, SUPPORT[label])
+                yield Opinion(own.query_id, (own.run, nugget.nugget_id), section.judge, SUPPORT[label])

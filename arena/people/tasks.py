@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from arena.config.judging import CriteriaSection
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store.annotations import Annotation, Kind, texts_digest
 from judges.prompts.tasks import Criterion
@@ -273,13 +273,11 @@ class Rubric:
     high: int
 
 
-def rubric_of(settings: Mapping[str, Any]) -> Rubric | None:
+def rubric_of(settings: StoredSettings) -> Rubric | None:
     """A tournament's rubric, ``None`` where its answers are not graded."""
-    section = settings.get("criteria")
-    if not section:
+    if (section := settings.criteria) is None:
         return None
-    criteria = CriteriaSection.model_validate({"judge": "", **section}).listed()
-    return Rubric({each.name: _described(each) for each in criteria}, *section["scale"])
+    return Rubric({each.name: _described(each) for each in section.listed()}, *section.scale)
 
 
 def _described(criterion: Criterion) -> str:
@@ -289,13 +287,13 @@ def _described(criterion: Criterion) -> str:
     return whole if levels and criterion.description else levels or criterion.description
 
 
-def scale_of(settings: Mapping[str, Any], given: Iterable[int]) -> list[tuple[int, str]]:
+def scale_of(settings: StoredSettings, given: Iterable[int]) -> list[tuple[int, str]]:
     """Labels with their words, the lowest first: those of a tournament's relevance judges.
 
     Args:
         settings: the tournament's.
         given: labels that judges gave; of a store from before scales were kept, the scale goes from 0 to the highest.
     """
-    section = settings.get("retrieval") or {}
-    words = section.get("scale") or {str(label): label for label in range(max(given, default=0) + 1)}
+    scale = settings.retrieval.scale if settings.retrieval is not None else {}
+    words = scale or {str(label): label for label in range(max(given, default=0) + 1)}
     return sorted((label, word) for word, label in words.items())

@@ -15,6 +15,7 @@ from judges.errors import StoreError
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
+    from arena.config.stored import StoredSettings
     from arena.data.dataset import Dataset
     from arena.ratings.results import AgentRating
     from arena.run.ledger import RunSummary, StageSummary
@@ -101,13 +102,13 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
     recorder.end(recorder.ending)
 
 
-def subject_of(settings: Mapping[str, Any], data: Dataset) -> dict[str, Any]:
+def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
     """What a run is of, without any text: settings, agents, and a digest of each query."""
     digests = {
         query_id: hashlib.sha256(query.text.encode("utf-8", "replace")).hexdigest()[:8]
         for query_id, query in data.queries.items()
     }
-    return {"settings": settings, "agents": sorted(data.agents), "queries": digests}
+    return {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
 
 
 def standings_of(board: Leaderboard) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from arena.boards.documents import check_measures
+from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.data.corpus import tables_of
 from arena.data.dataset import Dataset
@@ -106,7 +107,7 @@ def run(
     if config.retrieval is not None and config.retrieval.measures is not None:
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]
-    settings = stored_settings(stages, agents)
+    settings = StoredSettings(stored_settings(stages, agents))
     stop = Stop()
     judges = open_judges(config, stop, trace)
     store = Store.create(config.store)
@@ -118,7 +119,7 @@ def run(
             stage: {query_id: stages.first(stage, query_id) for query_id in data.queries} for stage in stages.stages
         }
         wants = [want for releases in begun.values() for release in releases.values() for want in release.wanted]
-        store.begin(config.name, settings, data, wants)
+        store.begin(config.name, settings.raw, data, wants)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             recorder.is_of(store, subject_of(settings, data))

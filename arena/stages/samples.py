@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
+from arena.config.stored import Combine
 from arena.store import Result, Store, Wanted
 from judges.errors import RETRIED_NEXT_RUN
 from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Task, Verdict
 
-Combine: TypeAlias = Literal["majority", "median", "mean"]
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
 """By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
 
@@ -41,13 +41,13 @@ def outcomes(
 
     ``None`` while a sample is missing; a failure where more samples failed than did not.
     """
-    how = combinations(store.settings(tournament))
+    how = store.settings(tournament).combinations
     return combined(store.outcomes(tournament, task, query_id), how)
 
 
 def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
     """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
-    return _each_combined(store.each_outcome(tournament, task), combinations(store.settings(tournament)))
+    return _each_combined(store.each_outcome(tournament, task), store.settings(tournament).combinations)
 
 
 def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
@@ -57,7 +57,7 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> Lab
     """
     settings = store.settings(tournament)
     labelled = store.outcomes(tournament, Task.RELEVANCE, query_id)
-    return document_labels(labelled, combinations(settings), across_judges(settings))
+    return document_labels(labelled, settings.combinations, settings.across_judges)
 
 
 def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
@@ -102,17 +102,6 @@ def document_labels(
         document: found[0] if len(found) == 1 else combine(found, across) for document, found in by_document.items()
     }
     return together | passing
-
-
-def across_judges(settings: Mapping[str, Any]) -> Combine:
-    """How labels of several relevance judges become one, from a tournament's stored settings."""
-    how: Combine = (settings.get("retrieval") or {}).get("combine", "majority")
-    return how
-
-
-def combinations(settings: Mapping[str, Any]) -> dict[str, Combine]:
-    """By judge, how its samples become one outcome, from a tournament's stored settings."""
-    return {name: judge.get("combine", "majority") for name, judge in (settings.get("judges") or {}).items()}
 
 
 def combined(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
 
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
@@ -324,7 +325,7 @@ class Store:
 
     def rated_tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
-        return [name for name in self.tournaments() if "synth" not in self.settings(name)]
+        return [name for name in self.tournaments() if not self.settings(name).of_queries]
 
     def only_tournament(self) -> str:
         """The name of the store's one tournament.
@@ -340,18 +341,18 @@ class Store:
         return names[0]
 
     @patient
-    def settings(self, name: str) -> dict[str, Any]:
+    def settings(self, name: str) -> StoredSettings:
         """The settings a tournament was last begun with."""
         with self._read() as connection:
             here = table(TournamentRow).c
             begun = select(here.settings).where(here.name == name, here.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
-            loaded: dict[str, Any] | None = None if stored is None else json.loads(stored)
-        if loaded is None:
+            settings = None if stored is None else StoredSettings(json.loads(stored))
+        if settings is None:
             raise InputError(
                 f"{self.location}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"
             )
-        return loaded
+        return settings
 
     @patient
     def dataset(self, name: str, query_id: str | None = None) -> Dataset:

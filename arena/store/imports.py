@@ -55,7 +55,7 @@ def import_table(
             raise DataError(file, f"{problem}; name annotators in a 'judge' column")
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
     store = Store.create(location)
-    if tournament in store.tournaments() and store.settings(tournament).get("source") != _SOURCE:
+    if tournament in store.tournaments() and store.settings(tournament).source != _SOURCE:
         raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.begin(tournament, settings, data, unique)

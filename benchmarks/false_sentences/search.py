@@ -20,6 +20,7 @@ from arena.boards.report import TournamentReport
 from arena.boards.results import Leaderboard
 from arena.boards.wins import Wins
 from arena.config.ratings import RatingsSection
+from arena.config.stored import StoredSettings
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.rate import RatingSettings
@@ -109,7 +110,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         {},
         {Task.PAIRWISE: Coverage(number, number, 0, 0, 0)},
         {},
-        {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}},
+        StoredSettings({"ratings": RatingsSection().model_dump(mode="json"), "judges": {}}),
     )
     pairs = pair_results(reconcile(verdicts) if seen.count.folds else as_games(verdicts))
     return TournamentReport(

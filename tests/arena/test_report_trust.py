@@ -17,6 +17,7 @@ from arena.boards.trust import trust_checks
 from arena.calibration.comparison import Settings
 from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
+from arena.config.stored import StoredSettings
 from arena.people.calibrate import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
@@ -70,7 +71,7 @@ def board(verdicts: Iterator[GameVerdict], **parts: Any) -> Leaderboard:
     usual = {(f"q{query}", agent): length for query in range(200) for agent, length in LENGTHS.items()}
     ratings = rate(list(verdicts), settings, lengths=parts.pop("lengths", usual))
     covered = {Task.PAIRWISE: Coverage(100, 99, 1, 0, 0)}
-    return Leaderboard("t", ratings, {}, {}, covered, {}, SETTINGS | parts.pop("settings", {}), **parts)
+    return Leaderboard("t", ratings, {}, {}, covered, {}, StoredSettings(SETTINGS | parts.pop("settings", {})), **parts)
 
 
 def found(leaderboard: Leaderboard) -> dict[str, Check]:
@@ -155,7 +156,7 @@ def test_a_lead_that_one_query_carries_fails() -> None:
     even = [GameVerdict(f"q{q}", a, b, odd if q % 2 else own, "j") for q in range(21) for a, b, own, odd in sides]
     settings = RatingSettings(bootstrap=50, tournaments=5)
     covered = {Task.PAIRWISE: Coverage(21, 21, 0, 0, 0)}
-    leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, SETTINGS)
+    leaderboard = Leaderboard("t", rate(even, settings), {}, {}, covered, {}, StoredSettings(SETTINGS))
     assert found(leaderboard)["Robust to a few queries"].status == "failed"
 
 

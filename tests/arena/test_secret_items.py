@@ -164,4 +164,4 @@ def test_an_item_that_became_secret_is_secret_at_once(tmp_path: Path, cli: CLI) 
 
 def settings_of(folder: Path) -> dict[str, Any]:
     with closing(Store.open(str(folder / "exam.db"))) as store:
-        return store.settings("exam")
+        return dict(store.settings("exam").raw)

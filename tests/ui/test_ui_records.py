@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from arena.boards.results import leaderboard
+from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
@@ -109,7 +110,7 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
     for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
         prompt = stages.prompt(want)
         assert prompt is not None
-        found = retrieved_documents(record, data, labels, {**SETTINGS, **sections})
+        found = retrieved_documents(record, data, labels, StoredSettings({**SETTINGS, **sections}))
         seen = [entry.document.doc_id for entry in found if entry.shown]
         same = result is not None and result.judgment_id == IDENTICAL
         assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
@@ -121,6 +122,6 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
 def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", queries=2)))) as store:
         data, games = store.dataset("sample"), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
-    found = retrieved_documents(games[-1], data, {}, {**SETTINGS, "retrieval": None})
+    found = retrieved_documents(games[-1], data, {}, StoredSettings({**SETTINGS, "retrieval": None}))
     assert len(found) == 3
     assert all(entry.shown for entry in found)

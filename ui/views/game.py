@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import streamlit as st
 
 from arena.boards.nuggets import support_words
-from arena.config.judging import PairwiseSection
+from arena.config.judging import ReferencesSection
+from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.game_table import GameKey
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
@@ -283,7 +284,7 @@ class RetrievedDocument:
 
 
 def retrieved_documents(
-    game: GameRecord, data: Dataset, labels: LabelResults, settings: Mapping[str, Any]
+    game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[RetrievedDocument]:
     """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
     ranks: dict[str, list[tuple[str, int]]] = {}
@@ -303,12 +304,13 @@ def _shown(
     ranks: Mapping[str, Sequence[tuple[str, int]]],
     results: Mapping[str, Result | None],
     data: Dataset,
-    settings: Mapping[str, Any],
+    settings: StoredSettings,
 ) -> list[str]:
     """Ids of the documents that the answer judge saw, in its order."""
-    section, depth = _pairwise(settings).documents, (settings.get("retrieval") or {}).get("depth")
+    section = ReferencesSection() if settings.pairwise is None else settings.pairwise.documents
+    depth = settings.depth
     pool = [doc_id for doc_id, found in ranks.items() if depth is None or any(rank <= depth for _, rank in found)]
-    if settings.get("retrieval") is None:
+    if settings.retrieval is None:
         annotated = [AnnotatedDocument(data.documents[doc_id]) for doc_id in pool]
     else:
         annotated = [
@@ -322,10 +324,6 @@ def _shown(
 def _label(result: Result | None) -> int:
     """The label, or less than any label where there is none."""
     return label_of(result.outcome) if isinstance(result, Judgment) else -1
-
-
-def _pairwise(settings: Mapping[str, Any]) -> PairwiseSection:
-    return PairwiseSection.model_validate(settings.get("pairwise") or {"judges": ["none"]})
 
 
 MOST_CHARACTERS: Final = 20_000

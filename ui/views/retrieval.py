@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import streamlit as st
 
-from arena.boards.documents import RetrievalBoard, Source, depth_of
+from arena.boards.documents import RetrievalBoard, Source
 from arena.boards.retrieval import WHOSE, Retrieval
 from arena.data.dataset import SHARED, Dataset
 from arena.stages.samples import LabelResults
@@ -170,7 +170,7 @@ def show_documents(source: data.Source, board: RetrievalBoard) -> None:
     say_what_is_unknown()
     text.lead(queries[query_id].text)
     dataset, labelled = data.dataset_of(source, query_id), data.labels_of_query(source, query_id)
-    found = judged_documents(query_id, dataset, labelled, depth_of(data.settings(source)))
+    found = judged_documents(query_id, dataset, labelled, data.settings(source).depth)
     listed = passing(found, shown, label)
     st.caption(f"{len(listed):,} of the {len(found):,} documents that agents retrieved for this query.")
     if not listed:

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from arena.config.stored import StoredAgent, StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.stages.answers.declared import Declared
 from arena.store import Store, missing
@@ -64,15 +65,15 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
     return replace(data, documents=documents, answers=answers, retrieved=ordered)
 
 
-def unanswered(data: Dataset, settings: Mapping[str, Any]) -> dict[str, list[str]]:
+def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
     """By agent that a tournament asks itself, the queries to which it has no answer, from its stored settings."""
     return {
-        agent["name"]: [query_id for query_id in data.queries if (query_id, agent["name"]) not in data.answers]
-        for agent in settings.get("agents", ())
+        agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
+        for agent in settings.agents
     }
 
 
-def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, Causes]:
+def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
     """By agent that a tournament asks itself, why it has no answer to how many queries.
 
     Args:
@@ -82,29 +83,29 @@ def owed(store: Store, data: Dataset, settings: Mapping[str, Any]) -> dict[str, 
     """
     found: dict[str, Causes] = {}
     without = unanswered(data, settings)
-    for agent in settings.get("agents", ()):
-        missing = [_asked(agent, data.queries[query_id]) for query_id in without[agent["name"]]]
+    for agent in settings.agents:
+        missing = [_asked(agent, data.queries[query_id]) for query_id in without[agent.name]]
         outcomes = AgentReplies(store).outcomes(missing)
         causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
-        found[agent["name"]] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
+        found[agent.name] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
     return found
 
 
-def failures(store: Store, data: Dataset, settings: Mapping[str, Any]) -> list[tuple[str, str, AgentFailure]]:
+def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tuple[str, str, AgentFailure]]:
     """Agent, query_id and failure of every answer that an agent was asked for in vain; arguments as of ``owed``."""
     found = []
-    for agent in settings.get("agents", ()):
+    for agent in settings.agents:
         asked = {query_id: _asked(agent, query) for query_id, query in data.queries.items()}
         replies = AgentReplies(store).replies(list(asked.values()))
         for query_id, each in asked.items():
             if isinstance(reply := replies.get(each), AgentFailure):
-                found.append((agent["name"], query_id, reply))
+                found.append((agent.name, query_id, reply))
     return found
 
 
-def _asked(agent: Mapping[str, Any], query: Query) -> Asked:
+def _asked(agent: StoredAgent, query: Query) -> Asked:
     """A query to an agent as settings tell of it."""
-    return Asked.of(agent["identity"], query, told_id=agent.get("told_id", False))
+    return Asked.of(agent.identity, query, told_id=agent.told_id)
 
 
 def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:

@@ -117,8 +117,8 @@ class ExamStage(TournamentStage):
 
     def resume(self, store: Store, tournament: str) -> None:
         """Put items together as the last run of the tournament did, where it put together as many."""
-        before = store.settings(tournament).get("exam") or {}
-        if before.get("items_per_call") == self.section.items_per_call:
+        before = store.settings(tournament).exam
+        if before is not None and before.section.items_per_call == self.section.items_per_call:
             for want, _ in store.wanted(tournament, Task.GRADING):
                 self._earlier.setdefault(want.query_id, {})[item_ids(want)] = None
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from arena.config.exam import ExamSection, GenerateSection
+from arena.config.exam import ExamSection
+from arena.config.stored import Combine, StoredExam, StoredSettings
 from arena.stages.exam.bank import bank_kept, generated_bank, written_items
 from arena.stages.exam.passages import material
 from arena.stages.exam.scores import ExamScores, exam_scores
 from arena.stages.exam.stage import item_ids
 from arena.stages.exam.study import Study
-from arena.stages.samples import Combine, combinations, combined
+from arena.stages.samples import combined
 from arena.store import Result, Store, Wanted
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
@@ -37,13 +38,13 @@ def stored_scores(store: Store, tournament: str, outcomes: Outcomes | None = Non
         tournament: its name.
         outcomes: each task's wants with their results, where they have been read already.
     """
-    kept = store.settings(tournament).get("exam")
-    if not kept or kept["grading"] == "extraction_only":
+    exam = store.settings(tournament).exam
+    if exam is None or exam.section.grading == "extraction_only":
         return None
     study = exam_study(store, tournament, outcomes)
     if study.bank is None or not study.bank.items:
         return None
-    return exam_scores(study, k=kept["depth"], workbench=kept["compat"] == "workbench")
+    return exam_scores(study, k=exam.section.depth, workbench=exam.section.compat == "workbench")
 
 
 def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) -> Study:
@@ -53,12 +54,11 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
         KeyError: the tournament has no exam.
     """
     settings = store.settings(tournament)
-    kept = settings["exam"]
-    section = ExamSection.model_construct(**{name: kept[name] for name in ExamSection.model_fields if name in kept})
-    data = store.dataset(tournament)
+    exam = _exam(settings)
+    section, data = exam.section, store.dataset(tournament)
     outcomes = outcomes or partial(store.outcomes, tournament)
     bank = stored_bank(store, tournament)
-    grades = list(_Reader(outcomes, combinations(settings), section, bank).grades())
+    grades = list(_Reader(outcomes, settings.combinations, section, bank).grades())
     given = material(data, section)
     rated = section.grading == "self_rating"
     grader = _grader(settings)
@@ -82,20 +82,21 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
         RATED_LEVELS if rated else (1,),
         section.texts,
         section.min_grade if rated else 1,
-        (kept["bank"] or {}).get("version"),
+        (exam.bank or {}).get("version"),
     )
 
 
 def stored_bank(store: Store, tournament: str) -> Bank:
     """The bank of a tournament: of its file, without secret texts, or as far as it is written."""
     settings = store.settings(tournament)
-    kept = settings["exam"]
-    if kept["bank"] is not None:
-        return bank_kept(kept["bank"])
-    section = GenerateSection.model_construct(**kept["generate"])
-    writer = settings["judges"][section.judge or kept["judge"]]
-    origin = {name: writer[name] for name in ("temperature", "seed") if writer[name] is not None}
-    origin["prompt"] = kept["prompts"]["questions"]
+    exam = _exam(settings)
+    if exam.bank is not None:
+        return bank_kept(exam.bank)
+    section = exam.generate
+    assert section is not None
+    writer = settings.judges[section.judge or exam.section.judge]
+    drawn = {"temperature": writer.temperature, "seed": writer.seed}
+    origin = {name: value for name, value in drawn.items() if value is not None} | {"prompt": exam.prompts["questions"]}
     written = store.outcomes(tournament, Task.QUESTIONS)
     items = [
         item
@@ -111,7 +112,7 @@ def stored_bank(store: Store, tournament: str) -> Bank:
 
 def open_items(store: Store, tournament: str) -> frozenset[str]:
     """Ids of the items that count and are not secret; none where the tournament has no exam."""
-    if not store.settings(tournament).get("exam"):
+    if store.settings(tournament).exam is None:
         return frozenset()
     return frozenset(item.item_id for item in stored_bank(store, tournament).items if not item.secret)
 
@@ -180,9 +181,15 @@ def _judgment(result: Result, outcome: int, reply: str) -> Judgment:
     return Judgment(result.judgment_id, outcome, "", reply, result.model)
 
 
-def _grader(settings: Mapping[str, Any]) -> Grader:
+def _exam(settings: StoredSettings) -> StoredExam:
+    if settings.exam is None:
+        raise KeyError("exam")
+    return settings.exam
+
+
+def _grader(settings: StoredSettings) -> Grader:
     """Who graded: the declared model, or the judge's name where it has none, and the prompts."""
-    kept = settings["exam"]
-    judge = kept["judge"]
-    names = [prompt for name, prompt in sorted(kept["prompts"].items()) if name != "questions"]
-    return Grader(settings["judges"][judge]["model"] or judge, " + ".join(names))
+    exam = _exam(settings)
+    judge = exam.section.judge
+    names = [prompt for name, prompt in sorted(exam.prompts.items()) if name != "questions"]
+    return Grader(settings.judges[judge].model or judge, " + ".join(names))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena.config.nuggets import NuggetsSection
+from arena.config.stored import StoredSettings
 from arena.run.queue import to_be_asked
 from arena.stages.nuggets.documents import depth_of, recalled, retrieved_documents
 from arena.stages.nuggets.lists import importances_of, listed, listed_nuggets, places, settled_bank
@@ -68,10 +68,10 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
     Raises:
         InputError: no such tournament.
     """
-    settings = store.settings(tournament)
-    if not settings.get("nuggets"):
+    section = store.settings(tournament).nuggets
+    if section is None:
         return None
-    section, data = nuggets_section(settings), store.dataset(tournament)
+    data = store.dataset(tournament)
     turns = _turns(store, tournament, section)
     labels = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
     banks: dict[str, NuggetBank] = {}
@@ -146,9 +146,10 @@ def nuggets_of_game(assignments: Iterable[Assignment], query_id: str, agent_a: s
     return sorted(pairs, key=lambda pair: (not pair.decides, pair.nugget.importance != "vital"))
 
 
-def nuggets_section(settings: Mapping[str, Any]) -> NuggetsSection:
-    """The section as it was stored with the tournament."""
-    return NuggetsSection.model_validate(settings["nuggets"])
+def nuggets_section(settings: StoredSettings) -> NuggetsSection:
+    """The section as it was stored with the tournament, which has nuggets."""
+    assert settings.nuggets is not None
+    return settings.nuggets
 
 
 def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]]]:

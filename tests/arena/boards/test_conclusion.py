@@ -15,6 +15,7 @@ from arena.boards.ratings import ratings_json
 from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.votes import Opinion
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
@@ -96,7 +97,7 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
         for agent, (latency, cost) in took.items()
     }
     costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
-    sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, {}, costs=costs)).sentence
+    sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings({}), costs=costs)).sentence
     assert sentence.endswith("; of these two is the fastest (500 ms) and one is the cheapest ($0.010 a query).")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from arena.boards.documents import RetrievalBoard, retrieval_board
 from arena.boards.results import leaderboard
+from arena.config.stored import StoredSettings
 from arena.config.whole import load_config
 from arena.data.dataset import Dataset
 from arena.data.files import with_qrels
@@ -58,7 +59,7 @@ LABELS = [said(2), said(0, doc="d2"), said(1, query="q2"), said(0, query="q2", d
 
 
 def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: Any) -> RetrievalBoard:
-    found = retrieval_board(data(qrels), labels, SETTINGS | {"retrieval": {"depth": 9, **settings}})
+    found = retrieval_board(data(qrels), labels, StoredSettings(SETTINGS | {"retrieval": {"depth": 9, **settings}}))
     assert found is not None
     return found
 
@@ -79,7 +80,7 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     answers = {key: answer for key, answer in whole.answers.items() if key != ("q2", "bad")}
     retrieved = {"q1": whole.retrieved["q1"]}
     agents = [{"name": name, "identity": name} for name in ("bad", "good")]
-    settings = SETTINGS | {"agents": agents, "retrieval": {"measures": ["RR@5"]}}
+    settings = StoredSettings(SETTINGS | {"agents": agents, "retrieval": {"measures": ["RR@5"]}})
     people = {"q1": {"d1": 0, "d2": 1}, "q2": {"d1": 1}}
     failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
     found = retrieval_board(failed, LABELS, settings)
@@ -107,7 +108,7 @@ def test_without_any_label_there_are_no_scores_and_no_error() -> None:
     found = board(said(None), said("contract", doc="d2"))
     assert (found.scores, found.rankings, found.agreement) == ({}, {}, None)
     assert (found.judges["j"].distribution.left, found.judges["j"].distribution.failed) == (1, 1)
-    assert retrieval_board(data(), [], SETTINGS) is None
+    assert retrieval_board(data(), [], StoredSettings(SETTINGS)) is None
 
 
 def test_depth_cuts_what_an_agent_retrieved() -> None:
@@ -139,7 +140,7 @@ def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_m
     documents = {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}}
     with_passages = {"q1": {**documents["q1"], "q1/good#1": 3}, "q2": documents["q2"], "q3": {"q3/shy#1": 1}}
     assert board(*LABELS, qrels=with_passages) == board(*LABELS, qrels=documents)
-    assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], SETTINGS) is None
+    assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], StoredSettings(SETTINGS)) is None
     of_a_document = {"q1": {**documents["q1"], "q9/good#1": 3}, "q2": documents["q2"]}
     assert board(*LABELS, qrels=of_a_document) != board(*LABELS, qrels=documents)
 
@@ -156,7 +157,7 @@ def test_several_judges_are_combined_and_compared() -> None:
 def test_documents_that_all_agents_were_given_are_nobody_s_retrieval() -> None:
     shared = Dataset({"q1": Query("q1", "q1")}, {"d1": Document("d1", "d1")}, {("q1", "x"): Answer("q1", "x", "so")},
                      {"q1": (Retrieved("q1", "d1", "", 1),)})  # fmt: skip
-    found = retrieval_board(shared, [said(2)], SETTINGS)
+    found = retrieval_board(shared, [said(2)], StoredSettings(SETTINGS))
     assert found is not None
     assert (found.scores, found.without_documents) == ({}, ("x",))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.config.stored import StoredSettings
 from arena.config.whole import Config, load_config
 from arena.demo import copy_demo
 from arena.people.tasks import Rubric, rubric_of
@@ -67,7 +68,8 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     assert own.criteria is not None
     assert own.criteria.listed() == [Criterion("tone", "", ((0, "rude"), (1, "friendly"))), Criterion("depth", "deep")]
     kept = own.criteria.model_dump(mode="json")
-    assert rubric_of({"criteria": kept}) == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
+    rubric = rubric_of(StoredSettings({"criteria": kept}))
+    assert rubric == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None
     assert tuple(packaged.criteria.listed()) == ANCHORED_CRITERIA

@@ -146,7 +146,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
         data = store.dataset("sample")
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}
         changed = type(data)(data.queries, data.documents, answers, data.retrieved)
-        store.begin("sample", store.settings("sample"), changed, [])
+        store.begin("sample", store.settings("sample").raw, changed, [])
     done = cli("votes", "export", "s.db", "v.csv", "--kind", "verdict")
     assert done.out.splitlines() == [
         "wrote v.csv: 5 by ann",

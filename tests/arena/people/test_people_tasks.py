@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.people import tasks
 from arena.people.tasks import AnnotationTask, Game, Rubric, State, rubric_of
@@ -239,6 +240,6 @@ def test_what_a_file_says_of_other_texts_is_counted_and_left_out() -> None:
 
 
 def test_the_rubric_is_the_judges_own() -> None:
-    named = {"criteria": {"names": ["clear", "true"], "scale": [1, 5]}}
+    named = StoredSettings({"criteria": {"names": ["clear", "true"], "scale": [1, 5]}})
     assert rubric_of(named) == Rubric({"clear": "", "true": ""}, 1, 5)
-    assert rubric_of({"criteria": None}) is None
+    assert rubric_of(StoredSettings({"criteria": None})) is None

@@ -275,7 +275,7 @@ def test_every_reply_is_a_judgment_in_the_store(tmp_path: Path) -> None:
             outcomes = store.outcomes(config.tournament, task)
             assert len(outcomes) == number
             assert all(isinstance(result, Judgment) for _, result in outcomes)
-        kept = json.dumps(store.settings(config.tournament))
+        kept = json.dumps(store.settings(config.tournament).raw)
     assert str(tmp_path) not in kept
 
 

@@ -112,7 +112,7 @@ def test_beginning_again_forgets_wants_and_no_judgment(store: Store) -> None:
     save(store, JUDGMENT)
     store.begin("one", {"k": 2}, DATA, [GAME])
     assert store.wanted("one") == [(GAME, None)]
-    assert store.settings("one") == {"k": 2}
+    assert store.settings("one").raw == {"k": 2}
     assert store.results(["id-1"]) == {"id-1": JUDGMENT}
 
 
@@ -143,7 +143,7 @@ def test_a_beginning_that_fails_leaves_the_earlier_one(store: Store) -> None:
 
     with pytest.raises(RuntimeError, match="broken"):
         store.begin("one", {"k": 2}, DATA, wants())
-    assert (store.wanted("one"), store.settings("one")) == ([(LABEL, None)], {"k": 1})
+    assert (store.wanted("one"), store.settings("one").raw) == ([(LABEL, None)], {"k": 1})
 
 
 def test_every_change_shows_to_other_readers(store: Store, store_location: str) -> None:
