@@ -121,9 +121,8 @@ class StoredSettings:
     @cached_property
     def agents(self) -> tuple[StoredAgent, ...]:
         """The agents that the tournament asks itself."""
-        return tuple(
-            _of(StoredAgent, {**agent, "notes": tuple(agent["notes"])}) for agent in self.raw.get("agents", ())
-        )
+        given = self.raw.get("agents", ())
+        return tuple(_of(StoredAgent, {**agent, "notes": tuple(agent.get("notes", ()))}) for agent in given)
 
     @cached_property
     def retrieval(self) -> StoredRetrieval | None:
