@@ -8,43 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from html import unescape
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.rows import Cell, Only, Row, known_format
+from retrieval_eval.data.rows import Cell, Only, Row, canonical_names, known_format
 from retrieval_eval.data.tables import read_rows
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-
-def has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the first line of a tab-separated file holds the name of a column, in any spelling of it."""
-    names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
-    first = next((line for _, line in read_lines(path)), "")
-    return any(field.strip() in names for field in first.split("\t"))
-
-
-def read_pairs(path: Path, id_column: str, text_column: str) -> Iterator[Row]:
-    """Stream the lines, each as a row of two cells. The text stands as it is: quotes mean nothing.
-
-    Raises:
-        DataError: a line has not exactly one tab.
-    """
-    for number, line in read_lines(path):
-        fields = line.rstrip("\r\n").split("\t")
-        if len(fields) == 2:
-            yield Row(path, number, {id_column: fields[0], text_column: fields[1]})
-        elif not line.isspace():
-            problem = f"without a header, a line is '{id_column}<TAB>{text_column}'; this one has {len(fields)} fields"
-            raise DataError(path, problem, line=number, value=line.strip())
 
 
 _IRDS = "irds:"
@@ -55,67 +32,46 @@ def irds_name(source: Path | str) -> str | None:
     return str(source).removeprefix(_IRDS) if str(source).startswith(_IRDS) else None
 
 
-def _irds_topics(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Queries as rows; columns go by the canonical names of ``aliases``.
+def irds_rows(
+    name: str,
+    part: Literal["queries", "qrels", "docs"],
+    aliases: Mapping[str, Sequence[str]],
+    wanted: Set[str] | None = None,
+) -> Iterator[Row]:
+    """Queries, labels or documents of a data set as rows; columns go by the canonical names of ``aliases``.
+
+    Args:
+        name: of the data set.
+        part: what to read.
+        aliases: other spellings of the columns.
+        wanted: ids of documents, which are then looked up in the data set's index; all are read without it.
 
     Raises:
         MissingExtraError: ir_datasets is not installed.
-        InputError: there is no such dataset, it has no queries, or they cannot be fetched.
+        InputError: there is no such data set, it has no such part, or it cannot be fetched.
     """
-    return _irds_rows(name, "queries", lambda dataset: dataset.queries_iter(), aliases)
-
-
-def irds_qrels(name: str, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Labels as rows, see ``_irds_topics``."""
-    return _irds_rows(name, "qrels", lambda dataset: dataset.qrels_iter(), aliases)
-
-
-def _irds_documents(name: str, wanted: Set[str] | None, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """Those documents wanted that the dataset has, from its index; all where nothing is said, see ``_irds_topics``."""
-    if wanted is None:
-        return _irds_rows(name, "docs", lambda dataset: dataset.docs_iter(), aliases)
-    return _irds_rows(name, "docs", lambda dataset: dataset.docs_store().get_many_iter(sorted(wanted)), aliases)
-
-
-def _irds_rows(name: str, part: str, read: Any, aliases: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    with _download_errors(name):
-        dataset = _irds_dataset(name)
-        if not dataset.has(part):
-            raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
-        for number, record in enumerate(read(dataset), start=1):
-            yield Row(Path(_IRDS + name), number, _canonical(record._asdict(), aliases))
-
-
-def _irds_dataset(name: str) -> Any:
     try:
         import ir_datasets
     except ImportError as error:
         raise MissingExtraError("ir-datasets", f"'{_IRDS}{name}'") from error
     try:
-        return ir_datasets.load(name)
+        dataset = ir_datasets.load(name)
     except KeyError as error:
         raise InputError(f"{_IRDS}{name}: ir_datasets knows no such dataset") from error
-
-
-@contextmanager
-def _download_errors(name: str) -> Iterator[None]:
+    if not dataset.has(part):
+        raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
     try:
-        yield
+        some = None if wanted is None else dataset.docs_store().get_many_iter(sorted(wanted))
+        for number, record in enumerate(getattr(dataset, f"{part}_iter")() if some is None else some, start=1):
+            names = canonical_names(record._fields, aliases)
+            cells = {names[field]: _irds_cell(value) for field, value in record._asdict().items()}
+            yield Row(Path(_IRDS + name), number, cells)
     except (OSError, RuntimeError) as error:  # what its downloads raise
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise InputError(f"{_IRDS}{name}: ir_datasets cannot get it: {first}") from error
 
 
-def _canonical(record: Mapping[str, object], aliases: Mapping[str, Sequence[str]]) -> dict[str, Cell]:
-    used = {
-        next((name for name in spellings if name in record), canonical): canonical
-        for canonical, spellings in aliases.items()
-        if canonical not in record
-    }
-    return {used.get(name, name): _cell(value) for name, value in record.items()}
-
-
-def _cell(value: object) -> Cell:
+def _irds_cell(value: object) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return value
     return [str(part) for part in value] if isinstance(value, Iterable) else str(value)
@@ -165,17 +121,11 @@ def topic_rows(source: Path | str) -> Iterator[Row]:
 
 
 def _topic_rows(source: Path | str) -> Iterator[Row]:
-    if (name := irds_name(source)) is not None:
-        return _irds_topics(name, TOPIC_ALIASES)
     path = Path(source)
-    kind = known_format(path)
-    if kind is None:
-        if next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
-            return _read_markup(path)
-        return islice(read_pairs(path, "qid", "query"), int(has_header(path, TOPIC_ALIASES)), None)
-    if kind == "tsv" and not has_header(path, TOPIC_ALIASES):
-        return read_pairs(path, "qid", "query")
-    return read_rows(path, ("qid", "query"), TOPIC_ALIASES)
+    plain = irds_name(source) is None and known_format(path) is None
+    if plain and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
+        return _read_markup(path)
+    return _rows(source, "queries", ("qid", "query"), TOPIC_ALIASES)
 
 
 def _metadata(row: Row) -> dict[str, str]:
@@ -287,7 +237,7 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
         left = wanted - found.keys()
         if not left:
             break
-        for row in _corpus_rows(source, left):
+        for row in _rows(source, "docs", ("did", "document"), DOCUMENT_ALIASES, left):
             document = document_of(row)
             if document.doc_id in left:
                 found.setdefault(document.doc_id, document)
@@ -304,7 +254,7 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
         MissingExtraError: as there.
     """
     for source in sources:
-        yield from map(document_of, _corpus_rows(source, None))
+        yield from map(document_of, _rows(source, "docs", ("did", "document"), DOCUMENT_ALIASES))
 
 
 def document_of(row: Row) -> Document:
@@ -319,20 +269,45 @@ def document_of(row: Row) -> Document:
     return Document(row.identifier("did"), row.text("document"), metadata)
 
 
-def _corpus_rows(source: Path | str, wanted: Set[str] | None) -> Iterator[Row]:
-    """The wanted rows, all where nothing is said."""
-    if (name := irds_name(source)) is not None:
-        return _irds_documents(name, wanted, DOCUMENT_ALIASES)
-    path = Path(source)
-    kind = known_format(path)
-    if kind is None or (kind == "tsv" and not has_header(path, DOCUMENT_ALIASES)):
-        pairs = read_pairs(path, "did", "document")
-        return pairs if wanted is None else (row for row in pairs if row.values["did"] in wanted)
-    return read_rows(path, ("did", "document"), DOCUMENT_ALIASES, None if wanted is None else Only("did", wanted))
-
-
 def _host(url: str) -> str:
     try:
         return urlsplit(url).hostname or ""
     except ValueError:  # not an address
         return ""
+
+
+def _rows(
+    source: Path | str,
+    part: Literal["queries", "docs"],
+    columns: tuple[str, str],
+    aliases: Mapping[str, Sequence[str]],
+    wanted: Set[str] | None = None,
+) -> Iterator[Row]:
+    """Rows with an id and a text, of a table, of lines ``id<TAB>text`` or of ir_datasets; the wanted ones alone."""
+    if (name := irds_name(source)) is not None:
+        return irds_rows(name, part, aliases, wanted)
+    path, ident = Path(source), columns[0]
+    kind = known_format(path)
+    headed = kind in {None, "tsv"} and _has_header(path, aliases)
+    if kind is None or (kind == "tsv" and not headed):
+        pairs = islice(_read_pairs(path, columns), int(headed), None)
+        return pairs if wanted is None else (row for row in pairs if row.values[ident] in wanted)
+    return read_rows(path, columns, aliases, None if wanted is None else Only(ident, wanted))
+
+
+def _has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the first line of a tab-separated file holds the name of a column, in any spelling of it."""
+    names = {name for canonical, spellings in aliases.items() for name in (canonical, *spellings)}
+    first = next((line for _, line in read_lines(path)), "")
+    return any(field.strip() in names for field in first.split("\t"))
+
+
+def _read_pairs(path: Path, columns: tuple[str, str]) -> Iterator[Row]:
+    """The lines of a file without a header. The text stands as it is: quotes mean nothing."""
+    for number, line in read_lines(path):
+        fields = line.rstrip("\r\n").split("\t")
+        if len(fields) == 2:
+            yield Row(path, number, dict(zip(columns, fields, strict=True)))
+        elif not line.isspace():
+            problem = f"without a header, a line is '{'<TAB>'.join(columns)}'; this one has {len(fields)} fields"
+            raise DataError(path, problem, line=number, value=line.strip())

@@ -7,7 +7,7 @@ import io
 import json
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -39,6 +39,11 @@ def open_binary(path: Path | str) -> Iterator[BinaryIO]:
 def is_gzip(path: Path) -> bool:
     """Whether the name says that the content is packed."""
     return path.name.lower().endswith(".gz")
+
+
+def file_stem(path: Path) -> str:
+    """The file's name without its extension and ``.gz``."""
+    return Path(path.name.removesuffix(".gz")).stem or path.name
 
 
 def read_lines(path: Path | str) -> Iterator[tuple[int, str]]:
@@ -89,6 +94,19 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
         raise DataError(path, f"cannot be written: {error.strerror or error}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_json_lines(path: Path | str, records: Iterable[Any]) -> None:
+    """Write one JSON value a line.
+
+    Raises:
+        DataError: the file cannot be written, or a number is not finite.
+    """
+    try:
+        with open_replacing(path) as raw:
+            raw.writelines((json.dumps(one, ensure_ascii=False, allow_nan=False) + "\n").encode() for one in records)
+    except ValueError as error:
+        raise DataError(path, f"cannot be written as JSON: {error}") from error
 
 
 def _require_utf8(path: Path | str, number: int, line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -98,6 +98,15 @@ def table_format(path: Path | str) -> str:
 def known_format(path: Path | str) -> str | None:
     """The same, or ``None`` where the extension is none of a table."""
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
+
+
+def canonical_names(found: Iterable[str], aliases: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """For each column found the name it goes by: of a canonical name's spellings the first that is there."""
+    names = {name: name for name in found}
+    for canonical, spellings in aliases.items():
+        if canonical not in names and (used := next((name for name in spellings if name in names), None)) is not None:
+            names[used] = canonical
+    return names
 
 
 def missing_column(path: Path, column: str, found: Iterable[str], line: int | None = None) -> DataError:

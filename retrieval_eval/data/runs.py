@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from judges.types import Retrieved
-from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, file_stem, finite, run_fields, write_trec_lines
+from retrieval_eval.data.files import file_stem
+from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, finite, run_fields, write_trec_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +88,21 @@ _NO_RANK = -(2**31)
 """Stands for a rank that is no whole number."""
 
 
-class RunEntries:
-    """The lines of one query in the order of the file. Runs have millions of lines, so numbers are packed."""
+class _Entries:
+    """Lines on one query in the order of the file. Runs have millions of lines, so numbers are packed."""
 
     def __init__(self) -> None:
         self.doc_ids: list[str] = []
         self.scores = array("d")
         self.ranks = array("q")
+        self.lines = array("I")
         self.ranked = False
-        self._lines = array("I")
 
     def add(self, line: int, doc_id: str, rank: str, score: float) -> None:
         """One line; an empty rank is none."""
         self.doc_ids.append(doc_id)
         self.scores.append(score)
-        self._lines.append(line)
+        self.lines.append(line)
         try:
             self.ranks.append(int(rank))
         except (ValueError, OverflowError):
@@ -115,25 +116,51 @@ class RunEntries:
             return []
         first: dict[str, int] = {}
         dropped = [
-            (self._lines[place], doc_id)
+            (self.lines[place], doc_id)
             for place, doc_id in enumerate(self.doc_ids)
             if first.setdefault(doc_id, place) != place
         ]
-        kept = first.values()
-        self.scores = array("d", [self.scores[place] for place in kept])
-        self.ranks = array("q", [self.ranks[place] for place in kept])
-        self._lines = array("I", [self._lines[place] for place in kept])
+        places = first.values()
+        self.scores = array("d", [self.scores[place] for place in places])
+        self.ranks = array("q", [self.ranks[place] for place in places])
+        self.lines = array("I", [self.lines[place] for place in places])
         self.doc_ids = list(first)
         return dropped
 
 
-class RankOddities:
+def _gathered(
+    path: Path, faults: Faults, *, by_tag: bool = False
+) -> tuple[dict[tuple[str, str], _Entries], dict[str, None]]:
+    """The lines of a run by query_id and, where that is asked for, tag; and all tags."""
+    found: dict[tuple[str, str], _Entries] = {}
+    tags: dict[str, None] = {}
+    stem = file_stem(path)
+    for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
+        if (score := finite(given)) is None:
+            faults.add(line, "the score is not a finite number", given)
+            continue
+        key = query_id, (tag or stem) if by_tag else ""
+        entries = found.get(key)
+        if entries is None:
+            entries = found[key] = _Entries()
+        entries.add(line, sys.intern(doc_id), rank, score)
+        tags[tag] = None
+    if not found:
+        raise DataError(path, f"holds no usable line of a run{faults.example}")
+    for (query_id, tag), entries in found.items():
+        for line, doc_id in entries.drop_repeated():
+            whose = f" of {tag!r}" if tag else ""
+            faults.add(line, f"query {query_id!r}{whose} has this document twice", doc_id)
+    return found, tags
+
+
+class _RankOddities:
     """Counts over the queries of a run where ranks and scores do not say one and the same order."""
 
     def __init__(self) -> None:
         self._tied = self._tied_queries = self._contrary = self._gaps = 0
 
-    def ranking(self, entries: RunEntries) -> Ranking:
+    def ranking(self, entries: _Entries) -> Ranking:
         """One query's documents in trec_eval's order, counted."""
         ranking = Ranking.of(entries.doc_ids, entries.scores)
         scores = np.sort(_in_32_bits(entries.scores))
@@ -160,7 +187,7 @@ class RankOddities:
             yield Note("rank_gaps", self._gaps, f"{text}: ranks are ignored, as by trec_eval")
 
 
-def _contradict(entries: RunEntries) -> bool:
+def _contradict(entries: _Entries) -> bool:
     """Whether a document with a higher score has a later rank than one with a lower score."""
     scores = _in_32_bits(entries.scores)
     ranks = np.frombuffer(entries.ranks, dtype=np.int64)
@@ -190,24 +217,9 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
             fields, a score that is no finite number, or a document that was retrieved twice for one query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
-    queries: dict[str, RunEntries] = {}
-    tags: dict[str, None] = {}
-    for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
-        if (score := finite(given)) is None:
-            faults.add(line, "the score is not a finite number", given)
-            continue
-        entries = queries.get(query_id)
-        if entries is None:
-            entries = queries[query_id] = RunEntries()
-        entries.add(line, sys.intern(doc_id), rank, score)
-        tags[tag] = None
-    if not queries:
-        raise DataError(path, f"holds no usable line of a run{faults.example}")
-    for query_id, entries in queries.items():
-        for line, doc_id in entries.drop_repeated():
-            faults.add(line, f"query {query_id!r} has this document twice", doc_id)
-    oddities = RankOddities()
-    rankings = {query_id: oddities.ranking(entries) for query_id, entries in queries.items()}
+    queries, tags = _gathered(path, faults)
+    oddities = _RankOddities()
+    rankings = {query_id: oddities.ranking(entries) for (query_id, _), entries in queries.items()}
     name = next(iter(tags)) if len(tags) == 1 else ""
     return Run(name or file_stem(path), rankings, (*oddities.notes(), *_tag_notes(tags)), faults.lines)
 
@@ -241,24 +253,14 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
     Raises:
         DataError: see ``read_run``; or an earlier file has this system's documents for the query already.
     """
-    found: dict[tuple[str, str], RunEntries] = {}
+    found: dict[tuple[str, str], _Entries] = {}
     for path in map(Path, paths):
-        faults, own = Faults(path, "refuse"), dict[tuple[str, str], RunEntries]()
-        for line, (query_id, doc_id, rank, given, tag) in run_fields(path, faults):
-            key, score = (query_id, tag or file_stem(path)), finite(given)
-            if score is None:
-                faults.add(line, "the score is not a finite number", given)
-            elif key in found:
-                faults.add(
-                    line, f"an earlier file has what {key[1]!r} retrieved for query {query_id!r} already", doc_id
-                )
-            else:
-                own.setdefault(key, RunEntries()).add(line, sys.intern(doc_id), rank, score)
-        if not own:
-            raise DataError(path, "holds no usable line of a run")
-        for (query_id, tag), entries in own.items():
-            for line, doc_id in entries.drop_repeated():
-                faults.add(line, f"{tag!r} has this document twice for query {query_id!r}", doc_id)
+        faults = Faults(path, "refuse")
+        own, _ = _gathered(path, faults, by_tag=True)
+        for key in own:
+            if key in found:
+                problem = f"an earlier file has what {key[1]!r} retrieved for query {key[0]!r} already"
+                faults.add(own[key].lines[0], problem, own[key].doc_ids[0])
         found |= own
     return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in found.items()}
 

@@ -22,7 +22,17 @@ from typing import Any, BinaryIO
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
-from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, cell_text, missing_column, table_format, unstorable
+from retrieval_eval.data.rows import (
+    Cell,
+    LineFilter,
+    Only,
+    Row,
+    canonical_names,
+    cell_text,
+    missing_column,
+    table_format,
+    unstorable,
+)
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _FIELD_LIMIT = 2**31 - 1
@@ -208,10 +218,7 @@ def _renamed(
     aliases: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
     """For each column found the name it goes by."""
-    names = {name: name for name in found}
-    for canonical, spellings in aliases.items():
-        if canonical not in names and (used := next((name for name in spellings if name in names), None)) is not None:
-            names[used] = canonical
+    names = canonical_names(found, aliases)
     present = set(names.values())
     for column in required:
         if column not in present:

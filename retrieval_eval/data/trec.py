@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from judges.errors import DataError
-from retrieval_eval.data.collections import irds_name, irds_qrels
-from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.collections import irds_name, irds_rows
+from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.tables import read_rows
 
@@ -171,7 +171,7 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     name = irds_name(path)
     if name is not None or _is_table(path, QRELS_FIELDS):
         required = ("qid", "did", "label")
-        rows = read_rows(path, required, QRELS_ALIASES) if name is None else irds_qrels(name, QRELS_ALIASES)
+        rows = read_rows(path, required, QRELS_ALIASES) if name is None else irds_rows(name, "qrels", QRELS_ALIASES)
         for row, (query_id, doc_id) in _named_rows(rows, faults):
             yield row.line, (query_id, doc_id, row.text("label"))
         return
@@ -275,11 +275,6 @@ def _whole(text: str) -> int | None:
 def _repeated_note(count: int) -> tuple[Note, ...]:
     text = f"lines that repeat an earlier pair with the same label: {count}"
     return (Note("repeated", count, text),) if count else ()
-
-
-def file_stem(path: Path) -> str:
-    """The file's name without its extension and ``.gz``."""
-    return Path(path.name.removesuffix(".gz")).stem or path.name
 
 
 def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:

@@ -6,14 +6,13 @@ One line is one query's bank (``query, qid, nuggets [{text, importance}]``), or 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from judges.errors import DataError
-from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.files import file_stem, write_json_lines
 from retrieval_eval.data.rows import FORMATS, Row, table_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, count_words, make_nuggets
@@ -62,7 +61,9 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
     Raises:
         DataError: the file cannot be written.
     """
-    _write(path, ({**_bank_record(bank.query, bank.query_id, bank.nuggets), **bank.details} for bank in banks))
+    write_json_lines(
+        path, ({**_bank_record(bank.query, bank.query_id, bank.nuggets), **bank.details} for bank in banks)
+    )
 
 
 def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
@@ -87,7 +88,7 @@ def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> No
     Raises:
         DataError: the file cannot be written.
     """
-    _write(path, (_assignment_record(own) for own in assignments))
+    write_json_lines(path, (_assignment_record(own) for own in assignments))
 
 
 def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
@@ -96,7 +97,7 @@ def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment
     Raises:
         DataError: the file cannot be written.
     """
-    _write(path, (_passage_record(own) for own in assignments))
+    write_json_lines(path, (_passage_record(own) for own in assignments))
 
 
 class _AssignmentReader:
@@ -110,7 +111,7 @@ class _AssignmentReader:
         if "docid" in row.values and "run_id" not in row.values:
             raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
         query_id = row.identifier("qid")
-        run = row.identifier("run_id") if "run_id" in row.values else _stem(row.path)
+        run = row.identifier("run_id") if "run_id" in row.values else file_stem(row.path)
         if (run, query_id) in self._places:
             path, line = self._places[run, query_id]
             raise row.error(f"run {run!r} has its answer to query {query_id!r} in {path}:{line} already")
@@ -219,10 +220,6 @@ def _rest(given: Record, known: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in known}
 
 
-def _stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").rpartition(".")[0]
-
-
 def _bank_record(query: str, query_id: str, nuggets: Sequence[Nugget]) -> dict[str, Any]:
     return {"query": query, "qid": query_id, "nuggets": [_nugget_record(nugget) for nugget in nuggets]}
 
@@ -248,9 +245,3 @@ def _passage_record(own: Assignment) -> dict[str, Any]:
     return {"text": own.query, "qid": own.query_id, "candidate_text": own.answer, "docid": own.run} | {
         "nuggets": record["nuggets"]
     }
-
-
-def _write(path: Path | str, records: Iterable[Record]) -> None:
-    with open_replacing(path) as raw:
-        for record in records:
-            raw.write((json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode())

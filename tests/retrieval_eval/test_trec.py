@@ -135,7 +135,7 @@ def test_systems_in_one_file_are_told_apart_by_their_tags_where_that_is_asked_fo
     with pytest.raises(DataError, match=r"3\.run:1: an earlier file has what 'one' retrieved for query 'r' already"):
         read_rankings([first, second, third])
     third.write_text("r Q0 b 1 1 one\nr Q0 b 2 0 one\n")
-    with pytest.raises(DataError, match=r"3\.run:2: 'one' has this document twice for query 'r'"):
+    with pytest.raises(DataError, match=r"3\.run:2: query 'r' of 'one' has this document twice"):
         read_rankings([third])
 
 
