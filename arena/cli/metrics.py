@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE, output, printable
-from arena.cli.options import Form, ManyValues
+from arena.cli.options import AsJson, Form, ManyValues, Samples, Seed, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import Faulty, Qrels
     from retrieval_eval.pool import Pool
+
+SkipFaulty = Annotated[
+    bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -37,13 +41,11 @@ def metrics(
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
     baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,
-    skip_faulty: Annotated[
-        bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
-    ] = False,
-    samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
+    skip_faulty: SkipFaulty = False,
+    samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
     form: Form = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Score runs by relevance labels: no store, no configuration.
 
@@ -95,13 +97,11 @@ def pool(
     qrels: Annotated[
         str | None, typer.Option(metavar="FILE|irds:NAME", help="labels: TREC qrels, or a table qid, did, label")
     ] = None,
-    skip_faulty: Annotated[
-        bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
-    ] = False,
+    skip_faulty: SkipFaulty = False,
     form: Annotated[
         Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv (one row per query)")
     ] = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    as_json: AsJson = False,
     out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
 ) -> None:
     """Pool the first documents of several runs.
@@ -157,10 +157,10 @@ group = typer.Typer(
 def agreement(
     reference: Annotated[str, typer.Argument(metavar="HUMAN", help="the labels that others are held against")],
     others: Annotated[list[str], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
-    samples: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the samples")] = 0,
+    samples: Samples = 1000,
+    seed: Seed = 0,
     form: Form = "table",
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say how far label sets agree with the first, on the pairs that both have.
 
@@ -191,10 +191,10 @@ def agreement(
 
 @group.command("export")
 def export(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    source: Source,
     out: Annotated[Path, typer.Option(help="the file to write, as trec_eval reads it; packed if it ends in .gz")],
     judge: Annotated[str | None, typer.Option(help="whose labels; of all judges together when left out")] = None,
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    tournament: Tournament = None,
 ) -> None:
     """Write a tournament's relevance labels as qrels.
 

@@ -7,7 +7,6 @@ One line is one query's bank (``query, qid, nuggets [{text, importance}]``), or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -47,9 +46,8 @@ def read_banks(path: Path | str) -> list[NuggetBank]:
         if query_id in banks:
             raise row.error(f"this query has its nuggets in {places[query_id]} already", query_id)
         given = _nugget_records(row)
-        texts, importances = _texts(row, given), [_importance(row, number, own) for number, own in _numbered(given)]
         details = [_rest(own, _OF_NUGGET) for own in given]
-        nuggets = make_nuggets(query_id, texts, importances, details)
+        nuggets = make_nuggets(query_id, _texts(row, given), _importances(row, given), details)
         banks[query_id] = NuggetBank(query_id, row.text("query"), nuggets, _rest(row.values, _OF_BANK))
         places[query_id] = row.place
     return list(banks.values())
@@ -62,7 +60,16 @@ def write_banks(path: Path | str, banks: Iterable[NuggetBank]) -> None:
         DataError: the file cannot be written.
     """
     write_json_lines(
-        path, ({**_bank_record(bank.query, bank.query_id, bank.nuggets), **bank.details} for bank in banks)
+        path,
+        (
+            {
+                "query": bank.query,
+                "qid": bank.query_id,
+                "nuggets": list(map(_nugget_record, bank.nuggets)),
+                **bank.details,
+            }
+            for bank in banks
+        ),
     )
 
 
@@ -76,8 +83,17 @@ def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
         DataError: a file cannot be read, an answer stands there twice, or a nugget or label is malformed; names file,
             line and value.
     """
-    reader = _AssignmentReader()
-    return [reader.read(row) for path in paths for row in _rows(path)]
+    nuggets: dict[tuple[Any, ...], tuple[Nugget, ...]] = {}
+    places: dict[tuple[str, str], str] = {}
+    found = []
+    for row in (row for path in paths for row in _rows(path)):
+        one = _assignment(row, nuggets)
+        key = one.run, one.query_id
+        if key in places:
+            raise row.error(f"run {one.run!r} has its answer to query {one.query_id!r} in {places[key]} already")
+        places[key] = row.place
+        found.append(one)
+    return found
 
 
 def write_assignments(path: Path | str, assignments: Iterable[Assignment]) -> None:
@@ -100,48 +116,33 @@ def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment
     write_json_lines(path, (_passage_record(own) for own in assignments))
 
 
-class _AssignmentReader:
-    """Makes assignments of rows. Runs share their queries' nuggets, so each list of them is made once."""
-
-    def __init__(self) -> None:
-        self._nuggets: dict[tuple[Any, ...], tuple[Nugget, ...]] = {}
-        self._places: dict[tuple[str, str], tuple[Path, int]] = {}
-
-    def read(self, row: Row) -> Assignment:
-        if "docid" in row.values and "run_id" not in row.values:
-            raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
-        query_id = row.identifier("qid")
-        run = row.identifier("run_id") if "run_id" in row.values else file_stem(row.path)
-        if (run, query_id) in self._places:
-            path, line = self._places[run, query_id]
-            raise row.error(f"run {run!r} has its answer to query {query_id!r} in {path}:{line} already")
-        self._places[run, query_id] = row.path, row.line
-        given = _nugget_records(row)
-        answer = _answer(row)
-        words = _words(row, answer)
-        details = _rest(row.values, _OF_ASSIGNMENT)
-        if details.get("response_length") == words:
-            del details["response_length"]  # only a length that the answer does not have is worth keeping
-        return Assignment(
-            query_id,
-            run,
-            self._shared_nuggets(row, query_id, given),
-            _labels(row, given),
-            words,
-            answer,
-            row.text("query"),
-            details,
-            () if all(own.keys() <= _OF_LABEL for own in given) else tuple(_rest(own, _OF_LABEL) for own in given),
-        )
-
-    def _shared_nuggets(self, row: Row, query_id: str, given: Sequence[Record]) -> tuple[Nugget, ...]:
-        key = (query_id, *[(own.get("text"), own.get("importance")) for own in given])
-        with suppress(KeyError, TypeError):  # not seen yet; or a list stands where a word should, which is said below
-            return self._nuggets[key]
-        texts = _texts(row, given)
-        importances = [_importance(row, number, own) for number, own in _numbered(given)]
-        self._nuggets[key] = make_nuggets(query_id, texts, importances)
-        return self._nuggets[key]
+def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> Assignment:
+    """The assignment of a row. Runs share their queries' nuggets, so each list of them is made once."""
+    if "docid" in row.values and "run_id" not in row.values:
+        raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
+    query_id = row.identifier("qid")
+    run = row.identifier("run_id") if "run_id" in row.values else file_stem(row.path)
+    given, answer = _nugget_records(row), _answer(row)
+    words = _words(row, answer)
+    details = _rest(row.values, _OF_ASSIGNMENT)
+    if details.get("response_length") == words:
+        del details["response_length"]  # only a length that the answer does not have is worth keeping
+    key = (query_id, *[(own.get("text"), own.get("importance")) for own in given])
+    try:
+        nuggets = known[key]
+    except (KeyError, TypeError):  # not seen yet; or a list stands where a word should, which is an error
+        nuggets = known[key] = make_nuggets(query_id, _texts(row, given), _importances(row, given))
+    return Assignment(
+        query_id,
+        run,
+        nuggets,
+        _labels(row, given),
+        words,
+        answer,
+        row.text("query"),
+        details,
+        () if all(own.keys() <= _OF_LABEL for own in given) else tuple(_rest(own, _OF_LABEL) for own in given),
+    )
 
 
 def _rows(path: Path | str) -> Iterator[Row]:
@@ -155,14 +156,10 @@ def _nugget_records(row: Row) -> list[dict[str, Any]]:
     given = row.values["nuggets"]
     if not isinstance(given, list):
         raise row.error("'nuggets' must be a list", row.text("nuggets"))
-    for number, own in _numbered(given):
+    for number, own in enumerate(given, start=1):
         if not isinstance(own, dict):
             raise row.error(f"nugget {number} must be an object with a text", str(own))
     return given
-
-
-def _numbered(given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    return enumerate(given, start=1)
 
 
 def _texts(row: Row, given: Sequence[Record]) -> list[str]:
@@ -175,12 +172,15 @@ def _texts(row: Row, given: Sequence[Record]) -> list[str]:
     return texts
 
 
-def _importance(row: Row, number: int, given: Record) -> Importance | None:
-    importance = given.get("importance")
-    try:
-        return _IMPORTANCE[importance]
-    except (KeyError, TypeError):
-        raise row.error(f"nugget {number}: importance is vital or okay", str(importance)) from None
+def _importances(row: Row, given: Sequence[Record]) -> list[Importance | None]:
+    found: list[Importance | None] = []
+    for own in given:
+        importance = own.get("importance")
+        try:
+            found.append(_IMPORTANCE[importance])
+        except (KeyError, TypeError):
+            raise row.error(f"nugget {len(found) + 1}: importance is vital or okay", str(importance)) from None
+    return found
 
 
 def _labels(row: Row, given: Sequence[Record]) -> tuple[Support | None, ...]:
@@ -218,10 +218,6 @@ def _words(row: Row, answer: str | None) -> int:
 
 def _rest(given: Record, known: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in known}
-
-
-def _bank_record(query: str, query_id: str, nuggets: Sequence[Nugget]) -> dict[str, Any]:
-    return {"query": query, "qid": query_id, "nuggets": [_nugget_record(nugget) for nugget in nuggets]}
 
 
 def _nugget_record(nugget: Nugget) -> dict[str, Any]:

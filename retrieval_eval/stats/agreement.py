@@ -377,19 +377,8 @@ def binarised_table(agreement: LabelAgreement, *, least_first: int, least_second
     sides = [[scale >= least, scale < least] for least in (least_first, least_second)]
     table = [[counts[np.ix_(row, column)].sum() for column in sides[1]] for row in sides[0]]
     given = [scale[counts.any(axis=1 - side)].tolist() for side in (0, 1)]
-    return table_of_counts(table, _sides(given[0], least_first), _sides(given[1], least_second))
-
-
-def table_of_counts(counts: ArrayLike, rows: Sequence[str], columns: Sequence[str]) -> LabelTable:
-    """A table whose counts are already there, relevant first on both sides, with its kappa.
-
-    Raises:
-        ValueError: the counts are not square, or have another size than the names.
-    """
-    table = np.asarray(counts, np.int64)
-    if table.shape != (len(rows), len(columns)) or len(rows) != len(columns):
-        raise ValueError("kappa needs as many groups of the one side's labels as of the other's")
-    return LabelTable(tuple(rows), tuple(columns), table, cohen_kappa(table))
+    rows, columns = _sides(given[0], least_first), _sides(given[1], least_second)
+    return LabelTable(rows, columns, np.array(table, np.int64), cohen_kappa(table))
 
 
 def _confusion(agreement: LabelAgreement) -> NDArray[np.int64]:
