@@ -1,13 +1,37 @@
-"""Agreement coefficients: published tables, an independent implementation, and what they must be invariant to."""
+"""Agreement of labels: published tables, independent implementations, intervals over queries, rankings of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
 
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from retrieval_eval.stats.agreement import Level, Weights, cohen_kappa, cohen_kappas, coincidences, krippendorff_alphas
+from arena.stages.exam.study import load_study
+from judges.errors import InputError
+from retrieval_eval.data.runs import read_runs
+from retrieval_eval.data.trec import read_qrels
+from retrieval_eval.exam.scores import exam_labels, read_grade_map
+from retrieval_eval.metrics import evaluate
+from retrieval_eval.run_scores import ranking_agreement
+from retrieval_eval.stats.agreement import (
+    Level,
+    Weights,
+    binarised_table,
+    cohen_kappa,
+    cohen_kappas,
+    coincidences,
+    graded_table,
+    krippendorff_alphas,
+    label_agreement,
+    rater_agreement,
+)
+from retrieval_eval.stats.estimate import Estimate
 
 LEVELS: list[Level] = ["nominal", "ordinal", "interval"]
 WEIGHTS: list[Weights] = ["none", "linear", "quadratic"]
@@ -46,11 +70,6 @@ def test_kappa_by_hand() -> None:
     assert cohen_kappa(table, "quadratic") == pytest.approx(1 - 5 / (cost**2 * expected).sum())
 
 
-def test_weights_do_not_matter_between_two_labels() -> None:
-    table = [[20, 5], [10, 15]]
-    assert cohen_kappa(table, "linear") == cohen_kappa(table, "quadratic") == cohen_kappa(table)
-
-
 @given(TABLES, st.sampled_from(WEIGHTS))
 def test_kappa_depends_neither_on_who_is_first_nor_on_the_direction_of_the_scale(
     table: np.ndarray, how: Weights
@@ -80,31 +99,167 @@ def test_alpha_of_the_example_in_the_literature() -> None:
     assert values == pytest.approx({"nominal": 0.743, "ordinal": 0.815, "interval": 0.849}, abs=5e-4)
 
 
-@given(
-    arrays.arrays(np.float64, (3, 8), elements=st.sampled_from([0.0, 1.0, 2.0, 5.0, np.nan])), st.sampled_from(LEVELS)
+HUMAN = {"q1": {"a": 0, "b": 2, "c": 3}, "q2": {"a": 1, "d": 0}, "q3": {"e": 2}}
+LLM = {"q1": {"a": 0, "b": 3, "c": 3, "x": 1}, "q2": {"a": 0, "d": 0}, "q9": {"a": 1}}
+
+LABELS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3"]), st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3)), max_size=3
 )
-def test_alpha_agrees_with_an_independent_implementation(data: np.ndarray, level: Level) -> None:
-    ours = krippendorff_alpha(data, level)
-    paired = data[:, (~np.isnan(data)).sum(axis=0) > 1]
-    if ours is None:
-        assert np.unique(paired[~np.isnan(paired)]).size < 2
-    else:
-        assert ours == pytest.approx(krippendorff.alpha(data, level_of_measurement=level), abs=1e-12)
 
 
-def test_two_raters_without_gaps_have_alpha_close_to_kappa() -> None:
+def test_figures_are_of_the_pairs_that_both_labelled() -> None:
+    found = label_agreement(HUMAN, LLM)
+    assert (found.n, found.queries, found.first_only, found.second_only) == (5, 2, 1, 2)
+    assert found.scale == (0, 1, 2, 3)
+    assert found.confusion == ((2, 0, 0, 0), (1, 0, 0, 0), (0, 0, 0, 1), (0, 0, 0, 1))
+    assert found.agreement.value == pytest.approx(3 / 5)
+    # By chance: (2*3 + 1*0 + 1*0 + 1*2) / 25.
+    assert found.kappa.value == pytest.approx((3 / 5 - 8 / 25) / (1 - 8 / 25))
+
+
+def test_each_threshold_has_its_own_table() -> None:
+    first, second, third = label_agreement(HUMAN, LLM).binarised
+    assert (first.threshold, first.both, first.first_only, first.second_only, first.neither) == (1, 2, 1, 0, 2)
+    assert (second.threshold, second.both, second.first_only, second.second_only, second.neither) == (2, 2, 0, 0, 3)
+    assert (third.threshold, third.both, third.first_only, third.second_only, third.neither) == (3, 1, 0, 1, 3)
+    assert second.kappa.value == 1
+
+
+@given(LABELS, LABELS)
+def test_coefficients_are_those_of_independent_implementations(
+    one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]
+) -> None:
+    found = label_agreement(one, other, samples=0)
+    pairs = [(one[q][d], other[q][d]) for q in one if q in other for d in one[q] if d in other[q]]
+    assert found.n == len(pairs)
+    assert sum(map(sum, found.confusion)) == len(pairs)
+    first, second = ([pair[side] for pair in pairs] for side in (0, 1))
+    for estimate, level in ((found.alpha, "nominal"), (found.alpha_ordinal, "ordinal")):
+        if len({*first, *second}) < 2:
+            assert estimate.value is None
+        else:
+            expected = krippendorff.alpha([first, second], level_of_measurement=level)
+            assert estimate.value == pytest.approx(expected, abs=1e-9)
+    for estimate, power in ((found.kappa_linear, 1), (found.kappa_quadratic, 2)):
+        distance = [abs(a - b) ** power for a in first for b in second]
+        if not any(distance):
+            assert estimate.value is None
+        else:
+            observed = np.mean([abs(a - b) ** power for a, b in pairs])
+            assert estimate.value == pytest.approx(1 - observed / np.mean(distance), abs=1e-9)
+
+
+def test_nothing_in_common_is_no_figure_and_no_error() -> None:
+    found = label_agreement({"q1": {"a": 1}}, {"q1": {"b": 1}, "q2": {"a": 1}})
+    assert (found.n, found.queries, found.scale, found.confusion, found.binarised) == (0, 0, (), (), ())
+    assert found.kappa == found.alpha == found.agreement == Estimate(None)
+
+
+def test_one_label_all_over_has_no_kappa_but_agrees() -> None:
+    found = label_agreement({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 1}, "q2": {"a": 1}})
+    assert found.kappa == Estimate(None)
+    assert found.agreement == Estimate(1, 1, 1)
+
+
+def test_labels_that_are_no_scale_are_refused() -> None:
+    with pytest.raises(InputError, match="labels from 0 to 4711 are no scale"):
+        label_agreement({"q": {"a": 0}}, {"q": {"a": 4711}})
+
+
+def test_intervals_know_that_labels_of_one_query_are_not_independent() -> None:
     rng = np.random.default_rng(0)
-    first = rng.integers(0, 3, 2000)
-    second = np.where(rng.random(2000) < 0.7, first, rng.integers(0, 3, 2000))
-    table = np.zeros((3, 3))
-    np.add.at(table, (first, second), 1)
-    assert krippendorff_alpha(np.array([first, second])) == pytest.approx(cohen_kappa(table), abs=1e-3)
+    good = {f"q{n}": {str(d): int(rng.integers(0, 2)) for d in range(30)} for n in range(20)}
+    # On half of the queries the judge is right, on the others it guesses: queries differ, documents do not count.
+    judge = {
+        q: {d: label if n % 2 else int(rng.integers(0, 2)) for d, label in own.items()}
+        for n, (q, own) in enumerate(good.items())
+    }
+    lone = {f"{q}-{d}": {d: label} for q, own in good.items() for d, label in own.items()}
+    apart = {f"{q}-{d}": {d: label} for q, own in judge.items() for d, label in own.items()}
+    by_query, by_pair = label_agreement(good, judge).kappa, label_agreement(lone, apart).kappa
+    assert by_query.value == by_pair.value
+    assert width(by_query) > 1.5 * width(by_pair)
 
 
-def test_coincidences_of_units_add_up_and_lone_labels_count_nothing() -> None:
-    data = np.array([[0, 1, 1, 0.0], [0, 1, 0, np.nan], [1, 1, np.nan, np.nan]])
-    labels = np.array([0.0, 1.0])
-    of_units = coincidences(data, labels)
-    assert of_units.sum(axis=(1, 2)).tolist() == [3, 3, 2, 0]
-    whole = krippendorff_alphas(of_units.sum(axis=0), labels)
-    assert float(whole) == pytest.approx(krippendorff_alpha(data))
+def width(estimate: Estimate) -> float:
+    assert estimate.low is not None
+    assert estimate.high is not None
+    return estimate.high - estimate.low
+
+
+def test_runs_are_ranked_on_the_queries_that_both_sets_label() -> None:
+    runs = {
+        "ab": {q: {"a": 2.0, "b": 1.0} for q in ("q1", "q2", "q3")},
+        "ba": {q: {"b": 1.0} for q in ("q1", "q2", "q3")},
+    }
+    human = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}, "q3": {"b": 1}}
+    llm = {"q1": {"b": 1}, "q2": {"b": 1}}
+    found = ranking_agreement(evaluate(human, runs, ["P@1"]), evaluate(llm, runs, ["P@1"]), "P@1")
+    assert found.topics == 2
+    assert found.kendall_tau.value == found.spearman.value == -1
+    assert found.swapped == (("ab", "ba"),)
+
+
+def test_the_same_labels_rank_the_same_and_noise_lowers_tau(shared: Path) -> None:
+    folder = shared / "data/cranfield"
+    labels = read_qrels(folder / "qrels.txt").labels
+    runs = {run.name: run.scores() for run in read_runs(sorted((folder / "runs").iterdir()))}
+    metrics = evaluate(labels, runs, ["nDCG@10"])
+    same = ranking_agreement(metrics, metrics, "nDCG@10", samples=100)
+    assert (same.topics, same.swapped, same.kendall_tau) == (225, (), Estimate(1, 1, 1))
+    half = {query_id: own for number, (query_id, own) in enumerate(labels.items()) if number % 2}
+    assert ranking_agreement(metrics, evaluate(half, runs, ["nDCG@10"]), "nDCG@10", samples=10).topics == 112
+    rng = np.random.default_rng(0)
+    noise = {query_id: {doc_id: int(rng.integers(0, 5)) for doc_id in own} for query_id, own in labels.items()}
+    noisy = ranking_agreement(metrics, evaluate(noise, runs, ["nDCG@10"]), "nDCG@10")
+    assert noisy.kendall_tau.low is not None
+    assert noisy.kendall_tau.low < 1
+    assert noisy.kendall_tau.low <= (noisy.kendall_tau.value or 0) <= (noisy.kendall_tau.high or 0)
+
+
+RATINGS = st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=6, max_size=6), min_size=2, max_size=4)
+
+
+@given(RATINGS)
+def test_alpha_is_krippendorff_s_whatever_is_missing(ratings: list[list[int | None]]) -> None:
+    """Six documents, two each of three queries."""
+    raters = []
+    for row in ratings:
+        own: dict[str, dict[str, int]] = {}
+        for place, label in enumerate(row):
+            if label is not None:
+                own.setdefault(f"q{place // 2}", {})[f"d{place}"] = label
+        raters.append(own)
+    table = np.array(ratings, dtype=float)
+    paired = (~np.isnan(table)).sum(axis=0) > 1
+    found = rater_agreement(raters, samples=10)
+    assert found.documents == paired.sum()
+    assume(len(np.unique(table[:, paired][~np.isnan(table[:, paired])])) > 1)
+    for estimate, level in ((found.alpha, "nominal"), (found.alpha_ordinal, "ordinal")):
+        assert estimate.value == pytest.approx(krippendorff.alpha(table, level_of_measurement=level))
+
+
+def test_nothing_in_common_is_not_defined() -> None:
+    found = rater_agreement([{"q": {"a": 1}}, {"q": {"b": 1}}, {}])
+    assert (found.documents, found.queries, found.alpha.value) == (0, 0, None)
+
+
+def test_labels_are_paired_and_the_others_counted() -> None:
+    found = label_agreement({"q": {"a": 5, "b": 0, "c": 3}}, {"q": {"a": 2, "b": 0, "x": 1}, "r": {"a": 1}})
+    assert (found.n, found.first_only, found.second_only) == (2, 1, 2)
+    table = graded_table(found)
+    assert (table.rows, table.columns, table.counts.tolist()) == (("5", "0"), ("2", "0"), [[1, 0], [0, 1]])
+    binary = binarised_table(found, least_first=4, least_second=1)
+    assert (binary.rows, binary.columns, binary.kappa) == (("5", "0"), ("2", "0"), 1.0)
+    assert found.scale == (0, 1, 2, 3, 4, 5)
+
+
+def test_recorded_grades_give_the_authors_labels_and_kappa(shared: Path) -> None:
+    folder = shared / "data/llmjudge24"
+    study = load_study(folder / "rubric_grades.csv.gz", items="*-Q*")
+    made = exam_labels(study.grids, grade_to_label=read_grade_map("0:0,1-3:1,4:2,5:3"))
+    assert len(made) == 7263
+    assert made.labels == read_qrels(folder / "llm_qrels/flant5-exam-rubric.qrels").labels
+    found = label_agreement(made.labels, read_qrels(folder / "human.qrels").labels)
+    assert found.kappa.value == pytest.approx(0.133545, abs=5e-7)
+    assert np.asarray(found.confusion).sum() == found.n == 7263

@@ -14,7 +14,6 @@ from retrieval_eval.data.runs import read_run
 from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.metrics import DEFAULT_MEASURES, evaluate, parse_measures
 
-RUNS = ("bm25", "bm25_title", "lm_dirichlet", "random", "tf_overlap", "tfidf")
 MEASURES = (
     *DEFAULT_MEASURES,
     "Rprec",
@@ -30,7 +29,7 @@ MEASURES = (
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"a": 1}, "q3": {"c": 0}}
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", ["bm25", "tf_overlap"])  # the second one has ties
 def test_every_measure_is_that_of_ir_measures_called_directly(shared: Path, name: str) -> None:
     folder = shared / "data/cranfield"
     run = read_run(folder / f"runs/{name}.run")
@@ -87,12 +86,6 @@ def test_a_measure_keeps_the_name_it_was_asked_by() -> None:
     assert result.value("run", "MRR@5") == result.value("run", "RR(rel=1)@5") == pytest.approx(1 / 3)
 
 
-def test_thresholds_say_from_which_label_a_document_counts() -> None:
-    result = evaluate({"q": {"a": 1, "b": 2}}, {"run": {"q": {"a": 2.0, "b": 1.0}}}, DEFAULT_MEASURES)
-    assert result.value("run", "RR(rel=1)@5") == 1
-    assert result.value("run", "RR(rel=2)@5") == 0.5
-
-
 def test_what_is_counted_has_a_total_and_no_mean() -> None:
     result = evaluate(QRELS, {"run": {"q1": {"a": 1.0, "x": 0.5}, "q2": {"a": 1.0}}}, ["NumRet", "P@1"])
     assert result.value("run", "NumRet") == 3
@@ -117,14 +110,6 @@ def test_intervals_cover_the_mean_and_depend_on_the_seed_alone(shared: Path) -> 
 def test_qrels_without_labels_are_refused() -> None:
     with pytest.raises(InputError, match="no labels"):
         evaluate({"q1": {}}, {"run": {"q1": {"a": 1.0}}}, ["AP"])
-
-
-def test_labels_of_the_track_score_a_run(shared: Path) -> None:
-    labels = read_qrels(shared / "data/trec_rag24_nuggets/retrieval.qrels").labels
-    ideal = {query_id: {doc_id: float(label) for doc_id, label in own.items()} for query_id, own in labels.items()}
-    result = evaluate(labels, {"ideal": ideal}, ["nDCG@10", "Judged@10", "RR(rel=2)@5"])
-    assert len(result.topics) == 21
-    assert [result.value("ideal", measure) for measure in result.measures] == [1, 1, 1]
 
 
 def test_a_measure_that_fails_on_a_run_is_named() -> None:

@@ -1,15 +1,19 @@
-"""Nuggets before and after people have edited them."""
+"""Nuggets before, while and after people edit them: every step is told, and no list comes of it that a run cannot use."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from retrieval_eval.nuggets.editing import Kind, changes, edited
+from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
+from retrieval_eval.nuggets.editing import FROM, HISTORY, Kind, changes, edited
 from retrieval_eval.nuggets.files import read_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
 
@@ -102,3 +106,108 @@ def test_the_command_shows_before_and_after_and_keeps_the_history(cli: Any, tmp_
 def test_a_history_that_is_none_is_not_written_over() -> None:
     with pytest.raises(ValueError, match="'history' must be a list of edits"):
         edited(bank(("a", V), history=None), bank(("b", V)), by="ann", at="now")
+
+
+BANK = NuggetBank("q", "Why?", make_nuggets("q", ["a", "b", "c"], [V, O, None], [{"n": 1}, {}, {}]), {"by": "us"})
+
+
+def steps_told(draft: NuggetBank) -> list[tuple[str, tuple[str, ...], str | None]]:
+    return [(own.kind.value, own.before, own.after) for own in changes(BANK, draft) if own.kind is not Kind.KEPT]
+
+
+@pytest.mark.parametrize(
+    ("step", "texts", "said"),
+    [
+        (lambda d: d, "a b c", []),
+        (lambda d: added(d, " d \n e ", O), "a b c d_e", [("added", (), "d e")]),
+        (lambda d: removed(d, [0, 2]), "b", [("removed", ("a",), None), ("removed", ("c",), None)]),
+        (lambda d: merged(d, [2, 1], "b and c"), "a b_and_c", [("merged", ("b", "c"), "b and c")]),
+        (lambda d: worded(d, 1, ["b1", "b2"]), "a b1 b2 c", [("split", ("b",), "b1"), ("split", ("b",), "b2")]),
+        (lambda d: worded(d, 1, ["B"]), "a B c", [("reworded", ("b",), "B")]),
+        (lambda d: weighed(d, [0, 1], O), "a b c", [("importance", ("a",), "a")]),
+        (lambda d: moved(d, 2, -1), "a c b", []),
+        (lambda d: moved(d, 0, 9), "b c a", []),
+        (lambda d: moved(d, 1, -9), "b a c", []),
+        (lambda d: worded(worded(d, 0, ["A"]), 0, ["a"]), "a b c", []),
+        (
+            lambda d: merged(worded(d, 0, ["x", "y"]), [1, 2], "yb"),
+            "x yb c",
+            [("reworded", ("a",), "x"), ("merged", ("a", "b"), "yb")],
+        ),
+        (lambda d: removed(added(d, "d", None), [3]), "a b c", []),
+        (lambda d: worded(added(d, "d e", None), 3, ["d", "e"]), "a b c d e", [("added", (), "d"), ("added", (), "e")]),
+    ],
+)
+def test_each_step_does_what_it_says_and_is_told(
+    step: Callable[[NuggetBank], NuggetBank], texts: str, said: list[object]
+) -> None:
+    draft = step(draft_of(BANK))
+    assert [own.text.replace(" ", "_") for own in draft.nuggets] == texts.split()
+    assert steps_told(draft) == said
+
+
+def test_a_merged_nugget_is_vital_if_one_of_them_was_and_details_stay_with_their_nugget() -> None:
+    draft = draft_of(BANK)
+    assert merged(draft, [1, 2], "bc").nuggets[1].importance is O
+    assert merged(draft, [1, 0], "ab").nuggets[0].importance is V
+    assert worded(draft, 0, ["A"]).nuggets[0].details == {"n": 1, FROM: ["a"]}
+    done = edited(BANK, worded(draft, 0, ["A"]), by="ann", at="now")
+    assert done.nuggets[0].details == {"n": 1}
+    assert done.details["by"] == "us"
+    assert [own.nugget_id for own in done.nuggets] == [
+        own.nugget_id for own in make_nuggets("q", ["A", "b", "c"], [V, O, None])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (lambda d: removed(d, [0, 1, 2]), "a query keeps one nugget at least"),
+        (lambda d: added(d, "  ", V), "a nugget needs a text"),
+        (lambda d: worded(d, 0, [""]), "a nugget needs a text"),
+        (lambda d: added(d, " b", V), "the list has this nugget already: b"),
+        (lambda d: merged(d, [0, 1], "c"), "the list has this nugget already: c"),
+        (lambda d: worded(d, 0, ["x", "x"]), "the list has this nugget already: x"),
+        (lambda d: merged(d, [0], "x"), "two nuggets at least are merged"),
+    ],
+)
+def test_a_step_that_a_run_could_not_use_is_refused(step: Callable[[NuggetBank], NuggetBank], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        step(draft_of(BANK))
+
+
+def test_another_order_is_told_in_the_history() -> None:
+    done = edited(BANK, moved(draft_of(BANK), 0, 1), by="ann", at="now")
+    assert done.details[HISTORY] == [{"by": "ann", "at": "now", "changes": [], "reordered": True}]
+    assert HISTORY not in edited(BANK, draft_of(BANK), by="ann", at="now").details
+
+
+def test_a_list_that_repeats_a_text_is_kept_as_it_is() -> None:
+    twice = NuggetBank("q", "Why?", make_nuggets("q", ["a", "a", "b"], [V, V, O]))
+    assert [own.kind for own in changes(twice, draft_of(twice))] == [Kind.KEPT] * 3
+    assert [own.kind for own in changes(twice, worded(draft_of(twice), 0, ["x", "y"]))][:2] == [Kind.SPLIT, Kind.SPLIT]
+
+
+def any_step(data: st.DataObject, draft: NuggetBank, names: Iterator[str]) -> NuggetBank:
+    places = data.draw(st.lists(st.sampled_from(range(len(draft.nuggets))), min_size=1, max_size=3, unique=True))
+    steps: list[Callable[[], NuggetBank]] = [
+        lambda: added(draft, next(names), V),
+        lambda: removed(draft, places),
+        lambda: merged(draft, places, next(names)),
+        lambda: worded(draft, places[0], [next(names), next(names)]),
+        lambda: moved(draft, places[0], data.draw(st.integers(-3, 3))),
+    ]
+    try:
+        return data.draw(st.sampled_from(steps))()
+    except ValueError:
+        return draft
+
+
+@given(st.data())
+def test_after_any_steps_every_old_nugget_is_accounted_for(data: st.DataObject) -> None:
+    draft, names = draft_of(BANK), iter(f"new {number}" for number in range(99))
+    for _ in range(data.draw(st.integers(0, 8))):
+        draft = any_step(data, draft, names)
+    found = changes(BANK, draft)
+    assert {text for change in found for text in change.before} == {"a", "b", "c"}
+    assert [change.after for change in found if change.after] == [own.text for own in draft.nuggets]

@@ -53,19 +53,17 @@ def nugget(**changes: object) -> dict[str, object]:
     return changed(nuggets=[{name: value for name, value in own.items() if value is not ...}])
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "nugget_assignment.20241108.jl"])
-def test_assignments_are_read_as_they_stand(tmp_path: Path, name: str) -> None:
-    (own,) = read_assignments([written(tmp_path / name, GIVEN)])
-    assert (own.query_id, own.query, own.run, own.answer, own.words) == (
-        "12",
-        GIVEN["query"],
-        "r1",
-        GIVEN["answer_text"],
-        4,
-    )
-    assert [nugget.text for nugget in own.nuggets] == ["purring calms", "purring heals"]
-    assert [nugget.importance for nugget in own.nuggets] == [Importance.VITAL, Importance.OKAY]
-    assert own.labels == (Support.FULL, Support.PARTIAL)
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "nugget_assignment.20241108.jl"])
+@pytest.mark.parametrize("failed", ["failed", None])
+def test_assignments_are_read_as_they_stand_failures_as_none(tmp_path: Path, name: str, failed: object) -> None:
+    more = {"text": "purring pays", "importance": None, "assignment": failed}
+    record = changed(qid=12, nuggets=[*GIVEN["nuggets"], more])  # type: ignore[misc]
+    (own,) = read_assignments([written(tmp_path / name, record)])
+    told = (own.query_id, own.query, own.run, own.answer, own.words)
+    assert told == ("12", GIVEN["query"], "r1", GIVEN["answer_text"], 4)
+    assert [nugget.text for nugget in own.nuggets] == ["purring calms", "purring heals", "purring pays"]
+    assert [nugget.importance for nugget in own.nuggets] == [Importance.VITAL, Importance.OKAY, None]
+    assert own.labels == (Support.FULL, Support.PARTIAL, None)
 
 
 @PER_EXAMPLE
@@ -121,16 +119,6 @@ def test_runs_in_one_file_and_in_several_are_kept_apart(tmp_path: Path) -> None:
 def test_a_file_without_runs_is_one_run_named_like_the_file(tmp_path: Path) -> None:
     (own,) = read_assignments([written(tmp_path / "my.run.jsonl.gz", changed(run_id=...))])
     assert own.run == "my.run"
-
-
-def test_numbers_as_ids_are_their_digits(tmp_path: Path) -> None:
-    assert read_assignments([written(tmp_path / "a.jsonl", changed(qid=12))])[0].query_id == "12"
-
-
-def test_failed_and_null_are_failures(tmp_path: Path) -> None:
-    for label in ("failed", None):
-        (own,) = read_assignments([written(tmp_path / "a.jsonl", nugget(assignment=label))])
-        assert own.labels == (None,)
 
 
 def test_words_are_counted_where_the_answer_is_there_and_believed_where_not(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The six scores: by hand, as laws, as published, and what is left out of a mean."""
+"""Nuggets: windows, lists and batches; six scores by hand, as laws, as published, and what is left out of a mean."""
 
 from __future__ import annotations
 
@@ -14,8 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, QueryScores, RunScores, query_scores, score_runs, score_table
-from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets, of_empty_answer
+from retrieval_eval.nuggets.scores import COLUMNS, RunScores, query_scores, score_runs, score_table
+from retrieval_eval.nuggets.types import (
+    Assignment,
+    Importance,
+    NuggetBank,
+    Support,
+    batches,
+    kept_nuggets,
+    make_nuggets,
+    of_empty_answer,
+    updated_list,
+    windows,
+)
 
 VITAL, OKAY = Importance
 FULL, PARTIAL, NONE = Support
@@ -39,65 +50,41 @@ def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dic
     return {own.run: own for own in score_runs(score_table(assignments, topics), samples=50)}
 
 
-def test_scores_by_hand() -> None:
-    # Three vital nuggets (1, 0.5, 0) and two okay ones (0.5, 1).
-    found = query_scores([VITAL, VITAL, VITAL, OKAY, OKAY], [FULL, PARTIAL, NONE, PARTIAL, FULL])
-    expected = QueryScores(v_strict=1 / 3, v=1.5 / 3, w_strict=1.5 / 4, w=2.25 / 4, a_strict=2 / 5, a=3 / 5)
-    assert astuple(found) == pytest.approx(astuple(expected))
+@pytest.mark.parametrize(
+    ("importances", "labels", "expected"),
+    [
+        # Three vital nuggets (1, 0.5, 0) and two okay ones (0.5, 1).
+        (
+            [VITAL, VITAL, VITAL, OKAY, OKAY],
+            [FULL, PARTIAL, NONE, PARTIAL, FULL],
+            (1 / 3, 1.5 / 3, 1.5 / 4, 2.25 / 4, 2 / 5, 3 / 5),
+        ),
+        ([OKAY, OKAY], [FULL, PARTIAL], (None, None, 0.5, 0.75, 0.5, 0.75)),
+        ([VITAL, None], [FULL, PARTIAL], (None, None, None, None, 0.5, 0.75)),
+        ([VITAL, OKAY], [FULL, None], (None,) * 6),  # a label failed
+        ([], [], (None,) * 6),
+    ],
+)
+def test_scores_by_hand(importances: list[Importance | None], labels: list[Support | None], expected: object) -> None:
+    assert astuple(query_scores(importances, labels)) == pytest.approx(expected)
 
 
 @given(NUGGETS)
-def test_a_strict_score_is_never_higher_and_all_lie_between_none_and_all(
-    nuggets: list[tuple[Importance, Support]],
-) -> None:
-    importances, labels = zip(*nuggets, strict=True)
-    found = query_scores(importances, labels)
+def test_laws_of_the_scores(nuggets: Nuggets) -> None:
+    found = query_scores(*zip(*nuggets, strict=True))
     for strict, lenient in ((found.v_strict, found.v), (found.w_strict, found.w), (found.a_strict, found.a)):
         assert (strict is None) is (lenient is None)
-        if strict is not None and lenient is not None:
-            assert 0 <= strict <= lenient <= 1
-
-
-@given(NUGGETS)
-def test_the_order_of_nuggets_does_not_matter(nuggets: Nuggets) -> None:
-    first, second = (query_scores(*zip(*own, strict=True)) for own in (nuggets, sorted(nuggets)))
-    assert astuple(first) == pytest.approx(astuple(second))
-
-
-@given(NUGGETS)
-def test_with_two_grades_strict_scores_are_the_scores(nuggets: Nuggets) -> None:
-    found = query_scores([own for own, _ in nuggets], [NONE if label is PARTIAL else label for _, label in nuggets])
-    assert (found.v_strict, found.w_strict, found.a_strict) == (found.v, found.w, found.a)
-
-
-@given(NUGGETS)
-def test_weighted_lies_between_vital_and_all(nuggets: Nuggets) -> None:
-    found = query_scores(*zip(*nuggets, strict=True))
+        assert strict is None or lenient is None or 0 <= strict <= lenient <= 1
     if found.v is not None and found.w is not None and found.a is not None:
         assert min(found.v, found.a) - 1e-12 <= found.w <= max(found.v, found.a) + 1e-12
-
-
-def test_without_vital_nuggets_only_the_vital_scores_are_not_defined() -> None:
-    assert query_scores([OKAY, OKAY], [FULL, PARTIAL]) == QueryScores(None, None, 0.5, 0.75, 0.5, 0.75)
-
-
-def test_without_importance_only_all_is_defined() -> None:
-    assert query_scores([VITAL, None], [FULL, PARTIAL]) == QueryScores(None, None, None, None, 0.5, 0.75)
-
-
-def test_a_failed_label_leaves_the_answer_without_scores() -> None:
-    assert set(astuple(query_scores([VITAL, OKAY], [FULL, None]))) == {None}
-
-
-def test_without_nuggets_nothing_is_defined() -> None:
-    assert set(astuple(query_scores([], []))) == {None}
+    assert astuple(query_scores(*zip(*sorted(nuggets), strict=True))) == pytest.approx(astuple(found))
+    graded = query_scores([own for own, _ in nuggets], [NONE if label is PARTIAL else label for _, label in nuggets])
+    assert (graded.v_strict, graded.w_strict, graded.a_strict) == (graded.v, graded.w, graded.a)
 
 
 def test_an_empty_answer_supports_nothing() -> None:
-    bank = NuggetBank("q", "why", make_nuggets("q", ["a", "b"], [VITAL, OKAY]))
-    empty = of_empty_answer(bank, "run")
+    empty = of_empty_answer(NuggetBank("q", "why", make_nuggets("q", ["a", "b"], [VITAL, OKAY])), "run")
     assert (empty.labels, empty.words) == ((NONE, NONE), 0)
-    assert set(astuple(query_scores([VITAL, OKAY], empty.labels))) == {0.0}
 
 
 def test_a_missing_topic_counts_zero_in_scores_and_length() -> None:
@@ -201,3 +188,59 @@ def test_all_runs_of_trec_2024_score_what_the_report_printed(shared: Path) -> No
     assert {run: own.missing for run, own in found.items() if own.missing} == {
         "iiresearch-bm25-top10-llama3-8b-instruct": 1
     }
+
+
+IDS = st.lists(st.integers(0, 60).map(str), max_size=80)
+
+
+def test_documents_are_related_lists_hold_thirty_twenty_are_kept_and_ten_labelled_at_a_time() -> None:
+    assert windows(["a", "b", "c", "d"], {"a": 0, "b": 1, "d": 3}) == [("b", "d")]
+    texts = [str(place) for place in range(40)]
+    assert updated_list(texts) == tuple(texts[:30])
+    found = kept_nuggets(texts[:30], [OKAY] * 15 + [VITAL] * 15)
+    assert [text for text, _ in found] == [*texts[15:30], *texts[:5]]
+    assert [len(batch) for batch in batches(range(25))] == [10, 10, 5]
+
+
+def test_what_cannot_be_paired_or_cut_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        kept_nuggets(["a", "b"], [VITAL])
+    with pytest.raises(ValueError, match="at least one"):
+        batches([1], 0)
+
+
+@given(IDS, st.dictionaries(st.integers(0, 60).map(str), st.integers(0, 3)), st.integers(0, 3))
+def test_windows_hold_every_relevant_document_once_in_the_order_of_ranks(
+    ranked: list[str], labels: dict[str, int], least: int
+) -> None:
+    found = windows(ranked, labels, from_label=least)
+    assert all(len(window) == 10 for window in found[:-1])
+    assert all(1 <= len(window) <= 10 for window in found)
+    read = [doc_id for window in found for doc_id in window]
+    assert read == [doc_id for doc_id in dict.fromkeys(ranked) if labels.get(doc_id, -1) >= least]
+
+
+@given(st.lists(st.text("aB \n", max_size=4), max_size=60), st.integers(1, 30))
+def test_a_list_is_short_without_repetition_and_in_the_judges_order(reply: list[str], most: int) -> None:
+    found = updated_list(reply, most=most)
+    assert len(found) <= most
+    assert len({text.casefold() for text in found}) == len(found)
+    assert all(text and text == " ".join(text.split()) for text in found)
+    places = [next(at for at, text in enumerate(reply) if " ".join(text.split()) == own) for own in found]
+    assert places == sorted(places)
+    assert updated_list(found, most=most) == found
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(Importance)), max_size=30), st.integers(0, 30))
+def test_vital_nuggets_are_kept_first_and_each_in_order(nuggets: list[tuple[str, Importance]], keep: int) -> None:
+    found = kept_nuggets([text for text, _ in nuggets], [own for _, own in nuggets], keep=keep)
+    whole = [entry for own in (VITAL, OKAY) for entry in nuggets if entry[1] is own]
+    assert found == whole[:keep]
+
+
+@given(st.lists(st.integers(), max_size=45), st.integers(1, 12))
+def test_batches_are_full_but_for_the_last_and_lose_nothing(items: list[int], size: int) -> None:
+    found = batches(items, size)
+    assert [item for batch in found for item in batch] == items
+    assert all(len(batch) == size for batch in found[:-1])
+    assert all(found)

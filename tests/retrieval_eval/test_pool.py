@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from judges.errors import InputError
 from judges.types import Retrieved
-from retrieval_eval.data.runs import Ranking, Run, read_runs, runs_of
+from retrieval_eval.data.runs import Ranking, Run, runs_of
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec import Qrels, read_qrels
+from retrieval_eval.data.trec import Qrels
 from retrieval_eval.pool import Pool, Share, pool_runs
 
 
@@ -90,31 +90,11 @@ def test_agents_pool_by_their_own_ranks() -> None:
     assert dict(pool.contributors("q")) == {"a": {"agent": 1, "bm25": 2}, "b": {"agent": 2}, "c": {"bm25": 1}}
 
 
-def test_what_has_a_label_is_not_left_to_judge() -> None:
-    pool = pool_runs([run("x", q="ab", p="a")], depth=5)
-    assert list(pool.unlabelled(Qrels("human", {"q": {"a": 0}}))) == [("q", "b"), ("p", "a")]
-
-
-def test_two_runs_of_one_name_are_refused() -> None:
+def test_runs_of_one_name_and_a_depth_below_one_are_refused() -> None:
     with pytest.raises(InputError, match="two runs of the pool are called 'x'"):
         pool_runs([run("x", q="a")], depth=1).extended([run("x", q="b")])
-
-
-def test_a_depth_below_one_is_refused() -> None:
     with pytest.raises(InputError, match="at least 1, not 0"):
         pool_runs([], depth=0)
-
-
-def test_the_pool_of_cranfield(shared: Path) -> None:
-    folder = shared / "data/cranfield"
-    runs = read_runs(sorted((folder / "runs").iterdir()))
-    qrels = read_qrels(folder / "qrels.txt")
-    pool = pool_runs(runs, depth=10)
-    by_hand = {(query, doc) for one in runs for query, ranking in one.rankings.items() for doc in ranking.doc_ids[:10]}
-    assert set(pool.pairs()) == by_hand
-    labelled = {(query, doc) for query, docs in qrels.labels.items() for doc in docs}
-    assert set(pool.unlabelled(qrels)) == by_hand - labelled
-    assert {share.documents for share in pool.shares().values()} == {2250}
 
 
 @pytest.fixture
@@ -150,15 +130,6 @@ def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) ->
     assert ended.out.splitlines() == ["qid,pairs,labelled,unlabelled", "q1,3,1,2", "q2,1,0,1"]
     assert "human: 1 faulty line left out\n  line 2: the label is not a whole number ('1.')" in ended.err
     assert "queries of the pool without any label: 1, such as 'q2'" in ended.err
-
-
-def test_the_command_prints_tables(cli: Any, files: Path) -> None:
-    (files / "human.qrels").write_text("q1 0 a 2\n")
-    lines = cli(*options(files, "--qrels", files / "human.qrels")).out.splitlines()
-    assert lines[0] == "Pool of depth 2: 4 documents for 2 queries, 3 of them without a label"
-    rows = [line.split() for line in lines]
-    assert ["one", "2", "3", "2", "1"] in rows
-    assert ["q1", "3", "1", "2"] in rows
 
 
 def test_the_command_writes_the_pairs(cli: Any, files: Path) -> None:

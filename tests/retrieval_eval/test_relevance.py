@@ -124,13 +124,6 @@ def test_the_median_is_the_highest_label_that_more_than_half_reach(given_labels:
     assert median(given_labels) == max(reached) == median_low(given_labels)
 
 
-@given(labels)
-def test_more_than_half_of_the_judges_are_the_majority_and_the_median(given_labels: list[int]) -> None:
-    most = max(given_labels, key=given_labels.count)
-    if 2 * given_labels.count(most) > len(given_labels):
-        assert majority(given_labels) == median(given_labels) == most
-
-
 @pytest.mark.parametrize("how", ["majority", "median", "mean"])
 def test_nothing_combines_to_nothing(how: How) -> None:
     with pytest.raises(ValueError, match="no labels"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_eval.exam.grades import Grade, Rankings, make_grids
@@ -74,6 +74,7 @@ def test_the_item_that_decides_the_leaderboard_comes_first() -> None:
 TABLES = st.lists(st.integers(0, 5), min_size=18, max_size=18)
 
 
+@settings(max_examples=30)
 @given(TABLES)
 def test_leaving_out_an_item_is_scoring_without_it(table: list[int]) -> None:
     bank = Bank(tuple(Item(f"q{at % 2}", f"{at}?", item_id=str(at), weight=1.0 + at) for at in range(6)))

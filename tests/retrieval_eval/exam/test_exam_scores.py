@@ -16,7 +16,6 @@ from retrieval_eval.exam.grades import UNGRADED, Grade, Graded, Grader, Grids, R
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from retrieval_eval.exam.scores import (
     CoverScores,
-    Floats,
     alpha_ndcg,
     correlate,
     cover_means,
@@ -25,6 +24,7 @@ from retrieval_eval.exam.scores import (
     places,
     read_grade_map,
 )
+from retrieval_eval.stats.bootstrap import Floats
 
 Rating = Mapping[str, Mapping[str, int]]
 
@@ -251,8 +251,7 @@ def test_the_only_grader_that_rates_is_chosen_and_otherwise_the_user_must() -> N
         several.chosen(llm="llama")
 
 
-@pytest.mark.parametrize("queries", [25, 80])
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(("queries", "share"), [(25, 0.1), (25, 0.5), (80, 0.9)])
 def test_intervals_of_covers_hold_the_truth_as_often_as_they_say(queries: int, share: float) -> None:
     """Each agent is a simulation: five items a query, which is easy or hard."""
     rng = np.random.default_rng(0)
