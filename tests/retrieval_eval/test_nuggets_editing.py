@@ -1,4 +1,4 @@
-"""Nuggets before, while and after people edit them: every step is told, and no list comes of it that a run cannot use."""
+"""Nuggets before, while and after people edit them: every step is told, and every list is one that a run can use."""
 
 from __future__ import annotations
 
