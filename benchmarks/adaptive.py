@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
-from arena.ratings.evidence import AdaptiveSettings, Decide, Outcomes, decision
+from arena.ratings.evidence import AdaptiveSettings, Decide, decision
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import paired_tests
 
@@ -48,13 +48,13 @@ class World:
         """All games of all pairs on all queries."""
         return Fixtures({str(query): self.agents for query in range(len(self.score))}, seed)
 
-    def outcomes(self, meetings: list[Meeting]) -> Outcomes:
+    def outcomes(self, meetings: list[Meeting]) -> Games:
         """What these meetings end in."""
         number = {name: code for code, name in enumerate(self.agents)}
         query = np.array([int(meeting.query_id) for meeting in meetings], np.int32)
         a = np.array([number[meeting.agent_a] for meeting in meetings], np.int32)
         b = np.array([number[meeting.agent_b] for meeting in meetings], np.int32)
-        return Outcomes(self.agents, a, b, self.score[query, a, b] if meetings else np.zeros(0))
+        return Games(self.agents, a, b, self.score[query, a, b] if meetings else np.zeros(0), soft=True)
 
 
 def world(rng: np.random.Generator, strengths: Floats, queries: int, *, spread: float = 100.0) -> World:

@@ -18,7 +18,6 @@ from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
-from arena.ratings.results import bradley_terry_settings
 from judges.errors import DataError, InputError
 from retrieval_eval.data.rows import Row
 from retrieval_eval.stats.estimate import Estimate
@@ -212,7 +211,7 @@ def _controlled(
         values = np.array(_extra(file, read, options.cluster_column))
         games = replace(games, cluster=np.unique(values, return_inverse=True)[1].astype(np.int32))
     try:
-        return controlled_ratings(games, covariates, bradley_terry_settings(settings), by_query=settings.cluster)
+        return controlled_ratings(games, covariates, settings.bradley_terry, by_query=settings.cluster)
     except ValueError as error:
         raise InputError(f"{file}: --covariate: {error}") from error
 

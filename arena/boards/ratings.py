@@ -18,7 +18,7 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
-    from arena.ratings.covariates import ControlledBoard
+    from arena.ratings.covariates import Controlled
     from arena.ratings.rate import Ratings
     from arena.ratings.results import Fragility
 
@@ -60,10 +60,9 @@ class RatedBoard(Board):
         """The conclusion, the ratings, the judges, each judge's own ratings, and what was noticed about the rows."""
         rated, ratings = self.rated, self.rated.ratings
         conclusion = conclude(ratings)
-        controlled = None if rated.controlled is None else rated.controlled.board()
         found = [
             conclusion_section(conclusion, ratings),
-            ratings_section(ratings, conclusion, controlled=controlled, remarks=self._remarks(conclusion)),
+            ratings_section(ratings, conclusion, controlled=rated.controlled, remarks=self._remarks(conclusion)),
             *judge_section(ratings, rated.by_judge),
         ]
         for at, (judge, own) in enumerate(rated.by_judge.items(), start=1):
@@ -79,7 +78,7 @@ class RatedBoard(Board):
         table = rating_table(ratings)
         columns, rows = [*table.columns], [dict(row) for row in table.rows]
         if self.rated.controlled is not None:
-            controlled = {row.agent: row.rating for row in self.rated.controlled.board().agents}
+            controlled = {row.agent: row.rating for row in self.rated.controlled.agents}
             columns.append(Column("bt_controlled", ""))
             rows = [{**row, "bt_controlled": controlled[row["agent"]]} for row in rows]
         if by_judge:
@@ -95,7 +94,7 @@ class RatedBoard(Board):
             "by_judge": {judge: ratings_json(own) for judge, own in rated.by_judge.items()},
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
-            "controlled": None if rated.controlled is None else controlled_json(rated.controlled.board()),
+            "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
         }
 
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
@@ -123,7 +122,7 @@ def ratings_section(
     conclusion: Conclusion,
     *,
     table: Table | None = None,
-    controlled: ControlledBoard | None = None,
+    controlled: Controlled | None = None,
     queries: Mapping[str, str] | None = None,
     remarks: Iterator[str] | Sequence[str] = (),
     name: str = "leaderboard",
@@ -202,11 +201,13 @@ def ratings_json(ratings: Ratings, comparisons: Sequence[Comparison] = (), judge
     }
 
 
-def controlled_json(board: ControlledBoard) -> dict[str, Any]:
+def controlled_json(board: Controlled) -> dict[str, Any]:
     """By agent, as programs read it."""
     errors = {row.agent: row.standard_error for row in board.agents}
+    known = {key: value for key, value in plain(board).items() if key != "clusters"}
     return {
-        **plain(board),
+        **known,
+        "problems": [problem.message for problem in board.problems],
         "agents": {row.agent: row.rating for row in board.agents},
         "raw": {row.agent: row.raw for row in board.agents},
         "standard_errors": None if None in errors.values() else errors,
@@ -251,7 +252,7 @@ def _whiskers(ratings: Ratings, top: Sequence[str], name: str) -> Whiskers:
     )
 
 
-def _controlled(board: ControlledBoard, name: str) -> Table:
+def _controlled(board: Controlled, name: str) -> Table:
     columns = [
         Column("agent", "Agent"),
         Column("rating", "Controlled", POINTS_1),
@@ -270,7 +271,7 @@ def _controlled(board: ControlledBoard, name: str) -> Table:
         "The rating that an agent would have if the answers of each game were alike in these qualities. Every verdict "
         "is a game here, for the raw ratings too.",
         f"{'; '.join(worth)}.",
-        *(f"No maximum of the likelihood: {problem}." for problem in board.problems),
+        *(f"No maximum of the likelihood: {problem.message}." for problem in board.problems),
         *([] if board.converged else ["The controlled ratings did not converge: do not use them."]),
     ]
     title = f"Ratings controlled for {listed([effect.name for effect in board.effects])}"

@@ -13,7 +13,6 @@ from datetime import datetime
 from importlib import metadata
 from typing import Any, Final, TypeAlias
 
-from arena.boards.calibration.board import Calibration
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.results import leaderboard
@@ -151,7 +150,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         queries={query_id: query.text for query_id, query in data.queries.items()},
         failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
         effort=_effort(outcomes),
-        calibration=Calibration(calibration).sections(),
+        calibration=calibration.sections(),
     )
     counts = {
         "queries": len(data.queries),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
     from arena.data.game_table import GameTable
-    from arena.ratings.covariates import ControlledBoard
+    from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
@@ -89,7 +89,7 @@ class Leaderboard:
     retrieval: RetrievalBoard | None = None
     citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
-    controlled: ControlledBoard | None = None
+    controlled: Controlled | None = None
 
     @property
     def complete(self) -> bool:
@@ -249,12 +249,12 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
 
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
-) -> tuple[ControlledBoard | None, Sequence[str]]:
+) -> tuple[Controlled | None, Sequence[str]]:
     """Ratings controlled for qualities of answers, or a note that says why there are none."""
     from arena.data.controlled import controlled_for
 
     try:
-        return controlled_for(names, verdicts, data, how).board(), []
+        return controlled_for(names, verdicts, data, how), []
     except ValueError as error:  # of the verdicts so far: plan looked at all games to come
         return None, [f"No controlled ratings: {error}."]
 

@@ -34,7 +34,7 @@ from arena.calibration.votes import (
 )
 from arena.ratings.games import Floats
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
-from retrieval_eval.stats.bootstrap import jackknife_interval
+from retrieval_eval.stats.bootstrap import jackknife_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Against: TypeAlias = Literal["consensus", "votes"]
@@ -256,9 +256,6 @@ def _clarity(one: Disagreement) -> tuple[float, int, str, Item]:
     return -abs(one.judge - one.people), -sharing, one.query_id, one.item
 
 
-_NO_WIDTH = 1e-9
-
-
 @dataclass(frozen=True, slots=True)
 class PanelGain:
     """A panel against its best member.
@@ -302,13 +299,11 @@ def panel_gain(
     def mean(sums: Floats) -> Floats:
         return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
 
-    low, high = jackknife_interval(mean, totals) or (0.0, 0.0)
-    value = float(gains.mean())
-    bounds = (low, high) if high - low > _NO_WIDTH else (None, None)
+    gain = replace(jackknife_estimate(mean, totals, narrowest=1e-9), value=float(gains.mean()))
     share = sum(of_panel[thing] for thing in common) / len(common)
     tied = np.array([verdicts and people[query_id][item] == 0 for query_id, item in common])
     on_ties = float(gains[tied].sum() / len(common)) if tied.any() else None
-    return PanelGain(best, len(common), share, shares[best], Estimate(value, *bounds), int(tied.sum()), on_ties)
+    return PanelGain(best, len(common), share, shares[best], gain, int(tied.sum()), on_ties)
 
 
 PANEL = "panel (majority)"

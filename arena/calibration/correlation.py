@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
-from retrieval_eval.stats.bootstrap import jackknife_interval, student
+from retrieval_eval.stats.bootstrap import jackknife_estimate, student
 from retrieval_eval.stats.estimate import Coefficient, Estimate
 from retrieval_eval.stats.rank import pair_sums, weighted_taus
 
@@ -188,8 +188,4 @@ def _estimate(totals: Floats, factor: float) -> Estimate:
                 return np.asarray(mean, np.float64)
             return np.asarray(mean + factor * np.sqrt(np.maximum(squares - n * mean**2, 0) / (n - 1)), np.float64)
 
-    value = float(statistic(totals.sum(axis=0)[np.newaxis])[0])
-    if np.isnan(value):
-        return Estimate(None)
-    low, high = jackknife_interval(statistic, totals) or (value, value)
-    return Estimate(value, low, high) if high - low > _NO_WIDTH else Estimate(value)
+    return jackknife_estimate(statistic, totals, narrowest=_NO_WIDTH)

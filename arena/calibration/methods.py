@@ -12,7 +12,7 @@ win, means over queries of grades and of nuggets.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
@@ -81,7 +81,7 @@ class Played:
     def points(self) -> Floats:
         """Ratings, shape (agents,)."""
         if isinstance(self.settings, EloSettings):
-            return elo(self.games, **asdict(self.settings)).ratings
+            return elo(self.games, self.settings).ratings
         return bradley_terry(self.games, self.settings).ratings
 
     def drawn(self, weights: Floats) -> Floats:

@@ -16,7 +16,7 @@ from arena.ratings.games import Games, GameVerdict, Ints, VerdictTable, tabulate
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
 from judges.types import Verdict
-from retrieval_eval.stats.bootstrap import share_interval
+from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 _VERDICT = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}
@@ -140,11 +140,7 @@ def table_health(table: VerdictTable, unit: Ints | None = None) -> OrderHealth:
 
 
 def _share(part: NDArray[np.bool_], unit: NDArray[np.integer]) -> Estimate:
-    if not part.size:
-        return Estimate(None)
-    parts, wholes = np.bincount(unit, part), np.bincount(unit)
-    bounds = share_interval(parts.astype(np.float64), wholes.astype(np.float64)) or (None, None)
-    return Estimate(float(part.mean()), *bounds)
+    return share_estimate(np.bincount(unit, part), np.bincount(unit))
 
 
 def _games(

@@ -17,7 +17,7 @@ import numpy as np
 
 from arena.ratings.games import Floats
 from retrieval_eval.stats.agreement import cohen_kappas
-from retrieval_eval.stats.bootstrap import jackknife_interval, share_interval
+from retrieval_eval.stats.bootstrap import jackknife_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets"]
@@ -156,13 +156,7 @@ def _pairs(counts: Mapping[Hashable, int]) -> int:
 
 
 def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreement:
-    total = sum(pairs.values())
-    if not total:
-        return VoteAgreement(0, Estimate(None))
-    parts = np.array([equal.get(query_id, 0) for query_id in pairs], np.float64)
-    wholes = np.array(list(pairs.values()), np.float64)
-    bounds = share_interval(parts, wholes) or (None, None)
-    return VoteAgreement(total, Estimate(float(parts.sum() / total), *bounds))
+    return VoteAgreement(sum(pairs.values()), share_estimate([equal.get(name, 0) for name in pairs], [*pairs.values()]))
 
 
 _FEWEST = 10
@@ -224,12 +218,6 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[
 
 
 def _annotator(rater: str, votes: int, shared: int, tables: Floats) -> Annotator:
-    value = float(cohen_kappas(tables.sum(axis=0)))
-    if np.isnan(value):
-        return Annotator(rater, votes, shared, Estimate(None), None)
-    bounds = jackknife_interval(cohen_kappas, tables)
-    if bounds is None:
-        return Annotator(rater, votes, shared, Estimate(value), None)
-    low, high = max(-1.0, bounds[0]), min(1.0, bounds[1])
-    known = low > 0 or shared >= _FEWEST
-    return Annotator(rater, votes, shared, Estimate(value, low, high), low > 0 if known else None)
+    kappa = jackknife_estimate(cohen_kappas, tables, (-1.0, 1.0))
+    above = None if kappa.low is None else kappa.low > 0
+    return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)

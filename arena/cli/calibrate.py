@@ -14,7 +14,7 @@ from arena.cli.options import ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.calibration.calibrated import Calibrated
+    from arena.boards.calibration.board import Calibration
 
 
 class Format(StrEnum):
@@ -114,7 +114,6 @@ def calibrate(
     the judges' opinions are in its store; people's come from --people, from the
     pages, and from the data's qrels.
     """
-    from arena.boards.calibration.board import Calibration
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
     from arena.cli.console import errors, printable
@@ -161,7 +160,7 @@ def calibrate(
             )
     if plot is not None:
         _plot(plot, found)
-    show(Calibration(found, width), "json" if as_json else form.value)
+    show(replace(found, width=width), "json" if as_json else form.value)
     if form is Format.CSV and not as_json:
         for note in found.notes:
             errors.print(printable(note))
@@ -175,7 +174,7 @@ def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object])
             raise InputError(f"{option}: goes with tables; {sources[0]} is a tournament, which has its own")
 
 
-def _plot(path: Path, found: Calibrated) -> None:
+def _plot(path: Path, found: Calibration) -> None:
     from arena.boards.calibration.methods import method_charts
     from arena.boards.calibration.people import difference_charts
     from arena.present.charts import save_plot

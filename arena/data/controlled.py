@@ -10,7 +10,7 @@ from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.ratings.covariates import QUALITIES, Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
-from arena.ratings.results import RatingSettings, bradley_terry_settings
+from arena.ratings.results import RatingSettings
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest
@@ -26,7 +26,7 @@ def controlled_for(names: Sequence[str], verdicts: VerdictTable, data: Dataset, 
     """
     games = as_games(verdicts, soft=settings.preferences == "soft")
     differences = _differences(names, games, verdicts.queries or (), data)
-    return controlled_ratings(games, differences, bradley_terry_settings(settings), by_query=settings.cluster)
+    return controlled_ratings(games, differences, settings.bradley_terry, by_query=settings.cluster)
 
 
 def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:

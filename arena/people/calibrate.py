@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from arena.boards.cache import Cache, cached_games
-from arena.calibration.calibrated import Calibrated
+from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.methods import Method, Played, compare_methods
 from arena.calibration.orders import table_health
@@ -58,7 +58,7 @@ def calibrate_tables(
     texts: Mapping[tuple[str, str], str] | None = None,
     most: int = 0,
     label_next: int | None = None,
-) -> Calibrated:
+) -> Calibration:
     """Read tables and compare everything that judges and people both speak of.
 
     Args:
@@ -79,7 +79,7 @@ def calibrate_tables(
     found = compare_opinions(said, human, settings, most=most, label_next=label_next)
     sides = [key for key in said if key not in human] + [key for key in human if key not in said]
     lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
-    return Calibrated(found, settings, (*notes, *more, *lonely), texts or {})
+    return Calibration(found, settings, (*notes, *more, *lonely), texts or {})
 
 
 def compare_opinions(
@@ -158,7 +158,7 @@ class _Said:
     """Everything said of a tournament, by judges and by people.
 
     ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
-    ``Calibrated``.
+    ``Calibration``.
     """
 
     judges: Opinions
@@ -176,7 +176,7 @@ def calibrate_tournament(
     method_samples: int = 200,
     most: int = 0,
     label_next: int | None = None,
-) -> Calibrated:
+) -> Calibration:
     """Calibrate what a store holds.
 
     Args:
@@ -223,7 +223,7 @@ def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
     Returns:
-        The comparisons, and ``apart`` as of ``Calibrated``.
+        The comparisons, and ``apart`` as of ``Calibration``.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
@@ -291,17 +291,17 @@ class _KeptRatings:
 
 def judges_alone(
     store: Store, tournament: str, cache: Cache, games: GameTable, data: Callable[[], Dataset]
-) -> Calibrated:
+) -> Calibration:
     """What answer judges show in all games without people: what they cost, what places sway, and what style does.
 
     ``data`` reads the tournament's, where the figures are not kept.
     """
 
-    def made() -> Calibrated:
+    def made() -> Calibration:
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
         answers = answer_qualities({key: own.text for key, own in data().answers.items()} if by_judge else {})
-        return Calibrated(
+        return Calibration(
             tournament=tournament,
             spent=spending(store, tournament),
             orders={judge: table_health(own) for judge, own in by_judge.items()},

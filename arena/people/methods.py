@@ -19,7 +19,6 @@ from arena.data.game_table import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
-from arena.ratings.results import bradley_terry_settings, elo_settings
 from arena.stages.exam.stored import stored_scores
 from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import outcomes
@@ -74,8 +73,8 @@ def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
         return
     how, queries = rating_settings(settings), table.queries or ()
     games: Games = games_to_rate(table, how)
-    yield Played("elo", games, queries, elo_settings(how))
-    yield Played("bradley_terry", counted(games, by_query=True).games, queries, bradley_terry_settings(how))
+    yield Played("elo", games, queries, how.elo)
+    yield Played("bradley_terry", counted(games, by_query=True).games, queries, how.bradley_terry)
 
 
 def _criteria(store: Store, tournament: str, settings: StoredSettings) -> Iterator[Means]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import numpy as np
 
+from arena.boards.calibration.methods import Spending
 from arena.boards.results import grades
-from arena.calibration.calibrated import Spending
 from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
 from arena.data.game_table import GameTable

@@ -33,8 +33,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.evidence import AdaptiveSettings, Decision, Outcomes, decision
-from arena.ratings.games import Floats, Ints
+from arena.ratings.evidence import AdaptiveSettings, Decision, decision
+from arena.ratings.games import Floats, Games, Ints
 
 _PRIOR_VARIANCE = 1.0
 """Of a strength in log-odds: a standard deviation of 174 Elo."""
@@ -63,7 +63,7 @@ class Belief:
         self.covariance -= np.outer(lean, lean) * information / (1 + information * (lean[a] - lean[b]))
 
 
-def belief(outcomes: Outcomes) -> Belief:
+def belief(outcomes: Games) -> Belief:
     """Posterior mode and inverse curvature of the strengths."""
     size = len(outcomes.agents)
     mean = np.zeros(size)
@@ -97,7 +97,7 @@ def log_gain(mean: Floats, variance: Floats) -> Floats:
 
 
 def next_games(
-    fixtures: Fixtures, asked: Sequence[Meeting], outcomes: Outcomes, settings: AdaptiveSettings
+    fixtures: Fixtures, asked: Sequence[Meeting], outcomes: Games, settings: AdaptiveSettings
 ) -> list[Meeting]:
     """The next batch; empty once decided, or when no game is left that could help.
 

@@ -186,14 +186,12 @@ class Sandwich:
     Attributes:
         covariance: of ratings in points, shape (agents, agents); every row sums to 0 unless there is an anchor.
         position_sd: standard error of the order effect in points, ``None`` where it was not estimated.
-        clusters: independent units: queries, or games where ``by_query`` is false.
-        by_query: whether games were clustered by query.
+        clusters: independent units: queries, or games.
     """
 
     covariance: Floats
     position_sd: float | None
     clusters: int
-    by_query: bool
 
 
 def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sandwich | None:
@@ -202,8 +200,7 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     Games whose query is not known count as independent. ``None`` where there are fewer than two units, which say
     nothing about variation.
     """
-    clustered = by_query and games.cluster is not None
-    if clustered:
+    if by_query and games.cluster is not None:
         scores = cluster_scores(games, fitted)
         units = len(scores)
     else:
@@ -216,7 +213,7 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     position_sd = None
     if fitted.form.position:
         position_sd = float(fitted.settings.points * np.sqrt(of_parameters[fitted.form.agents, fitted.form.agents]))
-    return Sandwich(fitted.in_points(of_parameters), position_sd, units, clustered)
+    return Sandwich(fitted.in_points(of_parameters), position_sd, units)
 
 
 def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:

@@ -8,7 +8,6 @@ without them, stand beside. Games with different z cannot be counted together, s
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -83,8 +82,8 @@ class ControlledRating:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledBoard:
-    """What ``Controlled`` comes to, as plain values.
+class Controlled:
+    """Raw and controlled ratings side by side.
 
     Attributes:
         agents: best first.
@@ -92,8 +91,10 @@ class ControlledBoard:
         position_effect, position_sd: advantage of being shown first in points, with its standard error, ``None`` where
             verdicts never vary with the place, so that nothing says how far it may be off.
         tie_parameter: as in ``BradleyTerry``.
-        problems: why to read the ratings with care, in words.
+        problems: why to read the ratings with care: those of the raw fit, and ``covariates`` where a coefficient has no
+            maximum and rests on the weak prior.
         converged: whether the method did.
+        clusters: independent units behind the standard errors.
     """
 
     agents: tuple[ControlledRating, ...]
@@ -101,59 +102,9 @@ class ControlledBoard:
     position_effect: float | None
     position_sd: float | None
     tie_parameter: float | None
-    problems: tuple[str, ...]
-    converged: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Controlled:
-    """Raw and controlled ratings side by side.
-
-    Attributes:
-        raw: the fit without covariates.
-        ratings: controlled, in points, shape (agents,).
-        covariance: of the controlled ratings by the clustered sandwich, ``None`` where there are fewer than two units.
-        effects: one per covariate.
-        position_effect: advantage of being shown first in points, ``None`` where not estimated.
-        position_sd: its standard error as those of effects.
-        tie_parameter: as in ``BradleyTerry``.
-        problems: of the raw fit, and ``covariates`` where a coefficient has no maximum and rests on the weak prior.
-        clusters: independent units behind the covariance.
-        iterations, gradient_norm, converged: how the method ended; the norm is in games, per standard deviation of each
-            covariate.
-    """
-
-    raw: BradleyTerry
-    ratings: Floats
-    covariance: Floats | None
-    effects: tuple[Effect, ...]
-    position_effect: float | None
-    position_sd: float | None
-    tie_parameter: float | None
     problems: tuple[Problem, ...]
-    clusters: int
-    iterations: int
-    gradient_norm: float
     converged: bool
-
-    def board(self) -> ControlledBoard:
-        """The same without what it was computed from."""
-        variances = None if self.covariance is None else np.maximum(np.diag(self.covariance), 0.0).tolist()
-        rows = [
-            ControlledRating(agent, rating, None if variances is None else math.sqrt(variances[place]), raw)
-            for place, (agent, rating, raw) in enumerate(
-                zip(self.raw.agents, self.ratings.tolist(), self.raw.ratings.tolist(), strict=True)
-            )
-        ]
-        return ControlledBoard(
-            agents=tuple(sorted(rows, key=lambda row: -row.rating)),
-            effects=self.effects,
-            position_effect=self.position_effect,
-            position_sd=self.position_sd,
-            tie_parameter=self.tie_parameter,
-            problems=tuple(problem.message for problem in self.problems),
-            converged=self.converged,
-        )
+    clusters: int
 
 
 def standardised_difference(of_a: Floats, of_b: Floats, *, log: bool = False) -> Floats:
@@ -201,22 +152,28 @@ def controlled_ratings(
     inverse = np.linalg.inv(fit.information)
     products, units = score_products(games, data, fit.x, by_query=by_query)
     covariance = inverse @ products @ inverse * units / (units - 1) if units > 1 else None
-    points, agents = raw.settings.points, slice(0, form.agents)
-    shown = raw.to_points(np.eye(form.agents)) - raw.settings.centre
+    points = raw.settings.points
     return Controlled(
-        raw=raw,
-        ratings=raw.to_points(fit.x[agents]),
-        covariance=None if covariance is None else shown.T @ covariance[agents, agents] @ shown,
+        agents=_rows(raw, fit.x, covariance),
         effects=_effects(form, scales, points * fit.x, None if covariance is None else points**2 * covariance),
         position_effect=float(points * fit.x[form.agents]) if form.position else None,
         position_sd=_position_sd(form, covariance, points),
         tie_parameter=float(np.exp(data.tie(fit.x)[0])) if form.has_tie_parameter else None,
         problems=problems,
-        clusters=units,
-        iterations=fit.iterations,
-        gradient_norm=fit.gradient_norm,
         converged=fit.converged,
+        clusters=units,
     )
+
+
+def _rows(raw: BradleyTerry, x: Floats, covariance: Floats | None) -> tuple[ControlledRating, ...]:
+    agents = slice(0, raw.form.agents)
+    errors: list[float | None] = [None] * raw.form.agents
+    if covariance is not None:
+        shown = raw.to_points(np.eye(raw.form.agents)) - raw.settings.centre
+        errors = np.sqrt(np.maximum(np.diag(shown.T @ covariance[agents, agents] @ shown), 0.0)).tolist()
+    ratings = raw.to_points(x[agents]).tolist()
+    rows = map(ControlledRating, raw.agents, ratings, errors, raw.ratings.tolist())
+    return tuple(sorted(rows, key=lambda row: -row.rating))
 
 
 def refuse_unusable(games: Games, covariates: Mapping[str, Floats], *, position: bool = False) -> None:
@@ -360,12 +317,10 @@ class GameData(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Where the method stopped: parameters, negative Hessian there, and how it ended."""
+    """Where the method stopped: parameters, negative Hessian there, and whether it converged."""
 
     x: Floats
     information: Floats
-    iterations: int
-    gradient_norm: float
     converged: bool
 
 
@@ -402,7 +357,7 @@ def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: 
             length /= 2
         converged = size <= settings.tolerance
         x, slope, fresh, last = trial, new, False, size
-    return Fit(x, information(data, x, prior), iterations, float(np.abs(slope).max()), converged)
+    return Fit(x, information(data, x, prior), converged)
 
 
 def gradient(data: GameData, x: Floats, prior: Floats) -> Floats:

@@ -53,27 +53,15 @@ class EloRatings:
         ratings: mean rating, shape (agents,).
         order_sd: sample standard deviation over orders, shape (agents,). It says how much the order of games
             matters, not how certain the rating is: it is no confidence interval.
-        games: number of games replayed in each tournament.
     """
 
     agents: tuple[str, ...]
     ratings: Floats
     order_sd: Floats
-    settings: EloSettings
-    games: int
 
 
-def elo(
-    games: Games,
-    *,
-    k: float = 32.0,
-    initial: float = 1000.0,
-    scale: float = 400.0,
-    tournaments: int = 500,
-    seed: int = 0,
-    threads: int | None = None,
-) -> EloRatings:
-    """Mean Elo ratings over ``tournaments`` random orders of the games.
+def elo(games: Games, settings: EloSettings | None = None, *, threads: int | None = None) -> EloRatings:
+    """Mean Elo ratings over random orders of the games.
 
     Games are sorted before they are shuffled and each tournament has a seed of its own, so the result depends
     neither on the order of rows nor on how tournaments are spread over memory and threads (all processors if
@@ -82,12 +70,11 @@ def elo(
     Raises:
         ValueError: a setting is out of range, or a weight is no whole number of games.
     """
-    settings = EloSettings(k, initial, scale, tournaments, seed)
-    played = _packed(games)
+    how, played = settings or EloSettings(), _packed(games)
     played.codes.sort()  # an order that depends on nothing but the games
-    finals = replay([played], settings, starts(seed, tournaments), threads=threads)[0]
-    spread = finals.std(axis=0, ddof=1) if tournaments > 1 else np.zeros(len(games.agents))
-    return EloRatings(games.agents, finals.mean(axis=0), spread, settings, played.codes.size)
+    finals = replay([played], how, starts(how.seed, how.tournaments), threads=threads)[0]
+    spread = finals.std(axis=0, ddof=1) if how.tournaments > 1 else np.zeros(len(games.agents))
+    return EloRatings(games.agents, finals.mean(axis=0), spread)
 
 
 def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:

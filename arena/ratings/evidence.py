@@ -47,34 +47,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games, Ints
+from arena.ratings.games import Floats, Games
 from judges.errors import InputError
 
 STAKES: Floats = np.geomspace(0.05, 1.8, 8)
 """From a preference of 51 % to one of 99 %: the best stake on a win share p is about 2 (2p - 1)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcomes:
-    """What is known of meetings of two agents on one query, one row each.
-
-    Attributes:
-        agents: names; ``a`` and ``b`` index them, a < b.
-        a, b: int32, shape (n,).
-        score: score of ``a``, mean over judges, in [0, 1], shape (n,).
-    """
-
-    agents: tuple[str, ...]
-    a: Ints
-    b: Ints
-    score: Floats
-
-    def __len__(self) -> int:
-        return self.a.size
-
-
-def outcomes_of(games: Games, agents: Sequence[str]) -> Outcomes:
-    """One outcome for each query and pair: the mean over its games, which are several if several judges decide.
+def outcomes_of(games: Games, agents: Sequence[str]) -> Games:
+    """One outcome in [0, 1] for each query and pair: the mean over its games, several if several judges decide.
 
     Args:
         games: reconciled games; their query must be known.
@@ -97,10 +78,10 @@ def outcomes_of(games: Games, agents: Sequence[str]) -> Outcomes:
     weight = np.bincount(group, games.weights, first.size)
     kept = weight > 0
     score = np.bincount(group, games.weights * of_low, first.size)[kept] / weight[kept]
-    return Outcomes(tuple(agents), low[first][kept], high[first][kept], np.clip(score, 0.0, 1.0))
+    return Games(tuple(agents), low[first][kept], high[first][kept], np.clip(score, 0.0, 1.0), soft=True)
 
 
-def log_evidence(outcomes: Outcomes) -> Floats:
+def log_evidence(outcomes: Games) -> Floats:
     """Log of the capital M that bets on the row agent against the column agent, shape (agents, agents).
 
     0 where nothing is known and on the diagonal. Above log(1/p) the row agent is better, at p-value p, at any time.
@@ -170,7 +151,7 @@ class Decision:
         return pairs
 
 
-def decision(outcomes: Outcomes, settings: AdaptiveSettings) -> Decision:
+def decision(outcomes: Games, settings: AdaptiveSettings) -> Decision:
     """The places that these outcomes decide; look as often as you like."""
     size = len(outcomes.agents)
     threshold = math.log(max(size, 1) / (1 - settings.confidence))

@@ -17,6 +17,7 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
+from arena.ratings.counts import game_cells
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import probabilities, tie_values
 from arena.ratings.results import AgentRating, Fragility, RatingSettings, Unit
@@ -207,11 +208,7 @@ class _Deck:
         pairs = fitted.counts
         self.fitted, self.cluster = fitted, cluster
         self.unit: Unit = "game" if cluster is None else "query"
-        a, b, score = games.a, games.b, games.score
-        if not fitted.form.position:
-            a, b, score = np.minimum(a, b), np.maximum(a, b), np.where(games.a > games.b, 1 - score, score)
-        pair = np.searchsorted(pairs.a.astype(np.int64) * pairs.agents + pairs.b, a.astype(np.int64) * pairs.agents + b)
-        self.kind = pair + pairs.a.size * np.select([score == 1, score == 0], [0, 1], 2)
+        self.kind = game_cells(games, pairs, ordered=fitted.form.position)
         self.weights = games.weights
         kinds = 3 * pairs.a.size
         self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)

@@ -242,9 +242,7 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     """
     table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
     pairs = pairs_of(table)
-    by_order, present = _outcome_per_order(table, pairs.game, pairs.first.size)
-    both = present[:, 0] & present[:, 1]
-    outcome, tally = fold(by_order, both, win_and_tie, repeated=len(table) - int(present.sum()))
+    outcome, tally = fold_pairs(table, pairs, win_and_tie)
     query = None if table.query is None else table.query[pairs.first]
     return Games(table.agents, pairs.low, pairs.high, _score(outcome), query, tally=tally)
 
@@ -271,16 +269,16 @@ def pairs_of(table: VerdictTable) -> Pairs:
     return Pairs(first, game, low[first], high[first])
 
 
-def _outcome_per_order(
-    table: VerdictTable, group: NDArray[np.intp], groups: int
-) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-    """Outcome for the lower-numbered agent and presence, each of shape (groups, 2): lower shown first, second."""
-    lower_second = table.a > table.b
-    slot = 2 * group + lower_second
+def fold_pairs(table: VerdictTable, pairs: Pairs, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
+    """The outcome of each of ``pairs`` for its lower-numbered agent: 1, 0 or -1, and how verdicts became games."""
+    lower_second, groups = table.a > table.b, pairs.first.size
+    slot = 2 * pairs.game + lower_second
     outcome = np.where(lower_second, -table.outcome, table.outcome)
     wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
     majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
-    return majority.astype(np.int8).reshape(groups, 2), (wins + ties + losses > 0).reshape(groups, 2)
+    present = (wins + ties + losses > 0).reshape(groups, 2)
+    by_order = majority.astype(np.int8).reshape(groups, 2)
+    return fold(by_order, present[:, 0] & present[:, 1], win_and_tie, repeated=len(table) - int(present.sum()))
 
 
 def fold(

@@ -15,7 +15,7 @@ from arena.ratings.existence import position_identified
 from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.judges import judged_games
 from arena.ratings.pairs import win_matrix
-from retrieval_eval.stats.bootstrap import share_interval, student
+from retrieval_eval.stats.bootstrap import share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
 
 Lengths = Mapping[tuple[str, str], float]
@@ -147,11 +147,7 @@ def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True
 
 def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Ints) -> Estimate:
     """Share of ``whole`` that is ``part``, both marks of single verdicts or games."""
-    wholes = np.bincount(cluster, whole).astype(np.float64)
-    parts = np.bincount(cluster, whole & part).astype(np.float64)
-    if not wholes.any():
-        return Estimate(None)
-    return Estimate(float(parts.sum() / wholes.sum()), *(share_interval(parts, wholes) or ()))
+    return share_estimate(np.bincount(cluster, whole & part), np.bincount(cluster, whole))
 
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:

@@ -7,7 +7,7 @@ is averaged with its mirror image (winner and loser exchanged) before a coeffici
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, reconcile, tabulate
-from retrieval_eval.stats.bootstrap import jackknife_interval
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, fold_pairs, pairs_of, tabulate
+from retrieval_eval.stats.bootstrap import jackknife_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -124,25 +124,23 @@ def judged_games(
     Raises:
         InputError: the verdicts do not name their query.
     """
-    chosen = np.ones(len(table), np.bool_) if rows is None else rows
-    judges, size = len(table.judges), len(table.agents)
-    # A query as one judge saw it is a query of its own, so that games keep their judge through reconciliation.
-    seen = None if table.query is None else (table.query * judges + table.judge)[chosen]
-    part = replace(
-        table,
-        a=table.a[chosen],
-        b=table.b[chosen],
-        outcome=table.outcome[chosen],
-        query=seen,
-        judge=table.judge[chosen],
-    )
-    games = reconcile(part, win_and_tie=win_and_tie)
-    seen = np.zeros(0, np.int32) if games.cluster is None else games.cluster
-    query, judge = seen // judges, seen % judges
-    pair = games.a.astype(np.int64) * size + games.b
-    outcome = np.rint(2 * games.score - 1).astype(np.int8)
-    key = seen.astype(np.int64) * size**2 + pair
-    return JudgedGames(query, judge, games.a, games.b, outcome, query.astype(np.int64) * size**2 + pair, key)
+    part = table
+    if rows is not None:
+        part = replace(
+            table,
+            a=table.a[rows],
+            b=table.b[rows],
+            outcome=table.outcome[rows],
+            query=None if table.query is None else table.query[rows],
+            judge=table.judge[rows],
+        )
+    pairs = pairs_of(part)
+    outcome, _ = fold_pairs(part, pairs, win_and_tie)
+    assert part.query is not None
+    query, judge, size = part.query[pairs.first], part.judge[pairs.first], len(table.agents)
+    pair = pairs.low.astype(np.int64) * size + pairs.high
+    key = (query.astype(np.int64) * len(table.judges) + judge) * size**2 + pair
+    return JudgedGames(query, judge, pairs.low, pairs.high, outcome, query.astype(np.int64) * size**2 + pair, key)
 
 
 def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:
@@ -195,27 +193,17 @@ def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints
         first_tie=int(counts[1, 0] + counts[1, 2]),
         second_tie=int(counts[0, 1] + counts[2, 1]),
         agreement=int(np.trace(counts)) / games if games else None,
-        kappa=_coefficient(lambda stack: cohen_kappas(_mirrored(stack)), totals),
-        kappa_linear=_coefficient(lambda stack: cohen_kappas(_mirrored(stack), "linear"), totals),
+        kappa=jackknife_estimate(lambda stack: cohen_kappas(_mirrored(stack)), totals, (-1.0, 1.0)),
+        kappa_linear=jackknife_estimate(lambda stack: cohen_kappas(_mirrored(stack), "linear"), totals, (-1.0, 1.0)),
     )
 
 
 def _alpha(totals: Floats, level: Level) -> Estimate:
     from retrieval_eval.stats.agreement import krippendorff_alphas
 
-    return _coefficient(lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals)
-
-
-def _coefficient(statistic: Callable[[Floats], Floats], totals: Floats) -> Estimate:
-    if not totals.any():  # as of most pairs in a crowd
-        return Estimate(None)
-    value = float(statistic(totals.sum(axis=0)[np.newaxis])[0])
-    if math.isnan(value):
-        return Estimate(None)
-    bounds = jackknife_interval(statistic, totals)
-    if bounds is None:
-        return Estimate(value)
-    return Estimate(value, max(-1.0, bounds[0]), min(1.0, bounds[1]))
+    return jackknife_estimate(
+        lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals, (-1.0, 1.0)
+    )
 
 
 def _mirrored(tables: Floats) -> Floats:

@@ -68,12 +68,10 @@ class PairedTests:
     """Two-sided tests that two agents are equally strong.
 
     Attributes:
-        difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
-        p: of each pair alone; 1 on the diagonal.
+        p: of each pair alone, shape (agents, agents); 1 on the diagonal.
         p_holm: corrected by Holm for the number of pairs.
     """
 
-    difference: Floats
     p: Floats
     p_holm: Floats
 
@@ -205,7 +203,7 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
     p = np.where(apart, 2 * scipy.special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
     upper, corrected = np.triu_indices(len(p), k=1), np.ones_like(p)
     corrected[upper] = corrected.T[upper] = holm(p[upper])
-    return PairedTests(difference, p, corrected)
+    return PairedTests(p, corrected)
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
@@ -36,8 +36,6 @@ from arena.ratings.results import (
     PairDifference,
     RatingSettings,
     Unit,
-    bradley_terry_settings,
-    elo_settings,
 )
 from judges.errors import InputError
 
@@ -205,8 +203,8 @@ def rate_games(
     """
     settings = replace(settings, ties=settings.tie_model)
     parts, _, by_query = counted(games, by_query=settings.cluster)
-    fitted = bradley_terry(parts, bradley_terry_settings(settings))
-    by_elo = elo(games, **asdict(elo_settings(settings))) if games.are_whole and settings.tournaments else None
+    fitted = bradley_terry(parts, settings.bradley_terry)
+    by_elo = elo(games, settings.elo) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     unit: Unit = "query" if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else np.unique(np.asarray(games.cluster)).size
@@ -274,7 +272,7 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
 
 def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
     """Whether an agent is surely better than all others when being shown first has an advantage of its own."""
-    fitted = bradley_terry(shown, replace(bradley_terry_settings(settings), position=True))
+    fitted = bradley_terry(shown, replace(settings.bradley_terry, position=True))
     if any(problem.cause == "position" for problem in fitted.problems):
         return False
     compared = compare(shown, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)

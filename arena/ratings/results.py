@@ -83,21 +83,15 @@ class RatingSettings:
         """How ties are treated in the end."""
         return "half" if self.preferences == "soft" else self.ties
 
+    @property
+    def bradley_terry(self) -> BradleyTerrySettings:
+        """The part of the settings that Bradley-Terry needs."""
+        return BradleyTerrySettings(self.tie_model, self.position, self.centre, self.anchor, self.scale)
 
-def bradley_terry_settings(settings: RatingSettings) -> BradleyTerrySettings:
-    """The part of the settings that Bradley-Terry needs."""
-    return BradleyTerrySettings(
-        ties=settings.tie_model,
-        position=settings.position,
-        centre=settings.centre,
-        anchor=settings.anchor,
-        scale=settings.scale,
-    )
-
-
-def elo_settings(settings: RatingSettings) -> EloSettings:
-    """The part of the settings that Elo needs."""
-    return EloSettings(settings.k, settings.initial, settings.scale, settings.tournaments, settings.seed)
+    @property
+    def elo(self) -> EloSettings:
+        """The part of the settings that Elo needs."""
+        return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
 
 
 @dataclass(frozen=True, slots=True)

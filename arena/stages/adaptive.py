@@ -12,8 +12,8 @@ import numpy as np
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
 from arena.ratings.adaptive import Fixtures, Meeting, next_games
-from arena.ratings.evidence import AdaptiveSettings, Outcomes, decision, outcomes_of
-from arena.ratings.games import GameVerdict, reconcile
+from arena.ratings.evidence import AdaptiveSettings, decision, outcomes_of
+from arena.ratings.games import Games, GameVerdict, reconcile
 from arena.stages.schedule import Game, answering
 
 
@@ -94,10 +94,10 @@ class AdaptiveGames:
             ended=not more,
         )
 
-    def _outcomes(self) -> Outcomes:
+    def _outcomes(self) -> Games:
         agents = self._fixtures.agents
         if not self._verdicts:
-            return Outcomes(agents, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
+            return Games(agents, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), soft=True)
         return outcomes_of(reconcile(self._verdicts, win_and_tie=self.section.win_and_tie), agents)
 
     def _orders(self, meeting: Meeting) -> Sequence[Game]:

@@ -122,6 +122,14 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interv
     return wilson(share, variance, size, units, level)
 
 
+def share_estimate(parts: ArrayLike, wholes: ArrayLike, level: float = 0.95) -> Estimate:
+    """``sum(parts) / sum(wholes)`` with its interval, as ``share_interval`` has it; nothing where there is no whole."""
+    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    if not whole.any():
+        return Estimate(None)
+    return Estimate(float(part.sum() / whole.sum()), *(share_interval(part, whole, level) or ()))
+
+
 def wilson(share: float, variance: float, size: float, units: float, level: float = 0.95) -> Interval:
     """Wilson's interval of a share of ``size`` things with the variance seen between ``units`` independent ones.
 
@@ -159,3 +167,28 @@ def jackknife_interval(statistic: Callable[[Floats], Floats], totals: Floats, le
     sd = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum()))
     half = student(level, units) * sd
     return estimate - half, estimate + half
+
+
+def jackknife_estimate(
+    statistic: Callable[[Floats], Floats],
+    totals: Floats,
+    ends: Interval = (-math.inf, math.inf),
+    *,
+    narrowest: float = 0.0,
+) -> Estimate:
+    """``statistic(totals.sum(axis=0))`` with its interval, as ``jackknife_interval`` has it.
+
+    Args:
+        statistic: as there; nothing where it is not defined.
+        totals: one row per cluster.
+        ends: that the interval keeps within.
+        narrowest: no interval is given below this width: where no cluster differs from another, nothing shows how the
+            figure varies, which is no claim of exactness.
+    """
+    value = float(statistic(totals.sum(axis=0)[np.newaxis])[0]) if totals.any() else math.nan
+    if math.isnan(value):
+        return Estimate(None)
+    bounds = jackknife_interval(statistic, totals)
+    if bounds is None or (narrowest and bounds[1] - bounds[0] <= narrowest):
+        return Estimate(value)
+    return Estimate(value, max(ends[0], bounds[0]), min(ends[1], bounds[1]))

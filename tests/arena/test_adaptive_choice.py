@@ -7,7 +7,8 @@ import pytest
 from scipy import special
 
 from arena.ratings.adaptive import Fixtures, Meeting, belief, log_gain, next_games
-from arena.ratings.evidence import AdaptiveSettings, Outcomes
+from arena.ratings.evidence import AdaptiveSettings
+from arena.ratings.games import Games
 
 AGENTS = ("a", "b", "c", "d")
 
@@ -16,14 +17,14 @@ def everybody(queries: int = 40, agents: tuple[str, ...] = AGENTS) -> dict[str, 
     return {f"q{number}": agents for number in range(queries)}
 
 
-def played(fixtures: Fixtures, asked: list[Meeting], share: dict[str, float], seed: int = 0) -> Outcomes:
+def played(fixtures: Fixtures, asked: list[Meeting], share: dict[str, float], seed: int = 0) -> Games:
     """Outcomes by win shares that follow from the agents' strengths; the same for the same meetings."""
     strength = np.array([share[name] for name in fixtures.agents])
     number = {name: code for code, name in enumerate(fixtures.agents)}
     a = np.array([number[meeting.agent_a] for meeting in asked], np.int32)
     b = np.array([number[meeting.agent_b] for meeting in asked], np.int32)
     draw = np.array([np.random.default_rng([seed, *map(ord, "".join(meeting))]).random() for meeting in asked])
-    return Outcomes(fixtures.agents, a, b, (draw < special.expit(strength[a] - strength[b])) * 1.0)
+    return Games(fixtures.agents, a, b, (draw < special.expit(strength[a] - strength[b])) * 1.0, soft=True)
 
 
 def tournament(share: dict[str, float], settings: AdaptiveSettings, queries: int = 200) -> list[list[Meeting]]:
@@ -80,7 +81,7 @@ def test_gain_stays_finite_for_pairs_far_apart() -> None:
 def test_the_belief_is_the_ridge_penalised_maximum() -> None:
     rng = np.random.default_rng(4)
     a, b = np.array([(i, j) for i in range(5) for j in range(i + 1, 5)] * 7, np.int32).T
-    outcomes = Outcomes(tuple("abcde"), a, b, rng.choice([0.0, 0.5, 1.0], a.size))
+    outcomes = Games(tuple("abcde"), a, b, rng.choice([0.0, 0.5, 1.0], a.size), soft=True)
     known = belief(outcomes)
 
     def log_posterior(x: np.ndarray) -> float:
@@ -147,5 +148,5 @@ def test_a_game_without_a_verdict_is_not_asked_again() -> None:
 def test_one_agent_or_none_needs_no_games() -> None:
     for agents in ((), ("a",)):
         fixtures = Fixtures(everybody(3, agents), 0)
-        nothing = Outcomes(fixtures.agents, *(np.zeros(0, np.int32) for _ in "ab"), np.zeros(0))
+        nothing = Games(fixtures.agents, *(np.zeros(0, np.int32) for _ in "ab"), np.zeros(0), soft=True)
         assert next_games(fixtures, [], nothing, AdaptiveSettings()) == []

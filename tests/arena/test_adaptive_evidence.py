@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.ratings.evidence import STAKES, AdaptiveSettings, Outcomes, decision, log_evidence, outcomes_of
+from arena.ratings.evidence import STAKES, AdaptiveSettings, decision, log_evidence, outcomes_of
 from arena.ratings.games import Games, GameVerdict, reconcile
 from judges.errors import InputError
 from judges.types import Verdict
@@ -16,16 +16,16 @@ from judges.types import Verdict
 scores = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), max_size=30)
 
 
-def between_two(score: list[float]) -> Outcomes:
+def between_two(score: list[float]) -> Games:
     zeros = np.zeros(len(score), np.int32)
-    return Outcomes(("x", "y"), zeros, zeros + 1, np.array(score, np.float64))
+    return Games(("x", "y"), zeros, zeros + 1, np.array(score, np.float64), soft=True)
 
 
-def won(agents: str, results: dict[str, int]) -> Outcomes:
+def won(agents: str, results: dict[str, int]) -> Games:
     """``{"xy": 20}`` is twenty wins of x over y."""
     rows = [(agents.index(pair[0]), agents.index(pair[1])) for pair, games in results.items() for _ in range(games)]
     a, b = np.array(rows, np.int32).reshape(-1, 2).T
-    return Outcomes(tuple(agents), np.minimum(a, b), np.maximum(a, b), (a < b) * 1.0)
+    return Games(tuple(agents), np.minimum(a, b), np.maximum(a, b), (a < b) * 1.0, soft=True)
 
 
 @given(scores)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from arena.calibration.calibrated import Spending
+from arena.boards.calibration.methods import Spending
 from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods

@@ -51,7 +51,7 @@ def test_seventy_percent_wins_end_about_147_points_apart() -> None:
 
 @given(tournaments())
 def test_the_sum_of_ratings_is_conserved(games: Games) -> None:
-    rated = elo(games, tournaments=5)
+    rated = elo(games, EloSettings(tournaments=5))
     assert rated.ratings.sum() == pytest.approx(4000, abs=1e-8)
     assert elo_online(games).sum() == pytest.approx(4000, abs=1e-8)
 
@@ -69,7 +69,7 @@ def test_neither_rows_nor_sides_change_the_result(games: Games, random: Random) 
     flip = np.array([random.random() < 0.5 for _ in order])
     a, b, score = games.a[order], games.b[order], games.score[order]
     other = Games(games.agents, np.where(flip, b, a), np.where(flip, a, b), np.where(flip, 1 - score, score))
-    first, second = elo(games, tournaments=7, seed=3), elo(other, tournaments=7, seed=3)
+    first, second = elo(games, EloSettings(tournaments=7, seed=3)), elo(other, EloSettings(tournaments=7, seed=3))
     assert first.ratings.tobytes() == second.ratings.tobytes()
     assert first.order_sd.tobytes() == second.order_sd.tobytes()
 
@@ -78,10 +78,10 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     rng = np.random.default_rng(2)
     a = rng.integers(0, 4, 50)
     games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
-    whole = elo(games, tournaments=20, seed=1)
-    assert whole.ratings.tolist() != elo(games, tournaments=20, seed=2).ratings.tolist()
+    whole = elo(games, EloSettings(tournaments=20, seed=1))
+    assert whole.ratings.tolist() != elo(games, EloSettings(tournaments=20, seed=2)).ratings.tolist()
     monkeypatch.setattr(elo_module, "_CODES_IN_MEMORY", 150)
-    assert elo(games, tournaments=20, seed=1).ratings.tobytes() == whole.ratings.tobytes()
+    assert elo(games, EloSettings(tournaments=20, seed=1)).ratings.tobytes() == whole.ratings.tobytes()
 
 
 @pytest.mark.parametrize("agents", [2, 5, 40_000], ids=["2 agents", "5 agents", "64-bit codes"])
@@ -93,10 +93,10 @@ def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threa
     a = rng.integers(0, agents, 300)
     b = (a + rng.integers(1, agents, a.size)) % agents
     games = games_of(a.tolist(), b.tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), agents)
-    in_numpy, online = elo(games, tournaments=9, k=200), elo_online(games)
+    in_numpy, online = elo(games, EloSettings(tournaments=9, k=200)), elo_online(games)
     monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
     for threads in (1, 2):
-        compiled = elo(games, tournaments=9, k=200, threads=threads)
+        compiled = elo(games, EloSettings(tournaments=9, k=200), threads=threads)
         assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
         assert compiled.order_sd.tobytes() == in_numpy.order_sd.tobytes()
     assert elo_online(games).tobytes() == online.tobytes()
@@ -108,10 +108,11 @@ def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: py
     games = games_of(a.tolist(), ((a + 1) % 5).tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), 5)
     weights = rng.integers(0, 4, (8, a.size)).astype(np.float64)
     weights[3] = 0
-    expected = np.array([elo(replace(games, weight=row), tournaments=3, seed=2).ratings for row in weights])
+    how = EloSettings(tournaments=3, seed=2)
+    expected = np.array([elo(replace(games, weight=row), how).ratings for row in weights])
     for name, value in (("_DRAWS_AT_ONCE", 1 << 16), ("_CODES_IN_MEMORY", 700), ("_WORTH_COMPILING", 0)):
         monkeypatch.setattr(elo_module, name, value)
-        assert resampled_elo(games, weights, EloSettings(tournaments=3, seed=2)).tobytes() == expected.tobytes()
+        assert resampled_elo(games, weights, how).tobytes() == expected.tobytes()
 
 
 def test_each_step_is_the_textbook_update() -> None:
@@ -155,4 +156,4 @@ def test_whole_weights_are_games_and_zero_is_none() -> None:
 @pytest.mark.parametrize("setting", [{"k": 0.0}, {"scale": -1.0}, {"tournaments": 0}, {"seed": -1}])
 def test_settings_out_of_range_are_refused(setting: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):
-        elo(games_of([0], [1], [1.0], 2), **setting)
+        elo(games_of([0], [1], [1.0], 2), EloSettings(**setting))

@@ -20,7 +20,7 @@ from arena.boards.wins import tournament_pairs
 from arena.data.games import preference, read_games
 from arena.people.methods import stored_methods
 from arena.ratings.covariates import controlled_ratings
-from arena.ratings.elo import elo
+from arena.ratings.elo import EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
 from arena.ratings.rate import Ratings, RatingSettings, rate
 from arena.store import Store
@@ -116,11 +116,11 @@ def test_elo_takes_the_preference_as_the_score_and_conserves_the_sum() -> None:
     a = rng.integers(0, 5, 400)
     b = (a + rng.integers(1, 5, 400)) % 5
     many = Games(tuple("abcde"), a.astype(np.int32), b.astype(np.int32), rng.random(400), soft=True)
-    rated = elo(many, tournaments=40)
+    rated = elo(many, EloSettings(tournaments=40))
     assert rated.ratings.sum() == pytest.approx(5000, abs=1e-6)
     shuffled = rng.permutation(400)
     again = Games(many.agents, many.b[shuffled], many.a[shuffled], 1 - many.score[shuffled], soft=True)
-    np.testing.assert_allclose(elo(again, tournaments=40).ratings, rated.ratings, atol=1e-6)
+    np.testing.assert_allclose(elo(again, EloSettings(tournaments=40)).ratings, rated.ratings, atol=1e-6)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -147,8 +147,7 @@ def test_covariates_control_preferences_too() -> None:
     z = rng.normal(size=300)
     chance = 1 / (1 + np.exp(-(0.5 + 0.8 * z)))
     rows = [verdict(n, "x", "y", float(p)) for n, p in enumerate(chance)]
-    found = controlled_ratings(as_games(rows, soft=True), {"z": z})
-    board = found.board()
+    board = controlled_ratings(as_games(rows, soft=True), {"z": z})
     assert board.agents[0].rating - board.agents[1].rating == pytest.approx(0.5 * 400 / math.log(10), abs=0.01)
     assert board.effects[0].points == pytest.approx(0.8 * 400 / math.log(10), abs=0.01)
     games, rows_of, _ = counted(as_games(rows, soft=True), by_query=True)

@@ -9,7 +9,7 @@ import pytest
 
 from arena.data.verdicts import read_verdicts
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.elo import elo
+from arena.ratings.elo import EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, as_games
 from arena.ratings.notes import notes
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
@@ -148,7 +148,9 @@ def test_games_of_weight_zero_move_nothing() -> None:
     games = Games(("x", "y", "z"), a, b, score, weight=np.array([6.0, 4.0, 7.0, 3.0, 0.0]))
     without = Games(("x", "y", "z"), a[:4], b[:4], score[:4], weight=np.array([6.0, 4.0, 7.0, 3.0]))
     np.testing.assert_allclose(bradley_terry(games).ratings, bradley_terry(without).ratings, atol=1e-9)
-    np.testing.assert_array_equal(elo(games, tournaments=5).ratings, elo(without, tournaments=5).ratings)
+    np.testing.assert_array_equal(
+        elo(games, EloSettings(tournaments=5)).ratings, elo(without, EloSettings(tournaments=5)).ratings
+    )
 
 
 def test_a_hundred_thousand_games_leave_the_mean_rating_at_1000() -> None:

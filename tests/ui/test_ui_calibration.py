@@ -12,7 +12,6 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.calibration.board import Calibration
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.files import html_table
 from arena.store import Store
@@ -53,7 +52,7 @@ def test_the_page_draws_the_tables_of_the_board(judged: Path) -> None:
     run = unfolded(opened(), "all-coefficients")
     with closing(Store.open(str(judged))) as store:
         found = calibrate_tournament(store, "sample", resampling_of(store.settings("sample")), label_next=0)
-    board = Calibration(found, 0.2)
+    board = replace(found, width=0.2)
     drawn = sent(run)
     chosen = f"{next(iter(found.comparisons[0].judges))}-{found.comparisons[0].people.level}"
     for expected in board.tables():

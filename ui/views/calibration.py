@@ -16,7 +16,6 @@ from arena.boards.calibration.board import Calibration, corrected_figures
 from arena.boards.calibration.findings import least_and_most_alike
 from arena.boards.calibration.methods import method_chart
 from arena.boards.calibration.people import difference_chart, judges_of, said_of
-from arena.calibration.calibrated import Calibrated
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison
 from arena.calibration.votes import Level
@@ -54,7 +53,7 @@ _UNKNOWN: Final = {
 
 
 @st.cache_resource(max_entries=4, show_spinner="Holding judges against people …")
-def calibration(source: data.Source) -> Calibrated:
+def calibration(source: data.Source) -> Calibration:
     """What the tournament shows about itself."""
     with closing(Store.open(source.location)) as store:
         settings = resampling_of(store.settings(source.tournament))
@@ -65,7 +64,7 @@ def show(source: data.Source) -> None:
     """Draw the page."""
     st.header("Can this judge be trusted?", anchor=False)
     found = calibration(source)
-    sections = {section.ident: section for section in Calibration(found).sections()}
+    sections = {section.ident: section for section in found.sections()}
     if "methods" in sections:  # agents by two ways are drawn below, once the reader asks for them
         shown = [block for block in sections["methods"].blocks if not isinstance(block, Chart)]
         sections["methods"] = replace(sections["methods"], blocks=shown)
@@ -173,7 +172,7 @@ def _show_differences(comparisons: Sequence[Comparison]) -> None:
         show_block(chart)
 
 
-def _show_reading_list(source: data.Source, found: Calibrated) -> None:
+def _show_reading_list(source: data.Source, found: Calibration) -> None:
     """What judge and people see most differently, with the texts."""
     judge = _choose("list", [judge for judge in judges_of(found.comparisons) if judge.disagreements])
     listed, level = judge.disagreements, judge.level
@@ -194,7 +193,7 @@ def _page(pages: int, key: str) -> int:
     return st.pagination(pages, key=key, bind="query-params")
 
 
-def _show_one(found: Calibrated, item: Disagreement, whose: tuple[str, Level], key: str) -> None:
+def _show_one(found: Calibration, item: Disagreement, whose: tuple[str, Level], key: str) -> None:
     judge, level = whose
     by_judge, by_people, votes = said_of(level, item)
     text.strong(found.texts.get((item.query_id, ""), item.query_id))

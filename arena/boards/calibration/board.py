@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from arena.boards.agreement import WIDE
 from arena.boards.calibration.findings import THINGS
 from arena.boards.calibration.methods import (
+    Spending,
     cost_table,
     judges_json,
     method_blocks,
@@ -27,10 +28,13 @@ from arena.boards.calibration.people import (
     people_blocks,
     slug,
 )
-from arena.calibration.calibrated import Calibrated
-from arena.calibration.comparison import Comparison, JudgeAgainstPeople
+from arena.calibration.comparison import Comparison, JudgeAgainstPeople, Settings
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
+from arena.calibration.methods import MethodComparison
+from arena.calibration.orders import OrderHealth
 from arena.calibration.prediction_powered import labels_needed
+from arena.calibration.style import StyleEffect
+from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, POINTS, SCORE, Number, counted
 from arena.present.picture import Look, of_table
@@ -166,50 +170,71 @@ _DISAGREEMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Board):
-    """A calibration; ``width`` is of an interval, to say how many labels it needs."""
+    """What tables or a tournament show of judges.
 
-    calibrated: Calibrated
+    Attributes:
+        comparisons: judges against people, nothing where there are no people.
+        settings: of the comparisons.
+        notes: what is odd about what was read, or left out, a sentence each.
+        texts: for disagreements: of queries under ``(query_id, "")``, of answers, documents and nuggets under their
+            query and name.
+        tournament: its name; with all below empty for tables.
+        methods: its ways of scoring against each other.
+        spent, orders: by answer judge.
+        styles: what answer judges make of qualities of style, and of agents of their own family.
+        apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
+        width: of an interval, to say how many labels it needs.
+    """
+
+    comparisons: tuple[Comparison, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    notes: tuple[str, ...] = ()
+    texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    tournament: str = ""
+    methods: MethodComparison | None = None
+    spent: Mapping[str, Spending] = field(default_factory=dict)
+    orders: Mapping[str, OrderHealth] = field(default_factory=dict)
+    styles: tuple[StyleEffect, ...] = ()
+    apart: tuple[Level, ...] = ()
     width: float | None = None
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
-        known, comparisons = self.calibrated, self.calibrated.comparisons
-        whom = "the consensus" if known.settings.against == "consensus" else "each vote"
+        comparisons, judges = self.comparisons, judges_json(self.spent, self.orders)
+        whom = "the consensus" if self.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
-        listed = list(disagreements(comparisons, known.texts))
+        listed = list(disagreements(comparisons, self.texts))
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
-            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(known.methods)),
-            Section("money", "Which judge for the money", _MONEY, cost_table(known)),
-            Section("style", "Style and kin", _STYLE, style_blocks(known.styles)),
+            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.methods)),
+            Section("money", "Which judge for the money", _MONEY, cost_table(judges, comparisons)),
+            Section("style", "Style and kin", _STYLE, style_blocks(self.styles)),
             Section("differences", "Judge minus people", "", difference_charts(comparisons)),
             Section("disagreements", "Where they disagree most", _DISAGREEMENTS, [Remarks(listed)] if listed else []),
-            Section("notes", "Left out", "", [Remarks(known.notes)] if known.notes else []),
+            Section("notes", "Left out", "", [Remarks(self.notes)] if self.notes else []),
         ]
         return [section for section in sections if section.blocks]
 
     def tables(self) -> list[Table]:
         """All tables, first the one that is written as CSV: a line for every two methods, of tables for every judge."""
-        methods = self.calibrated.methods
-        first = against_people(self.calibrated.comparisons) if methods is None else method_pairs(methods)
+        first = against_people(self.comparisons) if self.methods is None else method_pairs(self.methods)
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
     def json(self) -> Any:  # noqa: D102
-        known = self.calibrated
         shape: dict[str, Any] = {
-            "comparisons": [self._comparison_json(one) for one in known.comparisons],
-            "settings": known.settings,
-            "notes": known.notes,
+            "comparisons": [self._comparison_json(one) for one in self.comparisons],
+            "settings": self.settings,
+            "notes": self.notes,
         }
-        if known.methods is not None:
+        if self.methods is not None:
             shape |= {
-                "tournament": known.tournament,
-                "style": [flat(effect) for effect in known.styles],
-                "methods": methods_json(known.methods),
-                "judges": judges_json(known),
+                "tournament": self.tournament,
+                "style": [flat(effect) for effect in self.styles],
+                "methods": methods_json(self.methods),
+                "judges": judges_json(self.spent, self.orders),
             }
         return plain(shape)
 

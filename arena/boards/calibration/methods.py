@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.findings import least_and_most_alike
 from arena.boards.calibration.people import slug
-from arena.calibration.calibrated import Calibrated
+from arena.calibration.comparison import Comparison
 from arena.calibration.methods import MethodComparison, MethodPair
+from arena.calibration.orders import OrderHealth
 from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import (
@@ -64,6 +66,27 @@ _STYLES: Final = (
     Column("points", "Points", SIGNED, interval=WIDE),
     Column("why_not", "Why not known"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one judge's games took.
+
+    Attributes:
+        games: pairs of answers with a verdict, however many orders.
+        failed: verdicts that failed, of ``wanted``.
+        cost_usd: of all its verdicts, ``None`` where a price is not known.
+    """
+
+    games: int
+    wanted: int
+    failed: int
+    cost_usd: float | None
+
+    @property
+    def per_thousand(self) -> float | None:
+        """Dollars per 1000 games."""
+        return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
 
 
 def method_blocks(found: MethodComparison | None) -> list[Block]:
@@ -182,22 +205,22 @@ def _alike(found: MethodComparison) -> str:
     return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
 
 
-def judges_json(calibrated: Calibrated) -> dict[str, dict[str, Any]]:
+def judges_json(spent: Mapping[str, Spending], orders: Mapping[str, OrderHealth]) -> dict[str, dict[str, Any]]:
     """What each judge's games took, and what its verdicts say about places."""
     return {
-        judge: flat(spent) | {"cost_per_1000_games": spent.per_thousand} | flat(calibrated.orders.get(judge, {}))
-        for judge, spent in calibrated.spent.items()
+        judge: flat(own) | {"cost_per_1000_games": own.per_thousand} | flat(orders.get(judge, {}))
+        for judge, own in spent.items()
     }
 
 
-def cost_table(calibrated: Calibrated) -> list[Table]:
-    """Agreement with people beside price; nothing without judges."""
-    verdicts = next((one for one in calibrated.comparisons if one.people.level == "verdicts"), None)
+def cost_table(judges: Mapping[str, Mapping[str, Any]], comparisons: Sequence[Comparison]) -> list[Table]:
+    """Agreement with people beside price, of ``judges_json``; nothing without judges."""
+    verdicts = next((one for one in comparisons if one.people.level == "verdicts"), None)
     against = {} if verdicts is None else verdicts.judges
     rows = [
         (flat(against[judge].labels or {}) if judge in against else {})
         | {"judge": judge, **figures, "failures": f"{figures['failed']:,} of {figures['wanted']:,}"}
-        for judge, figures in judges_json(calibrated).items()
+        for judge, figures in judges.items()
     ]
     return [Table("judges-of-answers", "Judges of answers", _JUDGES, rows)] if rows else []
 

@@ -83,7 +83,7 @@ def test_a_planted_taste_for_length_is_found_and_taken_off(write: Callable[..., 
     assert effect.points == pytest.approx(POINTS * TASTE_FOR_LENGTH * spread, abs=4 * effect.sd)
     assert effect.sd < 0.1 * effect.points
     assert controlled.position_effect == pytest.approx(POINTS * TASTE_FOR_FIRST, abs=20)
-    found = dict(zip(controlled.raw.agents, controlled.ratings, strict=True))
+    found = {row.agent: row.rating for row in controlled.agents}
     assert found == pytest.approx({name: 1000 + POINTS * own for name, own in STRENGTHS.items()}, abs=25)
 
 
@@ -95,7 +95,9 @@ def test_it_does_not_matter_in_which_column_an_agent_is(write: Callable[..., Pat
     assert other.ratings == one.ratings
     assert one.controlled is not None
     assert other.controlled is not None
-    np.testing.assert_allclose(other.controlled.ratings, one.controlled.ratings, atol=1e-6)
+    assert [row.rating for row in other.controlled.agents] == pytest.approx(
+        [row.rating for row in one.controlled.agents]
+    )
     for ours, theirs in zip(other.controlled.effects, one.controlled.effects, strict=True):
         assert ours.points == pytest.approx(theirs.points, abs=1e-6)
 
@@ -224,7 +226,7 @@ def test_an_anchor_is_held_and_an_unknown_one_refused(write: Callable[..., Path]
     held = rated(file, settings, covariates=("words",))
     assert held.controlled is not None
     assert ratings_of(held)["bob"] == pytest.approx(1000)
-    assert held.controlled.ratings[held.controlled.raw.agents.index("bob")] == pytest.approx(1000)
+    assert next(row.rating for row in held.controlled.agents if row.agent == "bob") == pytest.approx(1000)
     nobody = RatingSettings(tournaments=5, bootstrap=50, anchor="dan")
     assert "'dan' has no games; choose one of ann, bob, cat" in refusal(file, nobody)
     lines = [*planted(queries=30), ("q0", "ann", "cat", "A", "f", "ab", 5, 9, "t0")]
@@ -297,7 +299,7 @@ def test_length_explains_part_of_alpaca_eval_and_empty_orders_say_nothing(shared
     (effect,) = table.controlled.effects
     assert effect.sd is not None
     assert effect.points > 5 * effect.sd
-    moved = dict(zip(table.controlled.raw.agents, table.controlled.ratings - table.controlled.raw.ratings, strict=True))
+    moved = {row.agent: row.rating - row.raw for row in table.controlled.agents}
     # Models told to be concise gain when length is held equal, as on AlpacaEval's own length-controlled board.
     concise = [name for name in moved if name.endswith("_concise")]
     assert len(concise) == 3
