@@ -19,7 +19,6 @@ from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_
 from judges.providers import open_provider
 from judges.spec import JudgeSpec
 from judges.types import Answer, Inputs, Query, ReplyContract, Task
-from tests.support.llm_server import LLMServer
 from tests.support.prompts import GOOD, QUERY, VACUUM
 
 GRADES = {"support": "support", "partial_support": "partial_support", "not_support": "not_support"}
@@ -154,18 +153,6 @@ def test_published_words_may_stand_for_the_labels(tmp_path: Path) -> None:
     )
     prompt = assignment_prompt(load_prompt(path, Task.ASSIGNMENT), QUERY, GOOD, NUGGETS[:2])
     assert parse_reply('["full", "none"]', prompt.contract, prompt.inputs).outcome == ("support", "not_support")
-
-
-async def test_providers_hold_a_server_to_the_labels() -> None:
-    prompt = assignment_prompt(load_prompt("nugget_assign", Task.ASSIGNMENT), QUERY, GOOD, NUGGETS)
-    with LLMServer() as server:
-        spec = JudgeSpec(provider="openai", model="gpt-x", base_url=server.openai_url)
-        provider = open_provider(spec)
-        completion = await provider.complete(prompt)
-        await provider.close()
-    assert len(parse_reply(completion.text, prompt.contract, prompt.inputs).outcome) == 3  # type: ignore[arg-type]
-    schema = server.calls[0].body["response_format"]["json_schema"]["schema"]
-    assert schema == json_schema(prompt.contract)
 
 
 async def test_the_lexical_judge_labels_by_shared_words() -> None:

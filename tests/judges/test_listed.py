@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.store import Store
 from judges.contracts import json_schema, reply_rule
 from judges.errors import ReplyError
 from judges.parse import parse_reply
-from judges.prompts import load_prompt
-from judges.providers import open_provider
-from judges.spec import JudgeSpec
 from judges.types import (
     AnnotatedDocument,
     Document,
     Inputs,
-    Judgment,
     ListRule,
     Query,
     ReplyContract,
-    Task,
 )
-from tests.support.llm_server import LLMServer
 
 TWO_OR_THREE = ReplyContract("", {}, "list", listed=ListRule("nuggets", 2, 3))
 SKY = Inputs(Query("q", "Why is the sky blue?"), (AnnotatedDocument(Document("d", "Air scatters blue light.")),))
@@ -121,29 +113,3 @@ def test_any_text_gives_a_list_or_a_reply_error(text: str) -> None:
         return
     assert isinstance(outcome, tuple)
     assert 2 <= len(outcome) <= 3
-
-
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
-async def test_a_server_is_held_to_the_list(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KEY", "sk-dummy")
-    template = load_prompt("exam_questions", Task.QUESTIONS)
-    ten = replace(template.reply.contract(), listed=ListRule("questions", 10, 10))
-    prompt = template.render(SKY, contract=ten)
-    with LLMServer() as server:
-        url = server.anthropic_url if provider == "anthropic" else server.openai_url
-        asked = open_provider(JudgeSpec(provider=provider, model="m", base_url=url, api_key_env="KEY"))
-        completion = await asked.complete(prompt)
-        await asked.close()
-        sent = json.dumps(server.calls[0].body)
-    assert '"type": "array"' in sent
-    outcome = parse_reply(completion.text, prompt.contract, prompt.inputs).outcome
-    assert isinstance(outcome, tuple)
-    assert len(outcome) == 10
-
-
-def test_the_store_gives_a_list_back(tmp_path: Path) -> None:
-    store = Store.create(str(tmp_path / "s.db"))
-    judgment = Judgment("1", ("a", "b"), "", '{"nuggets": ["a", "b"]}', "m")
-    store.save([(Task.QUESTIONS, "p@1", judgment)])
-    assert store.results(["1"]) == {"1": judgment}
-    store.close()

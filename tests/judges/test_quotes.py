@@ -125,7 +125,7 @@ def test_no_ordinary_text_has_a_reply_of_the_judges_own_refused(text: str) -> No
         assert parse_reply(reply, CONTRACT, inputs_of(text, place)).outcome == verdict
 
 
-def test_texts_of_a_million_characters_are_searched_in_a_moment() -> None:
+def test_texts_of_300_000_characters_are_searched_in_a_moment() -> None:
     """Of every kind that takes the slow way; each took as long as its square, or minutes, if done carelessly."""
     pieces = {
         "plain": "word ",
@@ -144,11 +144,11 @@ def test_texts_of_a_million_characters_are_searched_in_a_moment() -> None:
         "quotes": "'{\"",
     }
     for name, piece in pieces.items():
-        inputs = inputs_of(piece * (1_000_000 // len(piece)))
+        inputs = inputs_of(piece * (300_000 // len(piece)))
         started = time.process_time()
         assert parse_reply(OWN, CONTRACT, inputs).outcome == "B"
         assert parse_reply("Mine.\n[[B]]", bracketed().contract, inputs).outcome == "B"
-        assert time.process_time() - started < 5, name
+        assert time.process_time() - started < 2, name
 
 
 def test_what_is_seen_alike_is_the_same_once_folded() -> None:

@@ -99,14 +99,8 @@ async def test_a_reply_within_the_contract_is_a_judgment() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        Reply(status=408),
-        Reply(status=409),
         Reply(status=429),
-        Reply(status=500),
-        Reply(status=503),
         Reply(fault="reset"),
-        Reply(fault="half"),
-        Reply(fault="garbage"),
         Reply(body={"error": {"message": "overloaded"}}),
     ],
     ids=lambda reply: reply.fault or str(reply.status),
@@ -134,8 +128,6 @@ async def test_the_server_decides_how_long_to_wait() -> None:
     ("broken", "cause"),
     [
         (Reply("busy", status=500), "server_error"),
-        (Reply("slower", status=429), "rate_limit"),
-        (Reply(fault="reset"), "connection"),
         (Reply(fault="stall"), "timeout"),
     ],
 )
@@ -157,26 +149,11 @@ async def test_a_request_that_is_refused_is_not_repeated_and_stops_nobody() -> N
     assert done.judge.stopped is None
 
 
-async def test_a_text_that_a_gateway_forbids_fails_alone() -> None:
-    flagged = {"code": 403, "message": "flagged", "metadata": {"reasons": ["violence"], "flagged_input": "Text 1."}}
-
-    def script(call: Call) -> Reply:
-        return Reply(status=403, body={"error": flagged}) if b"Text 1." in call.content else GOOD
-
-    done = await ran(script, requests(5), concurrency=1)
-    assert len(done.calls) == 5
-    assert [(failure.judgment_id, failure.cause) for failure in done.failures] == [("1", "content_filter")]
-    assert done.judge.stopped is None
-
-
-@pytest.mark.parametrize(
-    ("status", "cause"), [(401, "authentication"), (403, "authentication"), (404, "unknown_model")]
-)
-async def test_a_judge_that_cannot_work_stops_and_leaves_the_rest_unasked(status: int, cause: str) -> None:
+async def test_a_judge_that_cannot_work_stops_and_leaves_the_rest_unasked() -> None:
     pending = requests(50)
-    done = await ran(lambda call: Reply("go away", status=status, delay_s=0.05), pending, concurrency=4)
+    done = await ran(lambda call: Reply("go away", status=401, delay_s=0.05), pending, concurrency=4)
     assert len(done.calls) == 4
-    assert [failure.cause for failure in done.failures] == [cause] * 4
+    assert [failure.cause for failure in done.failures] == ["authentication"] * 4
     assert "\n" not in str(done.judge.stopped)
     assert "go away" in str(done.judge.stopped)
     assert done.judge.halted.is_set()
@@ -232,13 +209,11 @@ async def test_a_reply_outside_the_contract_is_asked_again_with_the_reason() -> 
         ([WRONG] * 3, "contract", WRONG.text),
         ([CUT] * 3, "truncated", CUT.text),
         ([Reply("")] * 3, "empty", ""),
-        ([Reply(None)] * 3, "empty", ""),
-        ([Reply(" \n ")] * 3, "empty", " \n "),
         ([Reply('{"reason": "", "label": "very relevant"}', ending="tool_call")] * 3, "empty", ""),
         ([WRONG, Reply(""), CUT], "truncated", CUT.text),
         ([CUT, CUT, WRONG], "contract", WRONG.text),
     ],
-    ids=["contract", "truncated", "empty", "null", "blank", "tool call", "ends truncated", "ends outside"],
+    ids=["contract", "truncated", "empty", "tool call", "ends truncated", "ends outside"],
 )
 async def test_after_two_more_times_it_is_a_failure_with_the_reply(
     replies: Sequence[Reply], cause: str, last: str
@@ -273,36 +248,12 @@ async def test_a_refusal_or_a_filter_is_final(ending: str, cause: str, reply: st
     assert (failure.cause, failure.reply, failure.calls) == (cause, reply, 1)
 
 
-async def test_a_reply_may_reason_first_or_stand_in_a_code_fence() -> None:
-    texts = [f"<think>Is it?</think>\n{GOOD.text}", f"```json\n{GOOD.text}\n```"]
-    done = await ran([Reply(text) for text in texts], requests(2), concurrency=1)
-    assert [result.reply for result in done.results] == texts
-    assert not done.failures
-
-
-@pytest.mark.parametrize("limit", [1, 5, 32])
+@pytest.mark.parametrize("limit", [1, 16])
 async def test_the_limit_of_concurrency_is_reached_and_never_passed(limit: int) -> None:
     delay_s = 0.02 + 0.006 * limit  # opening so many connections takes a while
     done = await ran(lambda call: replace(GOOD, delay_s=delay_s), requests(2 * limit + 1), concurrency=limit)
     assert overlap(done.calls, delay_s) == limit
     assert len({call.content for call in done.calls}) == len(done.calls) == 2 * limit + 1
-
-
-async def test_every_judge_has_its_own_limit() -> None:
-    delay_s = 0.03
-    with LLMServer(lambda call: replace(GOOD, delay_s=delay_s)) as server:
-        judges = {name: judge_at(server, name, model=name, concurrency=n) for name, n in (("two", 2), ("five", 5))}
-
-        async def keep(_name: str, _request: Request, _result: Result) -> None:
-            pass
-
-        await judge_all({name: Listed(requests(20)) for name in judges}, judges, keep)
-        for name, limit in (("two", 2), ("five", 5)):
-            calls = [call for call in server.calls if call.body["model"] == name]
-            assert len(calls) == 20
-            assert overlap(calls, delay_s) == limit
-        for judge in judges.values():
-            await judge.close()
 
 
 async def test_requests_are_drawn_only_when_a_call_can_be_made() -> None:
@@ -416,12 +367,6 @@ def test_a_limit_needs_a_price() -> None:
         Judge("mine", JudgeSpec.model_validate(spec))
 
 
-async def test_an_unknown_price_is_an_unknown_cost() -> None:
-    done = await ran([GOOD], requests(1))
-    assert done.only.cost_usd is None
-    assert done.only.usage.output_tokens == EACH
-
-
 async def test_a_hostile_server_gives_right_judgments_or_listed_failures() -> None:
     """Three in ten calls go wrong, each in another way; the server's log has exactly the calls that are counted."""
     broken = [
@@ -442,17 +387,17 @@ async def test_a_hostile_server_gives_right_judgments_or_listed_failures() -> No
         return next(wrong) if next(turns) % 10 < 3 else steady_judge(call)
 
     started = time.perf_counter()
-    done = await ran(script, requests(120), concurrency=16, max_attempts=3, timeout_s=0.5)
+    done = await ran(script, requests(60), concurrency=16, max_attempts=3, timeout_s=0.5)
     assert time.perf_counter() - started < 10
-    assert {result.judgment_id for result in done.results} == {str(number) for number in range(120)}
-    assert len(done.results) == 120
+    assert {result.judgment_id for result in done.results} == {str(number) for number in range(60)}
+    assert len(done.results) == 60
     calls = {call.body["messages"][1]["content"]: call for call in done.calls if len(call.body["messages"]) == 2}
     for result in done.results:
         if isinstance(result, Judgment):
             expected = steady_judge(calls[request(int(result.judgment_id)).prompt.user]).text
             assert result.reply == expected
             assert json.loads(result.reply)["label"] in request(0).prompt.contract.choices["label"]
-    assert 0 < len(done.failures) < 20
+    assert 0 < len(done.failures) < 12
     assert sum(len(result.rejected) for result in done.results) > 3
 
 
@@ -471,9 +416,9 @@ async def test_a_server_that_takes_only_so_many_at_once_is_asked_no_faster_for_l
         open_until.append(now + 0.02)
         return replace(GOOD, delay_s=0.02)
 
-    done = await ran(script, requests(400), concurrency=64, max_attempts=12)
+    done = await ran(script, requests(200), concurrency=64, max_attempts=12)
     assert not done.failures
-    assert refused < 400, "fewer refusals than replies, though eight times too many calls are allowed"
+    assert refused < 200, "fewer refusals than replies, though eight times too many calls are allowed"
 
 
 async def test_a_pause_that_the_server_asks_for_holds_for_all_calls() -> None:
@@ -569,14 +514,6 @@ async def test_a_stop_does_not_wait_for_pauses() -> None:
         assert len(server.calls) == len(results) == 3
         await judge.close()
     assert {result.cause for result in results if isinstance(result, JudgeFailure)} == {"rate_limit"}
-
-
-async def test_a_judge_that_cannot_go_on_does_not_wait_for_pauses() -> None:
-    wait, stop = Reply("busy", status=503, headers={"Retry-After": "30"}), Reply("Wrong key.", status=401, delay_s=0.2)
-    replies = iter([wait])
-    async with asyncio.timeout(5):
-        done = await ran(lambda call: next(replies, stop), requests(5), concurrency=2)
-    assert {failure.cause for failure in done.failures} == {"authentication", "stopped"}
 
 
 async def test_a_trace_has_every_call_and_nothing_that_was_said() -> None:
