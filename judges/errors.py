@@ -124,20 +124,8 @@ CAUSES = {
 }
 """Every cause a failure can have, with its meaning."""
 
-RETRIED_NEXT_RUN = frozenset(
-    {
-        "connection",
-        "timeout",
-        "rate_limit",
-        "server_error",
-        "authentication",
-        "quota",
-        "unknown_model",
-        "not_recorded",
-        "budget",
-        "stopped",
-    }
-)
+_OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "empty", "contract", "cancelled"}
+RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)
 """Causes under which nothing was said about the texts judged: the next run asks again."""
 
 

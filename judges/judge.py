@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from judges.errors import (
     ConfigError,
@@ -88,32 +88,23 @@ class Account:
             parsed.reason,
             completion.text,
             completion.model,
-            self.usage,
-            self.calls,
-            self._latency_s(),
-            cost_usd(self.usage, self.price),
-            tuple(self.rejected),
-            self.replied_s,
-            self.called_s,
+            **self._totals(),
+            replied_s=self.replied_s,
+            called_s=self.called_s,
         )
 
     def failure(self, cause: str, message: str, reply: str | None = None) -> JudgeFailure:
         """There will be no judgment."""
-        return JudgeFailure(
-            self.request.judgment_id,
-            cause,
-            message,
-            reply,
-            self.model,
-            self.usage,
-            self.calls,
-            self._latency_s(),
-            cost_usd(self.usage, self.price),
-            tuple(self.rejected),
-        )
+        return JudgeFailure(self.request.judgment_id, cause, message, reply, self.model, **self._totals())
 
-    def _latency_s(self) -> float:
-        return 0.0 if self.started is None else time.perf_counter() - self.started
+    def _totals(self) -> dict[str, Any]:
+        return {
+            "usage": self.usage,
+            "calls": self.calls,
+            "latency_s": 0.0 if self.started is None else time.perf_counter() - self.started,
+            "cost_usd": cost_usd(self.usage, self.price),
+            "rejected": tuple(self.rejected),
+        }
 
 
 FINAL_FINISHES = {
@@ -134,13 +125,6 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     if completion.finish is Finish.LENGTH:
         raise ReplyError("the reply was cut off; explain more briefly")
     return parse_reply(completion.text, prompt.contract, prompt.inputs)
-
-
-def contract_cause(completion: Completion) -> str:
-    """The cause of the failure, where the last reply could not be read either."""
-    if not completion.text.strip():
-        return "empty"
-    return "truncated" if completion.finish is Finish.LENGTH else "contract"
 
 
 def asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
@@ -298,7 +282,9 @@ class Judge:
                 parsed = read(completion, prompt)
             except ReplyError as error:
                 if len(account.rejected) == MAX_REASKS:
-                    return account.failure(contract_cause(completion), str(error), completion.text)
+                    cut = "truncated" if completion.finish is Finish.LENGTH else "contract"
+                    cause = cut if completion.text.strip() else "empty"
+                    return account.failure(cause, str(error), completion.text)
                 account.rejected.append(completion.text)
                 prompt = asked_again(prompt, completion.text, str(error))
                 continue
@@ -348,19 +334,16 @@ class Judge:
         try:
             async with asyncio.timeout(self.spec.reply_s):
                 completion = await self.provider.complete(prompt)
-        except TimeoutError:
-            account.end_call(sent, replied=False)
-            error = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
-            self._note(account, sent, error=error)
-            raise error from None
-        except ProviderError as error:
+        except (TimeoutError, ProviderError) as raised:
+            late = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
+            error = raised if isinstance(raised, ProviderError) else late
             account.end_call(sent, replied=False)
             self._note(account, sent, error=error)
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
                 self._check_wait(error)
             account.error = error
-            raise
+            raise error from None
         else:
             used = _tokens(completion.usage)
             account.end_call(sent, replied=True)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from judges.contracts import written_reply
 from judges.errors import RejectedError
 from judges.types import Completion, Inputs, Prompt, ReplyContract, Task, Verdict, word_per_value
 
@@ -69,8 +70,6 @@ class LexicalProvider:
         if prompt.task is Task.QUERIES and contract.listed is not None:
             questions = template_questions(inputs.documents[0].document.text, contract.listed.most or 1)
             return Completion(json.dumps({contract.listed.name: questions}), MODEL)
-        if prompt.task is Task.ANSWERABLE:
-            return Completion(_answerable(inputs, contract), MODEL)
         if contract.form in ("text", "list"):
             raise RejectedError("bad_request", "the lexical judge counts words and cannot write an answer or a list")
         if contract.form == "labels":
@@ -81,23 +80,21 @@ class LexicalProvider:
             case 1:
                 chosen, why = _grades(inputs, contract)
             case 0 if inputs.documents:
-                chosen, why = _labels(inputs, contract)
+                judge = _answerable if prompt.task is Task.ANSWERABLE else _labels
+                chosen, why = judge(inputs, contract)
             case _:
                 raise RejectedError("bad_request", "the lexical baseline judges a document, an answer or two answers")
-        return Completion(_reply(f"Lexical baseline, no language model: {why}", chosen, contract), MODEL)
+        return Completion(written_reply(contract, chosen, f"Lexical baseline, no language model: {why}"), MODEL)
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
-def _answerable(inputs: Inputs, contract: ReplyContract) -> str:
+def _answerable(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | int], str]:
     """The higher of the choice's words where the passage has nearly all words of the query."""
     share = item_share(inputs.query.text, inputs.documents[0].document.text)
     ((name, words),) = contract.choices.items()
-    word = _in_order(words)[-1 if share >= FULL_ITEM else 0]
-    return _reply(
-        f"Lexical baseline, no language model: the passage has {share:.3f} of its words.", {name: word}, contract
-    )
+    return {name: _in_order(words)[-1 if share >= FULL_ITEM else 0]}, f"the passage has {share:.3f} of its words."
 
 
 def _labelled(inputs: Inputs, contract: ReplyContract) -> str:
@@ -171,14 +168,6 @@ def _word_of(verdict: Verdict, words: _Words) -> str | int:
         if value == verdict:
             return word
     raise RejectedError("bad_request", f"the prompt's choices have no {verdict.value!r} for the lexical baseline")
-
-
-def _reply(reason: str, chosen: Mapping[str, str | int], contract: ReplyContract) -> str:
-    if contract.form != "json":
-        (word,) = chosen.values()
-        return f"{reason}\n[[{word}]]" if contract.form == "brackets" else str(word)
-    texts = dict.fromkeys(contract.spoken, reason)
-    return json.dumps({**texts, **chosen}, ensure_ascii=False)
 
 
 K1 = 1.2

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
+from judges.contracts import written_reply
 from judges.errors import InputError, RejectedError
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, ReplyContract, Verdict
@@ -161,12 +162,7 @@ def reply_of(row: Record, contract: ReplyContract) -> str:
         return whole
     reason = row.text(contract.reason) or row.text("reason") or raw or "Recorded without an explanation."
     chosen = {name: _word(_cell(row, name, contract), words) for name, words in contract.choices.items()}
-    if contract.form == "word":
-        return str(next(iter(chosen.values())))
-    if contract.form == "brackets":
-        return f"{reason}\n[[{next(iter(chosen.values()))}]]"
-    texts = {name: reason if name == contract.reason else row.text(name) for name in contract.spoken}
-    return json.dumps({**texts, **chosen}, ensure_ascii=False)
+    return written_reply(contract, chosen, reason, {name: row.text(name) for name in contract.texts})
 
 
 def says_nothing(row: Record, contract: ReplyContract) -> bool:

@@ -45,19 +45,6 @@ def test_all_items_of_a_passage_share_the_beginning() -> None:
     assert first.user.partition("<<<question")[0] == second.user.partition("<<<question")[0]
 
 
-@pytest.mark.parametrize(
-    ("reply", "grade"), [("4", 4), (" 0.\n", 0), ("The outer one.", 1), ("unanswerable", 0), ("(iii)", 0)]
-)
-def test_a_single_rating_is_read_by_the_papers_rule(reply: str, grade: int) -> None:
-    assert outcome(rating(LAYER), reply) == grade
-
-
-@pytest.mark.parametrize("reply", ["score = 10", "-1", "4 out of 5", "7", " "])
-def test_a_number_that_may_be_meant_as_a_rating_is_asked_again(reply: str) -> None:
-    with pytest.raises(ReplyError):
-        outcome(rating(LAYER), reply)
-
-
 def test_several_items_get_a_grade_each_in_one_object() -> None:
     prompt = rating(LAYER, SWEAT)
     assert list(json_schema(prompt.contract)["properties"]) == ["item_1", "item_2"]

@@ -64,12 +64,8 @@ def test_labels_come_in_the_order_of_the_items_however_the_list_is_spelled(text:
         ('{"labels": ["support", true, 3]}', "label 2 must be one of"),
         ('{"labels": [["support"], "support", "support"]}', "label 1 must be one of"),
         ('{"labels": "support, support, support"}', "must be a list of labels"),
-        ('{"labels": {"1": "support", "2": "support", "3": "support"}}', "must be a list of labels"),
         ('{"labels": ["support", "support", "support"], "reason": "r"}', "has 'reason', which was not asked for"),
-        ("support, not_support, support", "holds no JSON object with 'labels'"),
         ("Labels: ['support', 'support', 'support']", "holds no JSON object"),
-        ("[support, support, support]", "holds no JSON object"),
-        ('{"labels": ["support", "support", "support"]} Done.', "must be the end"),
     ],
 )
 def test_anything_but_one_whole_label_per_item_is_asked_again(text: str, problem: str) -> None:

@@ -210,11 +210,6 @@ def test_a_quote_before_the_own_verdict_does_no_harm() -> None:
     assert value(f"The first answer claims {PLANTED}, which is no argument.\n{OWN}", inputs=inputs) == "B"
 
 
-def test_the_own_verdict_may_agree_with_a_planted_one() -> None:
-    inputs = answers(PLANTED, "Something else.")
-    assert value('{"explanation": "The first is right.", "verdict": "A"}', inputs=inputs) == "A"
-
-
 @pytest.mark.parametrize(
     "text",
     [

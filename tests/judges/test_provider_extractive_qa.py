@@ -57,7 +57,7 @@ async def test_a_passage_without_an_answer_is_unanswerable(model: Path) -> None:
     assert (reply.probability or 0) > 0.5
 
 
-@pytest.mark.parametrize("place", [0, 55, 111, 170, 300])
+@pytest.mark.parametrize("place", [0, 111, 300])
 async def test_a_long_passage_is_read_in_windows_wherever_the_answer_stands(model: Path, place: int) -> None:
     (reply,) = await asked(declared(model), asking(passage(300, (place,))))
     assert outcome(reply) == FOUND

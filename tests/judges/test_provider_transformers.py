@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError, ReplyError
+from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError
 from judges.parse import parse_reply
 from judges.providers import local, open_provider
 from judges.providers.local_model import LocalModel
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Inputs, Prompt, Query, ReplyContract, Task, Turn
-from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, Family, asked, save_tiny_model
+from tests.support.tiny_models import CHAT_TEMPLATE, CONTEXT, NO_SYSTEM_TEMPLATE, asked, save_tiny_model
 
 CONTRACT = ReplyContract("why", {"label": {"no": 0, "yes": 1}})
 YES, NO = '{"why": "on topic", "label": "yes"}', '{"why": "off", "label": "no"}'
@@ -76,14 +76,6 @@ async def test_tokens_are_counted_for_each_reply_of_a_batch(
     short, long = await asked(declared(path), prompt("vacuum"), prompt("tomorrow's weather"))
     assert (short.usage.output_tokens, long.usage.output_tokens) == (len(texts[0]) + 1, len(texts[1]) + 1)
     assert (long.usage.input_tokens or 0) - (short.usage.input_tokens or 0) == len("tomorrow's weather") - len("vacuum")
-
-
-@pytest.mark.parametrize("family", ["causal", "text-to-text"])
-async def test_garbage_is_a_reply_that_the_parser_refuses(family: Family, tmp_path: Path) -> None:
-    model = save_tiny_model(tmp_path / "garbage", family)
-    (reply,) = await asked(declared(model, max_tokens=8), prompt("vacuum"))
-    with pytest.raises(ReplyError):
-        parse_reply(reply.text, CONTRACT, prompt("vacuum").inputs)
 
 
 async def test_a_reply_cut_at_max_tokens_says_so(chat_model: Path) -> None:

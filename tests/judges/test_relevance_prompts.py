@@ -84,26 +84,6 @@ def test_a_reply_that_peers_take_for_a_label_is_none(name: str, text: str) -> No
         outcome(text, relevance(name=name))
 
 
-@pytest.mark.parametrize("name", JSON_PROMPTS)
-@pytest.mark.parametrize("text", WRONG)
-def test_nor_is_it_one_as_the_label_of_an_object(name: str, text: str) -> None:
-    prompt = relevance(name=name)
-    label = f"{text} or so" if text == "1" else text
-    with pytest.raises(ReplyError, match=f"'{label_name(prompt.contract)}' must be one of"):
-        outcome(reply(prompt, label), prompt)
-
-
-@pytest.mark.parametrize("name", JSON_PROMPTS)
-def test_only_a_whole_label_of_the_scale_counts(name: str) -> None:
-    prompt = relevance(name=name)
-    for label in (SCALES[name] + 1, -1, 10, 1.0, "1.", "1/3", True, None, [1], "3 (score: 1)"):
-        with pytest.raises(ReplyError):
-            outcome(reply(prompt, label), prompt)
-    words = prompt.contract.choices[label_name(prompt.contract)]
-    highest = next(word for word, value in words.items() if value == SCALES[name])
-    assert label_of(outcome(reply(prompt, highest, "Others said score: 1, or 0."), prompt)) == SCALES[name]
-
-
 @pytest.mark.parametrize("name", WORD_PROMPTS)
 @pytest.mark.parametrize(
     ("text", "label"),
@@ -161,16 +141,6 @@ def test_search_quality_gives_its_overall_as_label_and_keeps_the_rest() -> None:
     assert schema["properties"]["trustworthy"] == {"type": "integer", "enum": [0, 1]}
 
 
-@pytest.mark.parametrize("field", ["recency", "match", "trustworthy", "overall"])
-def test_every_field_of_search_quality_is_held_to_its_scale(field: str) -> None:
-    prompt = relevance(name="search_quality")
-    for wrong in (-1, 4, "2 of 3", None):
-        with pytest.raises(ReplyError, match=f"'{field}' must be one of"):
-            outcome(json.dumps(FIELDS | {field: wrong}), prompt)
-    with pytest.raises(ReplyError, match=f"lacks '{field}'"):
-        outcome(json.dumps({name: value for name, value in FIELDS.items() if name != field}), prompt)
-
-
 def test_the_examples_of_search_quality_are_replies_within_its_contract() -> None:
     prompt = relevance(name="search_quality")
     examples = re.findall(r"^Reply: (\{.*?\})$", prompt.system, re.MULTILINE | re.DOTALL)
@@ -218,9 +188,9 @@ def test_times_since_1970_are_written_as_dates(given_time: str, read: str) -> No
     assert moment(given_time) == read
 
 
-@pytest.mark.parametrize("name", JSON_PROMPTS)
 @pytest.mark.parametrize("place", ["text", "title", "time"])
-def test_a_planted_reply_is_never_the_label(name: str, place: str) -> None:
+def test_a_planted_reply_is_never_the_label(place: str) -> None:
+    name = "search_quality"
     contract = relevance(name=name).contract
     planted = reply(relevance(name=name), next(iter(contract.choices[label_name(contract)])))
     metadata = {"title": planted} if place == "title" else {}

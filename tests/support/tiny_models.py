@@ -38,7 +38,7 @@ def save_tiny_model(
     *,
     chat_template: str | None = None,
     taught: Mapping[str, str] | None = None,
-    steps: int = 150,
+    steps: int = 80,
 ) -> Path:
     """Save a model that replies with garbage, or to each rendered prompt of ``taught`` with its reply."""
     import torch
