@@ -11,7 +11,7 @@ from typing import cast
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
 from judges.batches import Batch
-from judges.batches.desk import BatchDesk
+from judges.batches.provider import BatchProvider
 from judges.batches.servers import AnthropicBatches, BatchServer, OpenAIBatches
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
@@ -49,9 +49,9 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
         provider = cast(HostedProvider, judge.provider)
         book = StoredBook(store, judge.name, judge.spec.provider, judge.spec.model)
         server = open_server(judge.spec, provider)
-        desk = BatchDesk(provider, server, book, judge.halt, patience_s=judge.spec.max_retry_s, wait=wait)
-        stop.tell(desk.leave)
-        judge.provider = desk
+        batching = BatchProvider(provider, server, book, judge.halt, patience_s=judge.spec.max_retry_s, wait=wait)
+        stop.tell(batching.leave)
+        judge.provider = batching
 
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:

@@ -16,37 +16,18 @@ from typing import Any
 
 from judges.errors import JudgeStoppedError, RejectedError
 from judges.masking import one_line, storable
-from judges.providers.local import LocalProvider, Memory
+from judges.providers.local import LocalProvider, LocalSource, Memory
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
 MAX_SPAN_TOKENS = 30
 """Longest answer, in tokens, where the declaration has no ``max_tokens``."""
 
-Passage = tuple[str, str]
-"""A question and the passage to answer it from."""
+Asked = tuple[str, str, str]
+"""A question, the passage to answer it from, and what to reply where that holds no answer; empty for the best span."""
 
 LONGEST_WINDOW = 512
 OVERLAP = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The best span of a passage, and how it stands against there being none.
-
-    Attributes:
-        text: as it stands in the passage.
-        probability: of this span, 0 to 1.
-        no_answer: probability that the passage holds no answer.
-        input_tokens: of all windows.
-        output_tokens: of the span.
-    """
-
-    text: str
-    probability: float
-    no_answer: float
-    input_tokens: int
-    output_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +44,7 @@ class _Window:
 class SpanModel:
     """A model with a head for start and end (BERT, RoBERTa, DeBERTa, T5, ...) and its tokenizer."""
 
-    def __init__(self, source: str, device: str, max_span_tokens: int) -> None:
+    def __init__(self, local: LocalSource, max_span_tokens: int) -> None:
         """Load, without running code that comes with the checkpoint.
 
         Raises:
@@ -71,6 +52,7 @@ class SpanModel:
         """
         import transformers
 
+        source, self._name = local.source, local.name
         transformers.utils.logging.disable_progress_bar()  # it would write across ours
         try:
             tokenizer = transformers.AutoTokenizer.from_pretrained(source)
@@ -84,30 +66,29 @@ class SpanModel:
             raise JudgeStoppedError("unknown_model", f"{source}: {problem}")
         if not tokenizer.is_fast:
             raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
-        self._tokenizer, self._model = tokenizer, model.to(device).eval()
+        self._tokenizer, self._model = tokenizer, model.to(local.device).eval()
         self._max_span_tokens = max_span_tokens
         self._memory = Memory()
         positions = getattr(model.config, "max_position_embeddings", None) or LONGEST_WINDOW
         self._window = min(tokenizer.model_max_length, positions, LONGEST_WINDOW)
 
-    def answers(self, pairs: Sequence[tuple[str, str]], size: int) -> Iterator[tuple[int, Span | RejectedError]]:
+    def answers(self, asked: Sequence[Asked], size: int) -> Iterator[tuple[int, Completion | RejectedError]]:
         """The best span for each question and passage, or an error where one does not fit.
 
         Yields:
-            The place of a pair with what came of it, as soon as its batch of at most ``size`` pairs is done.
+            The place of an item with what came of it, as soon as its batch of at most ``size`` items is done.
         """
-        lengths = [len(ids) for ids in self._tokenizer([question for question, _ in pairs])["input_ids"]]
+        lengths = [len(ids) for ids in self._tokenizer([question for question, *_ in asked])["input_ids"]]
         yield from ((at, self._too_long(length)) for at, length in enumerate(lengths) if length > self._window // 2)
         fitting = [at for at, length in enumerate(lengths) if length <= self._window // 2]
         for start in range(0, len(fitting), size):
             places = fitting[start : start + size]
-            yield from zip(places, self._spans([pairs[at] for at in places]), strict=True)
+            yield from zip(places, self._spans([asked[at] for at in places]), strict=True)
 
-    def _spans(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Span | RejectedError]:
-        questions, passages = zip(*pairs, strict=True)
+    def _spans(self, asked: Sequence[Asked]) -> Iterator[Completion | RejectedError]:
         windows = self._tokenizer(
-            list(questions),
-            list(passages),
+            [question for question, _, _ in asked],
+            [passage for _, passage, _ in asked],
             truncation="only_second",
             max_length=self._window,
             stride=min(OVERLAP, self._window // 4),
@@ -116,19 +97,33 @@ class SpanModel:
             padding=True,
         )
         owners = windows["overflow_to_sample_mapping"]
-        read = self._read(windows, len(owners))
-        for owner, (_, passage) in enumerate(pairs):
-            own = [index for index, each in enumerate(owners) if each == owner]
-            tokens = sum(sum(windows["attention_mask"][index]) for index in own)
-            yield _best(passage, [read[index] for index in own], tokens)
+        spans = self._read(windows, len(owners))
+        for owner, (_, passage, no_answer) in enumerate(asked):
+            rows = [row for row, each in enumerate(owners) if each == owner]
+            tokens = sum(sum(windows["attention_mask"][row]) for row in rows)
+            yield self._reply(passage, no_answer, [spans[row] for row in rows], tokens)
+
+    def _reply(
+        self, passage: str, no_answer: str, windows: Sequence[_Window | None], tokens: int
+    ) -> Completion | RejectedError:
+        spans = [window for window in windows if window is not None]
+        if len(spans) < len(windows):
+            return RejectedError("server_error", "out of memory with a single window")
+        best = max(spans, key=lambda window: window.probability)
+        text, probability = passage[best.start : best.end].strip(), best.probability
+        without = min(window.no_answer for window in spans)
+        if no_answer and (without > probability or not text):
+            text, probability = no_answer, without
+        usage = Usage(tokens, None, best.tokens)
+        return Completion(storable(text), self._name, usage=usage, probability=probability)
 
     def _read(self, windows: Any, number: int) -> list[_Window | None]:
         """Each window's best span, ``None`` of one for which alone memory does not suffice."""
         read: list[_Window | None] = [None] * number
         width = len(windows["input_ids"][0])
         parts = self._memory.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
-        for rows, found in parts:
-            for row, window in zip(rows, found or [], strict=found is not None):
+        for rows, results in parts:
+            for row, window in zip(rows, results or [], strict=results is not None):
                 read[row] = window
         return read
 
@@ -167,16 +162,7 @@ class SpanModel:
         return RejectedError("bad_request", message)
 
 
-def _best(passage: str, windows: Sequence[_Window | None], input_tokens: int) -> Span | RejectedError:
-    read = [window for window in windows if window is not None]
-    if len(read) < len(windows):
-        return RejectedError("server_error", "out of memory with a single window")
-    best = max(read, key=lambda window: window.probability)
-    no_answer = min(window.no_answer for window in read)
-    return Span(passage[best.start : best.end].strip(), best.probability, no_answer, input_tokens, best.tokens)
-
-
-class ExtractiveQAProvider(LocalProvider[SpanModel, Passage, Span]):
+class ExtractiveQAProvider(LocalProvider[SpanModel, Asked, Completion]):
     """Replies with the best span as it stands in the passage.
 
     Or with the contract's word for "unanswerable" where that is more probable; the probability goes with the
@@ -195,24 +181,15 @@ class ExtractiveQAProvider(LocalProvider[SpanModel, Passage, Span]):
             RejectedError: the prompt asks for something else than an answer from one passage, or does not fit.
             JudgeStoppedError: the model cannot be loaded.
         """
-        span = await self._batcher.submit(_passage(prompt))
-        text, probability = span.text, span.probability
-        (special,) = prompt.contract.choices.values()
-        if special and (span.no_answer > probability or not text):
-            text, probability = str(next(iter(special))), span.no_answer
-        usage = Usage(span.input_tokens, None, span.output_tokens)
-        return Completion(storable(text), self._local.name, usage=usage, probability=probability)
+        inputs, contract = prompt.inputs, prompt.contract
+        passages = [entry.document.text for entry in inputs.documents] + [answer.text for answer in inputs.answers]
+        if contract.form != "text" or len(passages) != 1:
+            raise RejectedError("bad_request", "provider 'extractive_qa' only answers a question from one passage")
+        no_answer = next((str(word) for words in contract.choices.values() for word in words), "")
+        return await self._batcher.submit((inputs.query.text, passages[0], no_answer))
 
     def _load(self) -> SpanModel:
-        return SpanModel(self._local.source, self._local.device, self._max_span_tokens)
+        return SpanModel(self._local, self._max_span_tokens)
 
-    def _work(self, model: SpanModel, items: Sequence[Passage]) -> Iterator[tuple[int, Span | Exception]]:
+    def _work(self, model: SpanModel, items: Sequence[Asked]) -> Iterator[tuple[int, Completion | Exception]]:
         return model.answers(items, self._size)
-
-
-def _passage(prompt: Prompt) -> Passage:
-    inputs = prompt.inputs
-    passages = [entry.document.text for entry in inputs.documents] + [answer.text for answer in inputs.answers]
-    if prompt.contract.form != "text" or len(passages) != 1:
-        raise RejectedError("bad_request", "provider 'extractive_qa' only answers a question from one passage")
-    return inputs.query.text, passages[0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.store import Store
-from judges.batches import desk
+from judges.batches import provider
 from judges.types import Task
 from tests.conftest import CLI
 from tests.support.batched import VENDORS, as_yaml, batched, hurry, labels_only, paid_once
@@ -42,7 +42,7 @@ def known_as(location: str, remote_id: str | None) -> None:
 def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_SEARCH_S", 60)
+    monkeypatch.setattr(provider, "_SEARCH_S", 60)
     server.batches.answer_lost, server.batches.lag = 1, 3
     assert run(batched(tmp_path, server, vendor)).complete
     assert server.batches.lag == 0
@@ -53,7 +53,7 @@ def test_a_batch_whose_making_was_not_answered_is_found_again_though_lists_lag(
 def test_a_later_run_looks_for_a_batch_as_long_as_the_one_that_handed_it_in(
     tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_SEARCH_S", 60)
+    monkeypatch.setattr(provider, "_SEARCH_S", 60)
     config = labels_only(tmp_path, server)
     server.batches.held = True
     run(config, wait=False)
@@ -150,7 +150,7 @@ def test_files_are_deleted_once_what_they_hold_is_in_the_store(tmp_path: Path, s
 def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
     tmp_path: Path, server: LLMServer, vendor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_SEARCH_S", 60)
+    monkeypatch.setattr(provider, "_SEARCH_S", 60)
     server.batches.busy = 2
     assert run(labels_only(tmp_path, server, vendor=vendor)).complete
     assert [len(made.requests) for made in server.batches.made.values()] == [8]

@@ -19,7 +19,7 @@ import pytest
 
 from arena.store import Store
 from judges import masking
-from judges.batches import desk
+from judges.batches import provider
 from judges.types import Judgment, Task
 from tests.conftest import CLI, Ended
 from tests.support.agents import http_agent
@@ -189,8 +189,8 @@ def test_planted_keys_are_nowhere(
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(masking, "_keys", {})
-    monkeypatch.setattr(desk, "_QUIET_S", 0.1)
-    monkeypatch.setattr(desk, "_LEAST_S", 0.05)
+    monkeypatch.setattr(provider, "_QUIET_S", 0.1)
+    monkeypatch.setattr(provider, "_LEAST_S", 0.05)
     for variable, key in KEYS.items():
         monkeypatch.setenv(variable, key)
 

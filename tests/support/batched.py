@@ -11,7 +11,7 @@ import pytest
 from arena.config.whole import Config
 from arena.store import Store
 from arena.store.batches import open_batches
-from judges.batches import desk
+from judges.batches import provider
 from tests.support.llm_server import LLMServer
 from tests.support.tournaments import configured, write_data
 
@@ -23,9 +23,9 @@ PRICE = {"input": 2, "output": 8, "cached_input": 1}
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of a test end at once, and are looked for no longer than a moment."""
-    monkeypatch.setattr(desk, "_QUIET_S", 0.05)
-    monkeypatch.setattr(desk, "_SEARCH_S", 0.5)
-    monkeypatch.setattr(desk, "_LEAST_S", 0.02)
+    monkeypatch.setattr(provider, "_QUIET_S", 0.05)
+    monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
+    monkeypatch.setattr(provider, "_LEAST_S", 0.02)
 
 
 def batched(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Config:

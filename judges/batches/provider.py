@@ -34,9 +34,67 @@ _NEXT = {
     "expired": "the next run asks for the rest again",
 }
 _CAUSES = {"cancelled": "cancelled", "expired": "timeout"}
+_LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
+"""A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
 
 
-class BatchDesk:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A request that somebody waits for."""
+
+    custom_id: str
+    judgment_id: str
+    content: bytes
+    reply: asyncio.Future[Completion]
+
+    def fail(self, error: Exception) -> None:
+        """End the wait without a reply."""
+        if not self.reply.done():
+            self.reply.set_exception(error)
+
+
+@dataclass(slots=True)
+class Followed:
+    """A batch with the requests of it that are waited for.
+
+    Attributes:
+        to_submit: it has never been handed in, for certain.
+        search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
+        searched: whether it has been looked for in vain.
+        since: when this process began to follow it, on the monotonic clock.
+        due: when it is to be looked at again.
+    """
+
+    batch: Batch
+    to_submit: bool
+    search_until: float
+    searched: bool = False
+    lines: dict[str, Line] = field(default_factory=dict)
+    since: float = field(default_factory=time.monotonic)
+    due: float = 0.0
+
+
+def portions(lines: Iterable[Line], server: BatchServer) -> Iterator[list[Line]]:
+    """The requests in lists that one batch may hold."""
+    portion: list[Line] = []
+    size = 0
+    for line in lines:
+        longer = size + len(line.content) + 1
+        if portion and (longer > server.most_bytes or len(portion) == server.most_requests):
+            yield portion
+            portion, longer = [], len(line.content) + 1
+        portion.append(line)
+        size = longer
+    if portion:
+        yield portion
+
+
+def patient(since: float) -> float:
+    """Seconds to wait for what has taken since then."""
+    return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
+
+
+class BatchProvider:
     """Takes one prompt at a time like any provider, and replies when its batch has ended.
 
     A batch is in the book before the server hears of it. What the book has is not handed in again, whoever put it
@@ -46,7 +104,7 @@ class BatchDesk:
     say.
 
     Args:
-        provider: makes requests and reads replies; its identity is the desk's, so a judgment is the same either way.
+        provider: makes requests and reads replies; its identity is this one's, so a judgment is the same either way.
         server: the vendor's batch API.
         book: kept in the store.
         halt: told when the judge should ask nothing more, with the reason if it is an error.
@@ -85,7 +143,7 @@ class BatchDesk:
             TransientError: the server failed at the request.
             RejectedError: the server refused it.
             JudgeStoppedError: the server refuses every batch, or this one was cancelled or has expired.
-            StillWaitingError: the desk was left before the reply came.
+            StillWaitingError: it was left before the reply came.
         """
         if self._left:
             raise StillWaitingError
@@ -260,9 +318,9 @@ class BatchDesk:
                 line.reply.set_result(outcome)
             else:
                 failed.append((line, outcome))
-        told = {line.custom_id for line, _ in failed}
+        known = {line.custom_id for line, _ in failed}
         lost = TransientError("server_error", "the batch ended without a reply to this request")
-        unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in told)
+        unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in known)
         failed += [(line, lost) for line in unanswered]
         await asyncio.to_thread(self._book.free, [line.custom_id for line, _ in failed])
         self._let_go(followed)
@@ -274,9 +332,9 @@ class BatchDesk:
         """Why nothing more is asked after a batch that somebody cancelled, or that the server did not get through."""
         if ended == "completed" or not open_:
             return None
-        said = "was cancelled" if ended == "cancelled" else "has expired"
+        how = "was cancelled" if ended == "cancelled" else "has expired"
         counts = f"{len(followed.lines) - open_} of {len(followed.lines)} replies are kept"
-        error = JudgeStoppedError(_CAUSES[ended], f"batch {remote_id} {said}: {counts}; {_NEXT[ended]}")
+        error = JudgeStoppedError(_CAUSES[ended], f"batch {remote_id} {how}: {counts}; {_NEXT[ended]}")
         self._halt(error)
         self._left = True
         return error
@@ -313,63 +371,3 @@ class BatchDesk:
                 await self._changed.wait()
         except TimeoutError:
             pass
-
-
-_LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
-"""A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A request that somebody waits for."""
-
-    custom_id: str
-    judgment_id: str
-    content: bytes
-    reply: asyncio.Future[Completion]
-
-    def fail(self, error: Exception) -> None:
-        """There is no reply; who has given up does not hear it."""
-        if not self.reply.done():
-            self.reply.set_exception(error)
-
-
-@dataclass(slots=True)
-class Followed:
-    """A batch with the requests of it that are waited for.
-
-    Attributes:
-        to_submit: it has never been handed in, for certain.
-        search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
-        searched: whether it has been looked for in vain.
-        since: when this process began to follow it, on the monotonic clock.
-        due: when it is to be looked at again.
-    """
-
-    batch: Batch
-    to_submit: bool
-    search_until: float
-    searched: bool = False
-    lines: dict[str, Line] = field(default_factory=dict)
-    since: float = field(default_factory=time.monotonic)
-    due: float = 0.0
-
-
-def portions(lines: Iterable[Line], server: BatchServer) -> Iterator[list[Line]]:
-    """The requests in lists that one batch may hold."""
-    portion: list[Line] = []
-    size = 0
-    for line in lines:
-        longer = size + len(line.content) + 1
-        if portion and (longer > server.most_bytes or len(portion) == server.most_requests):
-            yield portion
-            portion, longer = [], len(line.content) + 1
-        portion.append(line)
-        size = longer
-    if portion:
-        yield portion
-
-
-def patient(since: float) -> float:
-    """Seconds to wait for what has taken since then."""
-    return min(_MOST_S, max(_LEAST_S, _SHARE * (time.monotonic() - since)))
