@@ -89,7 +89,7 @@ def letters(content: bytes) -> str:
         hexadecimal = r"\\+u00([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})"
         text = re.sub(hexadecimal, lambda found: chr(int(found[1] or found[2], 16)), text, flags=re.IGNORECASE)
         text = html.unescape(text)
-    return "".join(re.findall("[a-z0-9]", text.lower()))
+    return re.sub("[^a-z0-9]+", "", text.lower())
 
 
 def shown_key(call: Call) -> str:
@@ -185,7 +185,7 @@ def test_planted_keys_are_nowhere(
     tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch, elsewhere: LLMServer
 ) -> None:
     found = Everything()
-    write_data(tmp_path, [f"q{number}" for number in range(8)])
+    write_data(tmp_path, [f"q{number}" for number in range(4)])
     config = tmp_path / "keys.yaml"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(masking, "_keys", {})
