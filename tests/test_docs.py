@@ -8,6 +8,7 @@ In README.md and docs/*.md
   start; whatever needs a shell runs in one;
 - a block with a file name behind its language (```` ```yaml tournament.yaml ````) is written to that file beforehand;
 - ```` ```python ```` blocks are run; ```` ```yaml ```` blocks with ``data:`` and ``store:`` are whole configurations;
+- a page that names ``demo/`` or ``verdicts.csv`` finds them: what ``ragleague demo`` writes, and its verdicts;
 - ```` ```sh ```` blocks are for setting up (git, make) and for what does not end by itself; they are not run.
 """
 
@@ -92,15 +93,21 @@ def ids(page: Path) -> str:
 
 @pytest.fixture(scope="session")
 def recorded_verdicts(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``verdicts.csv``, which pages take as given: the verdicts of a demo tournament."""
+    """The verdicts of the demo tournament."""
     folder = tmp_path_factory.mktemp("verdicts")
     assert in_this_process(f"ragleague export {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
     return folder / "verdicts.csv"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path, recorded_verdicts: Path) -> None:
-    shutil.copy(recorded_verdicts, tmp_path)
+def test_commands_of_a_page_do_what_it_shows(
+    page: Path, tmp_path: Path, recorded_verdicts: Path, played_demo: Path
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    if "verdicts.csv" in text:
+        shutil.copy(recorded_verdicts, tmp_path)
+    if "demo/" in text and "$ ragleague demo" not in text:
+        shutil.copytree(played_demo, tmp_path / "demo")
     plainly = in_a_shell if page.name in STARTING_OTHERS else in_this_process
     for block in blocks(page):
         if block.file is not None:

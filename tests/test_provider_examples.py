@@ -1,8 +1,7 @@
-"""The declarations that docs/providers.md shows: each is planned, and asks a scripted server what it says."""
+"""The declarations of configs/compatible-server.yaml: each is planned, and asks a scripted server what it says."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,11 @@ from tests.support.llm_server import LLMServer, Reply
 from tests.support.prompts import pairwise
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs/providers.md").read_text(encoding="utf-8")
-EXAMPLES: dict[str, dict[str, Any]] = {
-    name: declared
-    for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    for name, declared in yaml.safe_load(block).items()
-}
-SERVERS = {"azure", "ollama", "vllm", "gemma", "llama", "studio", "openrouter", "gateway", "json-mode"}
+EXAMPLES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (ROOT / "configs/compatible-server.yaml").read_text(encoding="utf-8")
+)["judges"]
 
-pytestmark = pytest.mark.parametrize("name", sorted(SERVERS))
+pytestmark = pytest.mark.parametrize("name", sorted(EXAMPLES))
 
 
 @pytest.fixture(autouse=True)
