@@ -47,6 +47,7 @@ KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 _BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<file>[\w.-]+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLAIN = re.compile(r"(ragleague (?!ui )[^|<>;&$`*?~\\]*?)(?: 2> ([\w.]+))?")
 """A command that asks little of a shell, to be split at blanks and to keep its errors, and starts no process itself."""
+_MAKES_THE_DEMO = re.compile(r"\$ ragleague (demo|init demo)")
 _STATUS = re.compile(r"# exit status (\d+)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -106,7 +107,7 @@ def test_commands_of_a_page_do_what_it_shows(
     text = page.read_text(encoding="utf-8")
     if "verdicts.csv" in text:
         shutil.copy(recorded_verdicts, tmp_path)
-    if "demo/" in text and "$ ragleague demo" not in text:
+    if "demo/" in text and not _MAKES_THE_DEMO.search(text):
         shutil.copytree(played_demo, tmp_path / "demo")
     plainly = in_a_shell if page.name in STARTING_OTHERS else in_this_process
     for block in blocks(page):
