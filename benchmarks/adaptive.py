@@ -1,6 +1,6 @@
 """The adaptive schedule in simulation: does its confidence hold, and how many games does it save?
 
-``python -m benchmarks.adaptive`` prints the tables of docs/adaptive-schedule.md; ``--runs`` sets how many tournaments
+``python -m benchmarks.adaptive`` prints the tables of benchmarks/README.md; ``--runs`` sets how many tournaments
 each line rests on. Each agent is off its strength by its own normal amount on each query, so verdicts on one query
 depend on each other; every game is judged in both orders by a judge that leans to the first, and reconciled.
 """

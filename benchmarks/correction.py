@@ -1,6 +1,6 @@
 """Whether prediction-powered intervals hold what they promise: coverage and width in simulation.
 
-python -m benchmarks.correction > docs/correction-coverage.md
+Prints the section "Corrected estimates" of benchmarks/README.md: ``python -m benchmarks.correction``.
 """
 
 from __future__ import annotations
@@ -168,15 +168,9 @@ FIGURES: dict[str, Callable[[str, int, Study, int], Tally]] = {
 }
 
 PAGE = """\
-# Do corrected estimates hold what they promise?
+## Corrected estimates
 
-Figures that correct a judge by a few labels of people ([calibration](calibration.md)) come with 95 % intervals. These
-should hold the truth 95 times in 100 whatever the judge is like, be narrower than those of the labels alone where the
-judge knows something, and hardly wider where it knows nothing.
-
-This page is written by `python -m benchmarks.correction > docs/correction-coverage.md`.
-
-## The study
+`python -m benchmarks.correction` prints this section.
 
 {simulations} simulations of {queries} queries with {per_query} things each, of which people label {labelled:.0%} by
 chance. Agents and leniency vary over queries. The biased judge sees what people see, with some noise, is half a grade

@@ -1,8 +1,7 @@
 """How often a 95 % interval of a rating holds the truth, when verdicts on one query depend on each other.
 
-Prints the page docs/interval-coverage.md: ``python -m benchmarks.coverage > docs/interval-coverage.md``. The analytic
-part with a fixed seed is also a test, and so is the part on single figures, which ``--figures`` prints alone in about
-a minute.
+Prints the section "Intervals" of benchmarks/README.md. The analytic part with a fixed seed is also a test, and so is
+the part on single figures, which ``--figures`` prints alone in about a minute.
 """
 
 from __future__ import annotations
@@ -242,7 +241,7 @@ def _estimated(values: Floats, queries: int, *, centred: bool = False) -> Drawn:
 
 FIGURES = """\
 
-## Means, shares, kappa, rank correlations
+### Means, shares, kappa, rank correlations
 
 {simulations} simulated sets of 25 and of 80 queries; what queries share is drawn anew with each. Labels of {documents}
 documents a query by two raters who agree more on some queries than on others; scores of agents by two measures whose
@@ -271,16 +270,9 @@ def figures_page(simulations: int, seed: int) -> str:
 
 
 PAGE = """\
-# Do the intervals hold what they promise?
+## Intervals
 
-A 95 % interval should hold the truth 95 times in 100. Verdicts on one query depend on each other: an agent that
-misunderstands a query loses all its games on it. An interval that counts games as independent takes the
-{per_query} verdicts on one query for {per_query} observations, and is too narrow. So ragleague resamples, and clusters
-by, whole queries.
-
-This page is written by `python -m benchmarks.coverage > docs/interval-coverage.md`.
-
-## The study
+`python -m benchmarks.coverage` prints this section.
 
 {simulations} simulated tournaments of {agents} agents, {queries} queries and {per_query} games on each. An agent's
 strength varies over queries with a standard deviation of {points:.0f} points around its mean; about a fifth of all

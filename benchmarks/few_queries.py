@@ -1,8 +1,9 @@
 """How often equal agents are told apart, and rank intervals miss, where there are few queries.
 
-Prints the table of docs/rate.md: ``python -m benchmarks.few_queries``. Of the intervals as they are it says in how many
-tournaments they call some two equal agents separable, and in brackets, where it differs, in how many they leave out a
-true rank. ``fewest_queries`` of ``arena/ratings/ranks.py`` follows from it: below that many nobody is told apart.
+Prints the table of benchmarks/README.md: ``python -m benchmarks.few_queries``. Of the intervals as they are it says
+in how many tournaments they call some two equal agents separable, and in brackets, where it differs, in how many they
+leave out a true rank. ``fewest_queries`` of ``arena/ratings/ranks.py`` follows from it: below that many nobody is
+told apart.
 """
 
 from __future__ import annotations

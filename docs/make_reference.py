@@ -85,17 +85,17 @@ def keys() -> str:
     parts = []
     for model, paths in places.items():
         texts = meanings(model)
-        rows = [f"| `{name}` | {default(field)} | {texts[name]} |" for name, field in model.model_fields.items()]
+        rows = [f"`{name}` | {default(field)} | {texts[name]}" for name, field in model.model_fields.items()]
         heading = ", ".join(f"`{path}`" for path in paths) if paths != [""] else "The whole file"
         intro = one_line(inspect.getdoc(model) or "")
-        parts.append("\n".join([f"## {heading}", "", intro, "", "| key | default | meaning |", "|---|---|---|", *rows]))
+        parts.append("\n".join([f"## {heading}", "", intro, "", "key | default | meaning", "---|---|---", *rows]))
     return "\n\n".join(parts)
 
 
 def commands() -> str:
     """A row for each command."""
-    rows = [f"| `ragleague {name}` | {one_line(said)} |" for name, said in commands_of(get_group(app))]
-    return "\n".join(["| command | does |", "|---|---|", *rows])
+    rows = [f"`{name}` | {one_line(said)}" for name, said in commands_of(get_group(app))]
+    return "\n".join(["command | does", "---|---", *rows])
 
 
 def commands_of(group: Group, before: str = "") -> Iterator[tuple[str, str]]:
@@ -111,10 +111,10 @@ def commands_of(group: Group, before: str = "") -> Iterator[tuple[str, str]]:
 
 def columns() -> str:
     """A row for each heading."""
-    return "\n".join(["| column | means |", "|---|---|", *(f"| {term} | {said} |" for term, said in TERMS.items())])
+    return "\n".join(["column | means", "---|---", *(f"{term} | {said}" for term, said in TERMS.items())])
 
 
-PARTS = {"configuration.md": keys, "commands.md": commands}
+PARTS = {"configuration.md": keys, "commands.md": commands, "reading-the-output.md": columns}
 _PART = re.compile(r"(<!-- made by 'python -m docs.make_reference' -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -38,9 +38,9 @@ from judges.errors import CAUSES, RETRIED_NEXT_RUN
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, *sorted((ROOT / "arena/demo/handbook").glob("*.md"))]
-LINKING += [ROOT / name / "README.md" for name in ("benchmarks", "configs")] + [ROOT / "CONTRIBUTING.md"]
-STARTING_OTHERS = {"ray.md"}
-"""Pages whose commands start processes themselves, which end with their own."""
+LINKING += [
+    ROOT / name for name in ("benchmarks/README.md", "benchmarks/studies.md", "configs/README.md", "CONTRIBUTING.md")
+]
 SETUP_COMMANDS = ("make ", "git ", "pip ", "export ", "docker ", "ray ", "sqlite3 ", "ragleague ui ")
 KEYS_OF_WHOLE_CONFIGURATIONS = {"name", "store", "data"}
 
@@ -69,8 +69,10 @@ class Shown:
     status: int
 
 
-def blocks(page: Path) -> list[Block]:
-    found = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+def blocks(page: Path, part: str = "") -> list[Block]:
+    """The blocks of a page, or of the part of it below one of its headings."""
+    text = page.read_text(encoding="utf-8")
+    found = _BLOCK.finditer(text.partition(f"\n## {part}\n")[2].partition("\n## ")[0] if part else text)
     return [Block(block["language"], block["file"], block["text"]) for block in found]
 
 
@@ -109,13 +111,12 @@ def test_commands_of_a_page_do_what_it_shows(
         shutil.copy(recorded_verdicts, tmp_path)
     if "demo/" in text and not _MAKES_THE_DEMO.search(text):
         shutil.copytree(played_demo, tmp_path / "demo")
-    plainly = in_a_shell if page.name in STARTING_OTHERS else in_this_process
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
         if block.language == "console":
             for entry in shown(block.text):
-                run = plainly if _PLAIN.fullmatch(entry.command) else in_a_shell
+                run = in_this_process if _PLAIN.fullmatch(entry.command) else in_a_shell
                 status, output = run(entry.command, tmp_path)
                 assert status == entry.status, f"$ {entry.command}\n{output}"
                 assert_occur_in_order(entry, output)

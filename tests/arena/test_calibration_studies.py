@@ -16,24 +16,21 @@ from unittest.mock import patch
 import pytest
 
 from arena.people.calibrate import calibrate_tables
+from benchmarks.studies import a_quarter, llmbar_tables
 from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
-PAGE = ROOT / "docs/calibration.md"
-BLOCKS = blocks(PAGE)
-COMMANDS = [entry for block in BLOCKS if block.language == "text" for entry in shown(block.text)]
+PAGE = ROOT / "benchmarks/studies.md"
+PART = "People and judges"
+COMMANDS = [entry for block in blocks(PAGE, PART) if block.language == "text" for entry in shown(block.text)]
 
 
 @pytest.fixture(scope="module")
 def made(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of tables that the page's Python makes."""
-    defined: dict[str, Any] = {"__name__": "page"}
-    for block in BLOCKS:
-        if block.language == "python":
-            exec(compile(block.text, str(PAGE), "exec"), defined)
+    """The folder of tables that ``benchmarks.studies`` makes."""
     folder = tmp_path_factory.mktemp("made")
-    defined["a_quarter"](shared / "data/mtbench_human/human_votes.csv", folder / "few.csv")
-    defined["llmbar_tables"](shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv")
+    a_quarter(shared / "data/mtbench_human/human_votes.csv", folder / "few.csv")
+    llmbar_tables(shared / "data/llmbar", folder / "verdicts.csv", folder / "gold.csv")
     return folder
 
 

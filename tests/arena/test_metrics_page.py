@@ -9,7 +9,8 @@ from typing import Any
 
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
-PAGE = ROOT / "docs/metrics.md"
+PAGE = ROOT / "benchmarks/studies.md"
+PART = "Runs and labels"
 
 
 def words(command: str, shared: Path) -> list[str]:
@@ -22,7 +23,7 @@ def words(command: str, shared: Path) -> list[str]:
 
 
 def test_commands_of_the_page_say_what_it_shows(cli: Any, shared: Path) -> None:
-    recorded = [block for block in blocks(PAGE) if block.language == "text" and block.file is None]
+    recorded = [block for block in blocks(PAGE, PART) if block.language == "text" and block.file is None]
     entries = [entry for block in recorded for entry in shown(block.text)]
     assert len(entries) == 2
     for entry in entries:

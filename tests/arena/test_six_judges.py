@@ -8,26 +8,16 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from arena.data.verdicts import read_verdicts
 from arena.ratings.games import tabulate
 from arena.ratings.judges import judged_games
+from benchmarks.studies import discriminations, with_words
 from retrieval_eval.data.tables import read_rows
 from tests.test_docs import ROOT, assert_occur_in_order, blocks, shown
 
-PAGE = ROOT / "docs/six-judges.md"
+PAGE = ROOT / "benchmarks/studies.md"
+PART = "Six judges"
 FOLDER = "data/mtbench_multijudge"
-
-
-@pytest.fixture(scope="module")
-def functions() -> dict[str, Any]:
-    """What the page's Python defines."""
-    defined: dict[str, Any] = {"__name__": "page"}
-    for block in blocks(PAGE):
-        if block.language == "python":
-            exec(compile(block.text, str(PAGE), "exec"), defined)
-    return defined
 
 
 def cells(heading: str) -> list[list[str]]:
@@ -36,11 +26,9 @@ def cells(heading: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
 
 
-def test_commands_of_the_page_say_what_it_shows(
-    cli: Any, shared: Path, tmp_path: Path, functions: dict[str, Any]
-) -> None:
-    functions["with_words"](shared / FOLDER, tmp_path / "words.csv")
-    entries = [entry for block in blocks(PAGE) if block.language == "text" for entry in shown(block.text)]
+def test_commands_of_the_page_say_what_it_shows(cli: Any, shared: Path, tmp_path: Path) -> None:
+    with_words(shared / FOLDER, tmp_path / "words.csv")
+    entries = [entry for block in blocks(PAGE, PART) if block.language == "text" for entry in shown(block.text)]
     assert len(entries) == 2
     for entry in entries:
         words = entry.command.replace('"', "").replace("$RAGLEAGUE_SHARED", str(shared)).split()
@@ -82,9 +70,9 @@ def firsts(agents: list[dict[str, Any]]) -> set[str]:
     return {row["agent"] for row in agents if row["rank_low"] == 1}
 
 
-def test_weights_of_the_panel_are_those_computed(shared: Path, functions: dict[str, Any]) -> None:
+def test_weights_of_the_panel_are_those_computed(shared: Path) -> None:
     table = shared / FOLDER / "verdicts.csv"
-    found = functions["discriminations"](table)
+    found = discriminations(table)
     rows = [[judge, f"{value:.2f}", f"{low:.2f} .. {high:.2f}"] for judge, (value, low, high) in found.items()]
     assert cells("| judge | discrimination |") == rows
     judged = judged_games(tabulate(read_verdicts(table, skip_empty=True).verdicts))
@@ -99,5 +87,5 @@ def test_the_sources_own_verdicts_name_the_same_leader_and_the_same_last(shared:
     finals = [row.text("final") for row in read_rows(shared / FOLDER / "verdicts.csv")]
     wins = Counter(final for final in finals if final not in {"tie", "inconsistent", "error"})
     order = [agent for agent, _ in wins.most_common()]
-    (block, *_) = (block for block in blocks(PAGE) if block.language == "text")
+    (block, *_) = (block for block in blocks(PAGE, PART) if block.language == "text")
     assert order == re.findall(r"^(\S+) +[1-6] +\d", block.text, flags=re.MULTILINE)
