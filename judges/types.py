@@ -89,6 +89,16 @@ class Task(StrEnum):
     QUERIES = "queries"
     ANSWERABLE = "answerable"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Task | None:
+        """Stages may bring tasks along that are not listed here; each is one value, however often it is made."""
+        if not isinstance(value, str) or not value.isidentifier():
+            return None
+        task = str.__new__(cls, value)
+        task._name_, task._value_ = value.upper(), value
+        cls._value2member_map_[value] = task
+        return task
+
 
 EXAM_TASKS = (Task.QUESTIONS, Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK)
 """What belongs to an exam."""

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from arena.stages import FURTHER
 from arena.store import IDENTICAL, Result, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 
 STAGES: Mapping[Task, str] = {
+    **{task: stage.words for stage in FURTHER.values() for task in stage.tasks},
     Task.RELEVANCE: "Documents labelled",
     Task.PAIRWISE: "Games judged, each order counted",
     Task.CRITERIA: "Answers graded",

@@ -11,6 +11,7 @@ from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
 from arena.present.plain import plain
 from arena.present.table import Column, Table
+from arena.stages import TASKS
 from arena.stages.answers.replies import failures as failures_of_agents
 from arena.stages.exam.stage import item_ids
 from arena.stages.exam.stored import open_items
@@ -84,7 +85,7 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
         {**where, "task": "agents", "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}
         for agent, query_id, failure in owed
     ]
-    judged = (outcome for task in Task for outcome in store.outcomes(tournament, task))
+    judged = (outcome for task in TASKS for outcome in store.outcomes(tournament, task))
     return agents + [
         {**where, **_of_judge(want, result, open_ids)} for want, result in judged if isinstance(result, JudgeFailure)
     ]

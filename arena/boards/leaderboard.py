@@ -115,7 +115,7 @@ class TournamentBoard(Board):
             found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
         found += self.calibration
         parts = self._parts()
-        found += [section for name in _BELOW if name in parts for section in parts[name].sections()]
+        found += [section for name in [*_BELOW, *board.further] if name in parts for section in parts[name].sections()]
         return [*found, *self._coverage()]
 
     def tables(self) -> list[Table]:
@@ -161,6 +161,7 @@ class TournamentBoard(Board):
             "notes": ratings.notes if ratings else [],
             "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": board.settings.shown(),
+            **{key: own.json() for key, own in board.further.items()},
         }
 
     def _parts(self) -> dict[str, Any]:
@@ -187,7 +188,7 @@ class TournamentBoard(Board):
             from arena.boards.retrieval import Retrieval
 
             parts["retrieval"] = Retrieval(board.retrieval, self.order)
-        return parts | {"costs": board.costs}
+        return parts | {"costs": board.costs} | dict(board.further)
 
     def _agents(self) -> list[dict[str, Any]]:
         """Of each agent its rating, its criteria, and scores that are one number."""

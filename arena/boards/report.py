@@ -24,6 +24,7 @@ from arena.present.blocks import Block, Board, Commands, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
 from arena.present.report import Report
 from arena.present.table import Column, Table
+from arena.stages import TASKS
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -137,7 +138,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         below_coverage: as for ``leaderboard``.
     """
     board, data = leaderboard(store, tournament, below_coverage=below_coverage), store.dataset(tournament)
-    outcomes = [entry for task in Task for entry in store.outcomes(tournament, task)]
+    outcomes = [entry for task in TASKS for entry in store.outcomes(tournament, task)]
     pairs, matrix = tournament_pairs(store, tournament), None
     if board.ratings is not None and pairs is not None:
         matrix = Wins(pairs, [row.agent for row in board.ratings.agents]).report()

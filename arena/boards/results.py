@@ -20,17 +20,19 @@ if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
     from arena.data.game_table import GameTable
+    from arena.present.blocks import Board
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
+    from arena.stages import TASKS, further_boards
     from arena.stages.adaptive import AdaptiveState
     from arena.stages.answers.replies import Causes
     from arena.stages.exam.scores import ExamScores
     from arena.stages.nuggets.board import NuggetBoard
     from arena.stages.samples import Consistency
-    from arena.store import Result, Store, Wanted
+from arena.store import Result, Store, Wanted
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
@@ -70,6 +72,7 @@ class Leaderboard:
         citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
         costs: what the answers took, and which agents owe some.
         controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
+        further: boards of the stages that bring their section along.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -90,6 +93,7 @@ class Leaderboard:
     citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
     controlled: Controlled | None = None
+    further: Mapping[str, Board] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -148,7 +152,7 @@ def leaderboard(
     data, wanted = read or read_verified(store, name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
-    others: list[Task] = [task for task in Task if task is not Task.PAIRWISE]
+    others: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}
     outcomes, agreeing = _of_stages(samples, settings) if samples else ({}, {})
     stages = {task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)
@@ -165,17 +169,18 @@ def leaderboard(
         ratings=ratings,
         by_judge=rate_by_judge(several, how, lengths=lengths) if several else {},
         criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
-        coverage={task: stages[task] for task in Task if task in stages},
+        coverage={task: stages[task] for task in TASKS if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
         panel=_panel(several) if several else None,
-        consistency={task: agreeing[task] for task in Task if agreeing.get(task)},
+        consistency={task: agreeing[task] for task in TASKS if agreeing.get(task)},
         exam=_exam(store, name, settings, samples),
         nuggets=_nuggets(store, name, settings),
         retrieval=retrieval,
         citations=citations,
         costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled=controlled,
+        further=further_boards(store, name, settings),
     )
 
 

@@ -36,7 +36,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str) -> None:
         from arena.people.calibrate import compare_with_people
 
         whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
-    show(whole, form, said=refusal, sections=TERMINAL)
+    show(whole, form, said=refusal, sections=TERMINAL | board.further.keys())
 
 
 def show(board: Board, form: str, *, said: str = "", sections: Collection[str] = ()) -> None:

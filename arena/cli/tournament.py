@@ -11,8 +11,9 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import ForPrograms, LogJson, RetryFailed
+from arena.stages import FURTHER, STAGES
 from judges.errors import InputError
-from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
+from judges.types import Task
 
 if TYPE_CHECKING:
     from arena.cli.trace import Trace
@@ -23,16 +24,12 @@ if TYPE_CHECKING:
 _STAGES: Mapping[str, Sequence[Task]] = {
     "synth": (),
     "agents": (),
-    "relevance": (Task.RELEVANCE,),
-    "pairwise": (Task.PAIRWISE,),
-    "criteria": (Task.CRITERIA,),
-    "exam": EXAM_TASKS,
-    "nuggets": NUGGET_TASKS,
+    **{stage.name or stage.key: stage.tasks for stage in STAGES},
 }
 """The stages of a tournament, and what a judge does in each."""
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
-Stage = StrEnum("Stage", ["synth", "agents", "relevance", "pairwise", "criteria", "exam", "nuggets"])
+Stage = StrEnum("Stage", list(_STAGES))  # type: ignore[misc]
 
 
 def register(app: typer.Typer) -> None:
@@ -187,7 +184,7 @@ def _ask(
 def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
     for stage in asked:
         section = "retrieval" if stage == "relevance" else stage.value
-        if not getattr(config, section):
+        if not (config.section(section) if section in FURTHER else getattr(config, section)):
             raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
 
 from arena.config.data import DataSection, StoreName
 from arena.config.exam import ExamSection
@@ -14,8 +14,9 @@ from arena.config.judging import CriteriaSection, PairwiseSection, RetrievalSect
 from arena.config.nuggets import NuggetsSection
 from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
+from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
-from judges.sections import Section, load_section, nearest
+from judges.sections import Section, describe, load_section, nearest
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 
@@ -53,7 +54,26 @@ class Config(Section):
     """How games become ratings."""
     families: dict[str, str] = Field(default_factory=dict)
     """For each agent, whose model wrote its answers; shows whether judges favour their own family."""
+    further: dict[str, Any] = Field(default_factory=dict)
+    """By key, the sections of stages that bring them along; a file has them beside the others."""
     _file: Path | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _further_sections(cls, given: Any, info: ValidationInfo) -> Any:
+        if not isinstance(given, dict):
+            return given
+        if "further" in given:
+            raise ValueError(f"unknown key 'further'{nearest('further', cls.model_fields)}")
+        further = {}
+        for key in given.keys() & FURTHER.keys():
+            try:
+                further[key] = FURTHER[key].load("SECTION").model_validate(given[key], context=info.context)
+            except ValidationError as problem:
+                raise ValueError(f"{key}.{describe(problem)}") from problem
+        return {key: value for key, value in given.items() if key not in further} | (
+            {"further": further} if further else {}
+        )
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
@@ -128,14 +148,20 @@ class Config(Section):
 
     def judges_in_use(self) -> list[str]:
         """Names of the judges that some stage asks, in the order of the stages, each once."""
-        stages = [
-            *(self.retrieval.judge if self.retrieval else []),
-            *(self.pairwise.judges if self.pairwise else []),
-            *([self.criteria.judge] if self.criteria else []),
-            *(self.exam.judges() if self.exam else []),
-            *([self.nuggets.judge] if self.nuggets else []),
-        ]
-        return list(dict.fromkeys(stages))
+        sections = (self.section(stage.key) for stage in STAGES)
+        return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
+
+    def section(self, key: str) -> Section | None:
+        """The section of a stage, ``None`` where the file has none."""
+        section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key)
+        return section
+
+
+def _judges_of(section: Any) -> list[str]:
+    """The judges that a stage's section names."""
+    named = section.judges if hasattr(section, "judges") else section.judge
+    named = named() if callable(named) else named
+    return [named] if isinstance(named, str) else named
 
 
 def load_config(path: Path) -> Config:

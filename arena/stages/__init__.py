@@ -1,26 +1,63 @@
-"""The stages of a tournament: what each wants judged, what a result leads to, and how both are read."""
+"""The stages of a tournament: what each wants judged, what a result leads to, and how both are read.
+
+``STAGES`` names them all. A further one is a file here with its class, section and board, a prompt, and a line there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
-    from arena.stages.base import TournamentStage
-
-STAGES: Final = {
-    "retrieval": "relevance.RelevanceStage",
-    "pairwise": "pairwise.pairwise_stage",
-    "criteria": "criteria.CriteriaStage",
-    "exam": "exam.stage.ExamStage",
-    "nuggets": "nuggets.stage.NuggetStage",
-}
-"""By section of the configuration, in the order in which they are done."""
+    from arena.present.blocks import Board
+    from arena.store import Store
 
 
-def stage_of(key: str) -> Callable[..., TournamentStage]:
-    """What makes a stage of its section, the configuration, the data and the labels."""
-    module, _, name = STAGES[key].rpartition(".")
-    made: Callable[..., TournamentStage] = getattr(import_module(f"arena.stages.{module}"), name)
-    return made
+@dataclass(frozen=True, slots=True)
+class ListedStage:
+    """A stage as the list names it. Its module is imported where a configuration or a store has its section.
+
+    Attributes:
+        key: its section in the configuration and in stored settings.
+        tasks: what judges are asked to do.
+        module: in this package. One of the section's own brings ``SECTION``, the section's model, and ``board``.
+        make: what makes it of its section, the configuration, the data and the labels.
+        words: of a stage that brings its section along, what its wants are called.
+        name: as ``--stage`` has it, where that is not the key.
+    """
+
+    key: str
+    tasks: Sequence[Task]
+    module: str
+    make: str
+    words: str = ""
+    name: str = ""
+
+    def load(self, name: str) -> Any:
+        """Something of its module."""
+        return getattr(import_module(f"arena.stages.{self.module}"), name)
+
+
+STAGES: Final = (
+    ListedStage("retrieval", (Task.RELEVANCE,), "relevance", "RelevanceStage", name="relevance"),
+    ListedStage("pairwise", (Task.PAIRWISE,), "pairwise", "pairwise_stage"),
+    ListedStage("criteria", (Task.CRITERIA,), "criteria", "CriteriaStage"),
+    ListedStage("exam", EXAM_TASKS, "exam.stage", "ExamStage"),
+    ListedStage("nuggets", NUGGET_TASKS, "nuggets.stage", "NuggetStage"),
+)
+"""In the order in which they are done."""
+
+TASKS: Final = tuple(dict.fromkeys([*Task, *(task for stage in STAGES for task in stage.tasks)]))
+"""All that a judge may be asked to do."""
+
+FURTHER: Final = {stage.key: stage for stage in STAGES if stage.words}
+"""The stages that bring their section along."""
+
+
+def further_boards(store: Store, tournament: str, settings: Mapping[str, Any]) -> dict[str, Board]:
+    """What the stages that bring their section along have come to, where the tournament has them."""
+    return {key: stage.load("board")(store, tournament) for key, stage in FURTHER.items() if settings.get(key)}

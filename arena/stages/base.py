@@ -165,7 +165,9 @@ class TournamentStage(Stage):
 
     def settings(self) -> dict[str, Any]:
         """What the store keeps of the section: all that decides results; no path and no secret text."""
-        settings: dict[str, Any] = self.config.model_dump(mode="json", include={self.key})[self.key]
+        section = self.config.section(self.key)
+        assert section is not None
+        settings = section.model_dump(mode="json")
         if len(self.templates) == 1:
             settings["prompt"] = next(iter(self.prompt_names().values()))
         return settings

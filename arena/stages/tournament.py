@@ -10,7 +10,7 @@ from typing import Any
 from arena.config.whole import Config
 from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
-from arena.stages import STAGES, stage_of
+from arena.stages import STAGES
 from arena.stages.base import Release, TournamentStage
 from arena.stages.relevance import Labels
 from arena.store import Result, Store, Wanted
@@ -33,9 +33,9 @@ class TournamentStages:
         self.config, self.data = config, data
         self.labels = Labels(config, data, assume=assume)
         self.stages: list[TournamentStage] = [
-            stage_of(key)(section, config, data, self.labels)
-            for key in STAGES
-            if (section := getattr(config, key)) is not None
+            listed.load(listed.make)(section, config, data, self.labels)
+            for listed in STAGES
+            if (section := config.section(listed.key)) is not None
         ]
         self._by_task = {task: stage for stage in self.stages for task in stage.tasks}
 

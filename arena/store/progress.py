@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import case, func
 from sqlmodel import select
 
+from arena.stages import TASKS
 from arena.store.rows import JudgmentRow, WantedRow, table, tournament_number
 from judges.types import Task
 
@@ -75,7 +76,7 @@ def progress(store: Store, tournament: str) -> Progress:
 
 def _stages(rows: Any) -> dict[Task, StageProgress]:
     found: dict[Task, StageProgress] = {}
-    for task in Task:
+    for task in TASKS:
         own = [row for row in rows if row[0] == task.value]
         if own:
             causes = {str(cause): int(count) for _, cause, count, _ in own if cause is not None}

@@ -141,8 +141,9 @@ class ReplySection(Section):
         Raises:
             ValueError: it asks for what the task has no use for, or lacks what it needs.
         """
-        if self.form not in _FORMS[task]:
-            forms = " or ".join(map(repr, _FORMS[task]))
+        known_forms = _FORMS.get(task, _CHOICE)
+        if self.form not in known_forms:
+            forms = " or ".join(map(repr, known_forms))
             raise ValueError(f"reply.form: prompts of the task {task.value!r} have the form {forms}, not {self.form!r}")
         fields = _FIELDS.get(task, _FIELDS.get(self.form, ("reason", "texts", "choices", "label")))
         if extra := self.model_fields_set - {"form", "typical_tokens", *fields}:
@@ -178,6 +179,8 @@ class ReplySection(Section):
         if task is Task.EXTRACTION:
             if any(not isinstance(value, str) for value in words.values()):
                 raise ValueError("reply.choices: the words of an extraction prompt stand for texts")
+            return
+        if task not in _VALUES:
             return
         needed, further = _VALUES[task]
         if not needed <= set(words.values()) <= needed | further:
