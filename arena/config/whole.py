@@ -63,17 +63,16 @@ class Config(Section):
     def _further_sections(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict):
             return given
-        if "further" in given:
-            raise ValueError(f"unknown key 'further'{nearest('further', cls.model_fields)}")
+        known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
+        if unknown := [key for key in given if key not in known and key != "api_key"]:
+            raise ValueError(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}")
         further = {}
         for key in given.keys() & FURTHER.keys():
             try:
                 further[key] = FURTHER[key].load("SECTION").model_validate(given[key], context=info.context)
             except ValidationError as problem:
                 raise ValueError(f"{key}.{describe(problem)}") from problem
-        return {key: value for key, value in given.items() if key not in further} | (
-            {"further": further} if further else {}
-        )
+        return {key: value for key, value in given.items() if key not in further} | {"further": further}
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:

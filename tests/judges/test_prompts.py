@@ -253,7 +253,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
 @pytest.mark.parametrize(
     ("found", "replacement", "problem"),
     [
-        ("task: relevance", "task: ranking", "task: Input should be"),
+        ("task: relevance", "task: ranking", "made for task 'ranking', asked for 'relevance'"),
         ('version: "2"', "version: 2", "version: Input should be a valid string"),
         ("name: mine", "nam: mine", "unknown key 'nam'; did you mean 'name'?"),
         ("name: mine", "", "name: Field required"),
