@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.stages import TASKS, further_boards
     from arena.stages.adaptive import AdaptiveState
     from arena.stages.answers.replies import Causes
     from arena.stages.exam.scores import ExamScores
     from arena.stages.nuggets.board import NuggetBoard
     from arena.stages.samples import Consistency
+from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
 
 LEFT_OUT: Final = (
