@@ -180,7 +180,7 @@ def leaderboard(
         citations=citations,
         costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled=controlled,
-        further=further_boards(store, name, settings),
+        further=further_boards(store, name, settings.raw),
     )
 
 
