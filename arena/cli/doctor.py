@@ -14,6 +14,7 @@ from arena.run.tournament import load_data
 from arena.stages.tournament import TournamentStages
 from judges.errors import DISTRIBUTION, InputError, how_to_install
 from judges.providers import open_provider
+from judges.types import NUGGET_TASKS
 from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
 
@@ -70,8 +71,9 @@ def _examine_config(path: Path) -> list[Finding]:
         data = load_data(config)
         stages = TournamentStages(config, data, assume=True)
         stages.check()
-        wanted = sum(1 for _ in stages.wants())
-        templates = [template for stage in stages.stages for template in stage.templates.values()]
+        wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
+        exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
+        templates = [template for stage in exam_last for template in stage.templates.values()]
         prompts = ", ".join(template.name for template in templates) or "none"
     except InputError as error:
         return [("config", False, str(error))]
