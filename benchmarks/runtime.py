@@ -32,13 +32,13 @@ PEER_BAR = 4.0
 class Silent:
     """Shows nothing."""
 
-    def begin(self, task: Task, wanted: int) -> None:
+    def begin(self, task: str, wanted: int) -> None:
         """A stage begins."""
 
-    def more(self, task: Task, wanted: int) -> None:
+    def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""
 
-    def count(self, task: Task, kind: str, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
         """One more want is settled."""
 
 

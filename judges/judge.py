@@ -228,6 +228,11 @@ class Judge:
         self._pace.wake()
 
     @property
+    def at_once(self) -> int:
+        """Requests that it works on at the same time."""
+        return self.spec.at_once
+
+    @property
     def budget_spent(self) -> bool:
         """Whether ``max_cost_usd`` is used up. Calls in flight when it is may still add to it."""
         return self.spec.max_cost_usd is not None and self.spent_usd >= self.spec.max_cost_usd
@@ -432,7 +437,7 @@ def _tokens(usage: Usage) -> int | None:
 class Source(Protocol):
     """Where one judge's requests come from, made no earlier than they are taken."""
 
-    def take(self) -> Request | None:
+    def take(self) -> Any:
         """The next request, ``None`` while there is none."""
         ...
 
@@ -440,7 +445,7 @@ class Source(Protocol):
         """Wait until there may be another request; ``False`` once there will be none."""
         ...
 
-    def put_back(self, request: Request) -> None:
+    def put_back(self, request: Any) -> None:
         """A request that was taken has not been sent, since the judge cannot go on."""
         ...
 
@@ -449,11 +454,34 @@ class Source(Protocol):
         ...
 
 
-Sink = Callable[[str, Request, Result], Awaitable[None]]
+Sink = Callable[[str, Any, Any], Awaitable[None]]
 """Takes a judge's name, the request and its result; is awaited, so it can hold the judges back."""
 
 
-async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Judge], sink: Sink) -> None:
+class Asked(Protocol):
+    """Whom requests go to: a judge, or a system under evaluation."""
+
+    @property
+    def name(self) -> str:
+        """By which sources are given."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """Requests that it works on at the same time."""
+        ...
+
+    @property
+    def halted(self) -> asyncio.Event:
+        """Set once no further request may be sent."""
+        ...
+
+    async def judge(self, request: Any, /) -> Any:
+        """The result; ``None`` if nothing was sent."""
+        ...
+
+
+async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Asked], sink: Sink) -> None:
     """Judge everything the sources give, each judge from its own and at its own concurrency.
 
     Requests that are left when a judge halts are not taken: they stay unjudged, and the caller sees what is missing.
@@ -468,10 +496,10 @@ async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Judge], 
             group.create_task(_work_off(judges[name], source, sink))
 
 
-async def _work_off(judge: Judge, source: Source, sink: Sink) -> None:
-    free = asyncio.Semaphore(judge.spec.at_once)
+async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
+    free = asyncio.Semaphore(judge.at_once)
 
-    async def work(request: Request) -> None:
+    async def work(request: Any) -> None:
         try:
             result = await judge.judge(request)
             if result is None:
@@ -496,7 +524,7 @@ async def _work_off(judge: Judge, source: Source, sink: Sink) -> None:
         source.end()
 
 
-async def _more(source: Source, judge: Judge) -> bool:
+async def _more(source: Source, judge: Asked) -> bool:
     """Wait until the source may have another request; ``False`` if it never will, or the judge halts before."""
     waiting = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arena.cli.trace import Trace
     from arena.config.whole import Config
     from arena.run.recorder import Recorder
-    from arena.stages.answers.summary import AgentsRun, AgentSummary
+    from arena.stages.answers.asking import AgentsRun, AgentSummary
 
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
 
@@ -69,7 +69,7 @@ def ask_agents(
 ) -> AgentsRun:
     """Ask what is missing with a bar for each agent, and say what became of it."""
     from arena.cli.trace import asking
-    from arena.stages.answers.run import run_agents
+    from arena.stages.answers.asking import run_agents
 
     with asking() as (bars, _):
         answering = run_agents(config, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)

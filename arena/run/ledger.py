@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from operator import attrgetter
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from arena.store import Result, Wanted
+from arena.store import Wanted
 from judges.judge import Judge
 from judges.types import Judgment, Task
 
@@ -24,13 +25,13 @@ Kind: TypeAlias = Literal["judged", "known", "failed"]
 class Progress(Protocol):
     """Told of what happens, to show it."""
 
-    def begin(self, task: Task, wanted: int) -> None:
-        """A stage begins."""
+    def begin(self, stage: str, wanted: int, /) -> None:
+        """A task of judges begins, or an agent's turn."""
 
-    def more(self, task: Task, wanted: int) -> None:
+    def more(self, stage: str, wanted: int, /) -> None:
         """So many wants more than were known when it began."""
 
-    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
+    def count(self, stage: str, kind: Kind, cost_usd: float | None, /) -> None:
         """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
 
 
@@ -116,36 +117,42 @@ class Ledger:
     Args:
         progress: told of every count.
         settled: told of every want that nothing more will be asked for, with its result.
+        stage_of: what wants are counted by.
     """
 
-    def __init__(self, progress: Progress, settled: Callable[[Wanted, Result], None]) -> None:
-        self.stages: dict[Task, StageSummary] = {}
+    def __init__(
+        self,
+        progress: Progress,
+        settled: Callable[[Wanted, Any], None],
+        stage_of: Callable[[Wanted], Any] = attrgetter("task"),
+    ) -> None:
+        self.stages: dict[Any, StageSummary] = {}
         self._progress = progress
-        self._expected: dict[Task, int] = {}
-        self._settled = settled
+        self._expected: dict[str, int] = {}
+        self._settled, self._stage_of = settled, stage_of
         self._waiting: dict[str, list[Wanted]] = {}
-        self._recent: OrderedDict[str, Result] = OrderedDict()
+        self._recent: OrderedDict[str, Any] = OrderedDict()
 
-    def begin(self, task: Task, shown: int) -> None:
+    def begin(self, stage: str, shown: int) -> None:
         """A stage begins; its wants are added as they become known, ``shown`` of them are expected."""
-        self.stages[task] = StageSummary(0)
-        self._expected[task] = shown
-        self._progress.begin(task, shown)
+        self.stages[stage] = StageSummary(0)
+        self._expected[stage] = shown
+        self._progress.begin(stage, shown)
 
-    def want(self, task: Task, number: int) -> None:
+    def want(self, stage: str, number: int) -> None:
         """So many wants more, maybe more than were expected."""
-        self.stages[task].wanted += number
-        if (more := self.stages[task].wanted - self._expected[task]) > 0:
-            self._expected[task] += more
-            self._progress.more(task, more)
+        self.stages[stage].wanted += number
+        if (more := self.stages[stage].wanted - self._expected[stage]) > 0:
+            self._expected[stage] += more
+            self._progress.more(stage, more)
 
-    def count(self, want: Wanted, kind: Kind, result: Result, cost_usd: float | None = None) -> None:
+    def count(self, want: Wanted, kind: Kind, result: Any, cost_usd: float | None = None) -> None:
         """A want is settled."""
-        stage = self.stages[want.task]
+        stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)
         # A list has no reason of the judge's: what stands there is what became of it.
         stage.changed_lists += want.task in _LISTING and isinstance(result, Judgment) and bool(result.reason)
-        self._progress.count(want.task, kind, cost_usd)
+        self._progress.count(self._stage_of(want), kind, cost_usd)
         self._settled(want, result)
 
     def is_first(self, want: Wanted, ident: str) -> bool:
@@ -161,22 +168,27 @@ class Ledger:
         """Whether this run asks for a judgment, or has done so lately. Works in any thread."""
         return ident in self._waiting or ident in self._recent
 
-    def settle(self, result: Result) -> None:
+    def settle(self, ident: str, result: Any) -> None:
         """Count a result that is safely stored, for every want that waits for it."""
-        self._recent[result.judgment_id] = result
+        self._recent[ident] = result
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
-        first, *others = self._waiting.pop(result.judgment_id)
-        stage = self.stages[first.task]
+        first, *others = self._waiting.pop(ident)
+        stage = self.stages[self._stage_of(first)]
         stage.calls += result.calls
         stage.cost_usd += result.cost_usd or 0.0
         stage.cost_unknown += result.cost_usd is None
-        self.count(first, "judged" if isinstance(result, Judgment) else "failed", result, result.cost_usd)
+        self.count(first, "failed" if failed(result) else "judged", result, result.cost_usd)
         for want in others:
             self._count_again(want, result)
 
-    def _count_again(self, want: Wanted, result: Result) -> None:
-        self.count(want, "known" if isinstance(result, Judgment) else "failed", result)
+    def _count_again(self, want: Wanted, result: Any) -> None:
+        self.count(want, "failed" if failed(result) else "known", result)
+
+
+def failed(result: Any) -> bool:
+    """Whether a result, of a judge or of an agent, is a failure."""
+    return getattr(result, "cause", None) is not None
 
 
 def judge_summary(judge: Judge, seconds: float) -> JudgeSummary:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Any, Protocol, TypeAlias
 
-from arena.run.ledger import Ledger, Progress
+from arena.run.ledger import Ledger, Progress, failed
 from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.stages.base import Asking
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
-from judges.judge import Judge, Request, judge_all
+from judges.judge import Asked, Judge, Request, judge_all
 from judges.parse import parse_reply
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
@@ -36,8 +37,8 @@ _AHEAD = 1024
 _LEAST_OPEN = 16
 """Results that may be on their way into the store, however few calls are made at once: local judges are quick."""
 
-_Judged: TypeAlias = tuple[Task, str, Result]
-"""A result as the store keeps it, with its task and its prompt's name and version."""
+_Judged: TypeAlias = tuple[Any, Any]
+"""A request and its result."""
 
 
 def prompt_label(prompt: Prompt) -> str:
@@ -51,17 +52,61 @@ def to_be_asked(known: Result | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A want whose judgment's id is known; ``prompt`` is ``None`` where no call is needed."""
+class Found:
+    """A want whose result's id is known; ``request`` is ``None`` where no call is needed."""
 
     want: Wanted
     judgment_id: str
-    prompt: Prompt | None
+    request: Any
+
+
+class Source(Protocol):
+    """What a queue has to know of what it asks, whether judges for judgments or agents for answers.
+
+    Results are anything with ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests anything with a
+    ``judgment_id``.
+    """
+
+    @property
+    def store(self) -> Store:
+        """Where results go."""
+        ...
+
+    @property
+    def judges(self) -> Mapping[str, Asked]:
+        """Who is asked."""
+        ...
+
+    @property
+    def runner(self) -> Runner:
+        """This process, as others see it in the store."""
+        ...
+
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Any]]:
+        """What the store knows of these wants; nothing is taken to be asked. Works in any thread."""
+        ...
+
+    def claimed(
+        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
+    ) -> tuple[list[tuple[Found, Any]], list[Found]]:
+        """The same, with what has to be asked taken for this process; and the wants that another one is asking for.
+
+        Not taken is what failed in this run already, as ``tried`` says.
+        """
+        ...
+
+    def to_be_asked(self, known: Any) -> bool:
+        """Whether that of which the store knows this needs a call."""
+        ...
+
+    def save(self, results: Sequence[tuple[Any, Any]]) -> None:
+        """Keep results, each with its request."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Finds wants' judgments in the store, or what has to be asked for them. Works in any thread."""
+    """The source of judgments, for a queue. Works in any thread."""
 
     tournament: str
     stages: Asking
@@ -70,19 +115,19 @@ class Lookup:
     runner: Runner
     retry_failed: bool
 
-    def identified(self, wants: Iterable[Wanted]) -> list[_Found]:
+    def identified(self, wants: Iterable[Wanted]) -> list[Found]:
         """The wants with their judgment's id; those that wait for labels are left out."""
-        found: list[_Found] = []
+        found: list[Found] = []
         for want in wants:
             if (ident := self.stages.free(want)) is not None:
-                found.append(_Found(want, ident, None))
+                found.append(Found(want, ident, None))
             elif (prompt := self.stages.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
-                found.append(_Found(want, ident, prompt))
+                found.append(Found(want, ident, Request(ident, prompt)))
         return found
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[_Found, Result | None]]:
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Result | None]]:
         """What the store knows of these wants, noted there; nothing is taken to be asked."""
         found = self.identified(wants)
         self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in found])
@@ -91,7 +136,7 @@ class Lookup:
 
     def claimed(
         self, wants: Sequence[Wanted], tried: Callable[[str], bool]
-    ) -> tuple[list[tuple[_Found, Result | None]], list[_Found]]:
+    ) -> tuple[list[tuple[Found, Result | None]], list[Found]]:
         """The same, with what has to be asked taken for this process; and the wants that another one is asking for.
 
         Not taken are judgments that failed in this run already, as ``tried`` says.
@@ -110,12 +155,12 @@ class Lookup:
         """Whether a judgment of which the store knows this needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
-    def _parsed_anew(self, entry: _Found, known: Result | None) -> Result | None:
+    def _parsed_anew(self, entry: Found, known: Result | None) -> Result | None:
         """A stored reply that the present parser accepts is a judgment, without a new call."""
-        if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.prompt is None:
+        if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
         try:
-            parsed = parse_reply(known.reply or "", entry.prompt.contract, entry.prompt.inputs)
+            parsed = parse_reply(known.reply or "", entry.request.prompt.contract, entry.request.prompt.inputs)
         except ReplyError:
             return known
         judgment = Judgment(
@@ -130,8 +175,17 @@ class Lookup:
             known.cost_usd,
             known.rejected,
         )
-        self.store.save([(entry.prompt.task, prompt_label(entry.prompt), judgment)])
+        self.store.save([_labelled(entry.request, judgment)])
         return judgment
+
+    def save(self, results: Sequence[tuple[Request, Result]]) -> None:
+        """Keep results, on this runner's account."""
+        self.store.save([_labelled(*each) for each in results], self.runner)
+
+
+def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
+    """As the store keeps a result: with its task and its prompt's name and version."""
+    return request.prompt.task, prompt_label(request.prompt), result
 
 
 class _JudgeQueue:
@@ -150,7 +204,7 @@ class _JudgeQueue:
 
     def __init__(
         self,
-        lookup: Lookup,
+        lookup: Source,
         ledger: Ledger,
         concurrency: int,
         ended: Callable[[], None],
@@ -162,7 +216,7 @@ class _JudgeQueue:
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
-        self._ready: deque[Request] = deque()
+        self._ready: deque[Any] = deque()
         self._changed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         self._closed = self._over = False
@@ -177,7 +231,7 @@ class _JudgeQueue:
         self._closed = True
         self._changed.set()
 
-    def take(self) -> Request | None:
+    def take(self) -> Any:
         """The next request that is ready."""
         if self._wants and self._is_short() and (self._filling is None or self._filling.done()):
             self._raise_problem()
@@ -203,7 +257,7 @@ class _JudgeQueue:
                 self._elsewhere.clear()
         return True
 
-    def put_back(self, request: Request) -> None:
+    def put_back(self, request: Any) -> None:
         """A request has not been sent."""
         self._ready.append(request)
 
@@ -248,12 +302,12 @@ class _JudgeQueue:
         here, elsewhere = await asyncio.to_thread(self._lookup.claimed, wants, self._tried)
         self._elsewhere += [entry.want for entry in elsewhere]
         for entry, known in here:
-            if isinstance(known, Judgment):
+            if known is not None and not failed(known):
                 self._ledger.count(entry.want, "known", known)
             elif known is not None and (entry.judgment_id in self._awaited or not self._lookup.to_be_asked(known)):
                 self._ledger.count(entry.want, "failed", known)  # another process has just tried in vain, or none may
-            elif entry.prompt is not None and self._ledger.is_first(entry.want, entry.judgment_id):
-                self._ready.append(Request(entry.judgment_id, entry.prompt))
+            elif entry.request is not None and self._ledger.is_first(entry.want, entry.judgment_id):
+                self._ready.append(entry.request)
         self._awaited.update(entry.judgment_id for entry in elsewhere)
         if len(here) + len(elsewhere) < len(wants):
             self._left_out(set(wants).difference(entry.want for entry in [*elsewhere, *(entry for entry, _ in here)]))
@@ -284,27 +338,30 @@ class Queue:
         settled: told of every want that nothing more will be asked for, with its result.
         ended: told of every judge that takes nothing more, because it halted or all is closed and judged.
         left_out: told of wants that have no prompt and thus cannot be asked for in this run.
+        stage_of: what wants are counted by.
     """
 
     def __init__(
         self,
-        lookup: Lookup,
+        lookup: Source,
         progress: Progress,
-        settled: Callable[[Wanted, Result], None],
+        settled: Callable[[Wanted, Any], None],
         ended: Callable[[str], None],
         left_out: Callable[[Collection[Wanted]], None] = lambda _: None,
+        *,
+        stage_of: Callable[[Wanted], str] = attrgetter("task"),
     ) -> None:
         self.lookup = lookup
-        self.ledger = Ledger(progress, settled)
+        self.ledger = Ledger(progress, settled, stage_of)
         self._queues = {
-            name: _JudgeQueue(lookup, self.ledger, min(judge.spec.at_once, _AHEAD), partial(ended, name), left_out)
+            name: _JudgeQueue(lookup, self.ledger, min(judge.at_once, _AHEAD), partial(ended, name), left_out)
             for name, judge in lookup.judges.items()
         }
 
-    def begin(self, task: Task, wanted: int, shown: int | None = None) -> None:
+    def begin(self, stage: str, wanted: int, shown: int | None = None) -> None:
         """Begin a stage of so many wants; ``shown`` where more may be added and are to be expected."""
-        self.ledger.begin(task, wanted if shown is None else shown)
-        self.ledger.want(task, wanted)
+        self.ledger.begin(stage, wanted if shown is None else shown)
+        self.ledger.want(stage, wanted)
 
     def put(self, wants: Iterable[Wanted]) -> None:
         """Hand wants of stages that have begun to their judges."""
@@ -326,18 +383,18 @@ class Queue:
             StoreError: the store cannot be read or written.
         """
         store = self.lookup.store
-        in_flight = sum(judge.spec.at_once for judge in self.lookup.judges.values())
+        in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
-            partial(store.save, runner=self.lookup.runner),
-            lambda judged: self.ledger.settle(judged[2]),
-            lambda judged: judged[2].calls,
+            self.lookup.save,
+            lambda judged: self.ledger.settle(judged[0].judgment_id, judged[1]),
+            lambda judged: judged[1].calls,
             min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
         )
         await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
 
     async def _judge(self, writer: Writer[_Judged], beside: Coroutine[None, None, None] | None) -> None:
-        async def put(_judge: str, request: Request, result: Result) -> None:
-            await writer.put((request.prompt.task, prompt_label(request.prompt), result))
+        async def put(_judge: str, request: Any, result: Any) -> None:
+            await writer.put((request, result))
 
         async with asyncio.TaskGroup() as group:
             if beside is not None:
@@ -353,19 +410,19 @@ class Queue:
     async def count_known(self, wants: Sequence[Wanted]) -> None:
         """Count those of these wants that the store knows."""
         async for want, known in self._looked_up(wants):
-            if isinstance(known, Judgment):
+            if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
             elif known is not None and not self.lookup.to_be_asked(known):
                 self.ledger.count(want, "failed", known)
 
-    async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Result | None]]:
+    async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Any]]:
         """What the store knows of these wants by now, in their order; nobody is asked."""
-        results: dict[Wanted, Result | None] = dict.fromkeys(wants)
+        results: dict[Wanted, Any] = dict.fromkeys(wants)
         async for want, known in self._looked_up(wants):
             results[want] = known
         return list(results.items())
 
-    async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Result | None]]:
+    async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
         """What the store knows of those wants that can be rendered; there may be a hundred thousand.
 
         Whatever else waits for the loop is heard meanwhile, Ctrl-C for one, which ends it after the chunk at hand.

@@ -23,7 +23,7 @@ from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
-from arena.stages.answers.declared import Declared, open_agents
+from arena.stages.answers.agents import Declared, open_agents
 from arena.stages.answers.replies import with_replies
 from arena.stages.nuggets.documents import depth_of
 from arena.stages.tournament import TournamentStages

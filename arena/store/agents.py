@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection
@@ -62,7 +63,7 @@ _IF_TRIED: Final = replacing(AttemptsRow, "reply_id", where=f"NOT EXISTS {_ANSWE
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AgentQuery:
     """One query to one agent, whatever both are called.
 
     Attributes:
@@ -76,9 +77,9 @@ class Asked:
     query_id: str = ""
 
     @staticmethod
-    def of(identity: str, query: Query, *, told_id: bool) -> Asked:
+    def of(identity: str, query: Query, *, told_id: bool) -> AgentQuery:
         """What is asked, by all that the agent is told."""
-        return Asked(identity, query.text, query.query_id if told_id else "")
+        return AgentQuery(identity, query.text, query.query_id if told_id else "")
 
     @property
     def reply_id(self) -> str:
@@ -99,50 +100,42 @@ class AgentReplies:
         self.location = store.location
 
     @patient
-    def replies(self, asked: Sequence[Asked]) -> dict[Asked, Reply]:
+    def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, Reply]:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
-            found = dict(_rows(connection, asked, table(ReplyRow)))
-            require_as_written(connection, "agent_reply", {row.reply_id: row for row in found.values()})
-            tried = _tried(connection, [each.reply_id for each in asked])
-            return {each: _reply(row, tried.get(row.reply_id)) for each, row in found.items()}
+            idents = [each.reply_id for each in asked]
+            rows = {row.reply_id: row for row in _rows(connection, idents, table(ReplyRow))}
+            require_as_written(connection, "agent_reply", rows)
+            tried = _tried(connection, idents)
+            replies = {ident: _reply(row, tried.get(ident)) for ident, row in rows.items()}
+            return {each: replies[each.reply_id] for each in asked if each.reply_id in replies}
 
     @patient
-    def outcomes(self, asked: Sequence[Asked]) -> dict[Asked, str]:
+    def outcomes(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
         """The same in a word each: ``ANSWERED``, or the cause of a failure."""
         with self._store._read() as connection:
-            return _outcomes(connection, asked)
+            known = _outcomes(connection, [each.reply_id for each in asked])
+            return {each: known[each.reply_id] for each in asked if each.reply_id in known}
 
     @patient
     def claim(
-        self, asked: Sequence[Asked], runner: Runner, to_be_asked: Callable[[str | None], bool]
-    ) -> tuple[list[Asked], list[Asked]]:
-        """Take for this runner what has to be asked and nobody else is asking.
-
-        Args:
-            asked: what is wanted.
-            runner: who asks; it must have said that it is there (``Store.beat``).
-            to_be_asked: by the outcome, ``None`` where there is none, whether a call is needed.
+        self,
+        reply_ids: Sequence[str],
+        runner: Runner,
+        to_be_asked: Callable[[str | None], bool],
+        tried: Callable[[str], bool] = lambda _: False,
+    ) -> tuple[dict[str, str], set[str]]:
+        """Take for this runner what has to be asked and nobody else is asking; see ``runners.claim``.
 
         Returns:
-            What was taken, and what another runner is asking for now.
+            The outcomes known, and the ids that another runner is asking for now.
         """
-        by_id = {each.reply_id: each for each in asked}
-
-        def look_up(idents: Sequence[str]) -> dict[str, str]:
-            return {
-                each.reply_id: outcome for each, outcome in _outcomes(connection, [by_id[i] for i in idents]).items()
-            }
-
+        idents = list(dict.fromkeys(reply_ids))
         with self._store._write(judged=False) as connection:
-            known, elsewhere = runners.claim(connection, runner, list(by_id), look_up, to_be_asked=to_be_asked)
-        needed = [each for each in asked if to_be_asked(known.get(each.reply_id))]
-        return (
-            [each for each in needed if each.reply_id not in elsewhere],
-            [each for each in needed if each.reply_id in elsewhere],
-        )
+            look_up = partial(_outcomes, connection)
+            return runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
 
-    def save(self, replies: Sequence[tuple[Asked, Reply]], runner: Runner | None = None) -> None:
+    def save(self, replies: Sequence[tuple[AgentQuery, Reply]], runner: Runner | None = None) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more.
 
         Args:
@@ -160,9 +153,9 @@ class AgentReplies:
             with self._store._write() as connection:
                 insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
                 insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
-                there = _rows(connection, [asked for asked, _ in replies], table(ReplyRow))
                 # An answer that was there stays as it is, with its checksum: it may be damaged.
-                written = {row.reply_id: row for _, row in there if dict(row._mapping) == rows[row.reply_id]}
+                there = _rows(connection, rows, table(ReplyRow))
+                written = {row.reply_id: row for row in there if dict(row._mapping) == rows[row.reply_id]}
                 keep_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
@@ -173,17 +166,14 @@ class AgentReplies:
         outlasting(self.location, save)
 
 
-def _outcomes(connection: Connection, asked: Sequence[Asked]) -> dict[Asked, str]:
+def _outcomes(connection: Connection, idents: Sequence[str]) -> dict[str, str]:
     columns = table(ReplyRow).c
-    return {each: row.cause or ANSWERED for each, row in _rows(connection, asked, columns.reply_id, columns.cause)}
+    return {row.reply_id: row.cause or ANSWERED for row in _rows(connection, idents, columns.reply_id, columns.cause)}
 
 
-def _rows(connection: Connection, asked: Sequence[Asked], *columns: Any) -> Iterator[tuple[Asked, Any]]:
-    by_id = {each.reply_id: each for each in asked}
-    for idents in chunks(by_id, CHUNK):
-        chosen = among(connection, table(ReplyRow).c.reply_id, idents)
-        for row in connection.execute(select(*columns).where(chosen)):
-            yield by_id[row.reply_id], row
+def _rows(connection: Connection, idents: Iterable[str], *columns: Any) -> Iterator[Any]:
+    for chunk in chunks(dict.fromkeys(idents), CHUNK):
+        yield from connection.execute(select(*columns).where(among(connection, table(ReplyRow).c.reply_id, chunk)))
 
 
 def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | None]:
@@ -194,7 +184,7 @@ def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | N
     return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
 
 
-def _values(asked: Asked, reply: Reply) -> dict[str, Any]:
+def _values(asked: AgentQuery, reply: Reply) -> dict[str, Any]:
     """A reply as a row; its texts may hold what a server could spell and no database can keep."""
     answered = reply if isinstance(reply, AgentReply) else None
     failed = reply if isinstance(reply, AgentFailure) else None

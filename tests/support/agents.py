@@ -14,19 +14,6 @@ from tests.support.llm_server import Call, Reply
 QUERIES = [f"q{number}" for number in range(8)]
 
 
-class Silent:
-    """Progress that nobody watches; remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.counted: list[tuple[str, str]] = []
-
-    def begin(self, agent: str, wanted: int) -> None:
-        pass
-
-    def count(self, agent: str, kind: str, cost_usd: float | None) -> None:
-        self.counted.append((agent, kind))
-
-
 def asked(call: Call) -> str:
     """The id of the query of a request: its text is ``What is q3?``."""
     return str(call.body["question"]).removeprefix("What is ").removesuffix("?")

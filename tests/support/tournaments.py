@@ -20,16 +20,16 @@ class Quiet:
     """Progress that nobody watches; remembers what it was told."""
 
     def __init__(self) -> None:
-        self.counted: list[tuple[Task, str]] = []
-        self.begun: dict[Task, int] = {}
+        self.counted: list[tuple[str, str]] = []
+        self.begun: dict[str, int] = {}
 
-    def begin(self, task: Task, wanted: int) -> None:
+    def begin(self, task: str, wanted: int) -> None:
         self.begun[task] = wanted
 
-    def more(self, task: Task, wanted: int) -> None:
+    def more(self, task: str, wanted: int) -> None:
         self.begun[task] += wanted
 
-    def count(self, task: Task, kind: str, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
         self.counted.append((task, kind))
 
 

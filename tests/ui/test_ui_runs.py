@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from arena.config.whole import Config
 from arena.store import Store
-from arena.store.agents import AgentReplies, Asked
+from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.progress import Progress, progress
 from arena.store.runners import Runner
 from arena.store.runs import Runs
@@ -161,7 +161,7 @@ def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeyp
             runner = Runner()
             of.tell(of.begin(runner), {"agents": {"wanted": 4, "known": 1, "judged": 0, "failed": 0, "calls": 0}})
             store.save([(Task.PAIRWISE, "p", replace(JUDGMENT, judgment_id=name, cost_usd=cost))], runner)
-            AgentReplies(store).save([(Asked(name, "why?"), AgentReply("so", calls=1, cost_usd=0.5))], runner)
+            AgentReplies(store).save([(AgentQuery(name, "why?"), AgentReply("so", calls=1, cost_usd=0.5))], runner)
         with store._write() as connection:
             connection.execute(text("UPDATE run SET begun = number"))
     start_on(monkeypatch, config)

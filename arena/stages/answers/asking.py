@@ -1,25 +1,34 @@
-"""How agents are asked: each at its own pace, what nobody else is asking, and every reply into the store."""
+"""Ask agents what they have not answered yet, through the queue that judges are asked through; keep every reply."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
 
-from arena.run.ledger import Kind
-from arena.run.writer import Writer, write_while
-from arena.stages.answers.summary import AgentSummary
-from arena.store import Store
-from arena.store.agents import ANSWERED, AgentReplies, Asked
+from arena.config.whole import Config
+from arena.data.corpus import ReadCorpus
+from arena.data.files import load_dataset
+from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.ledger import Progress, StageSummary, failed
+from arena.run.queue import Found, Queue
+from arena.run.recorder import Recorder, recorded
+from arena.stages.answers.agents import Declared, Opened, open_agents
+from arena.stages.answers.replies import require_fit
+from arena.store import Store, Wanted
+from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
-from judges.errors import RETRIED_NEXT_RUN
-from judges.judge import Judge
-from judges.types import Query
+from arena.store.spending import AGENTS
+from judges.errors import RETRIED_NEXT_RUN, InputError
+from judges.judge import Judge, Stop
+from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.spec import AgentSpec
-from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Reply
+from retrieval_eval.agents.types import Agent, AgentFailure, Reply
 
 ASKED_AGAIN = RETRIED_NEXT_RUN | {"empty", "contract", "exception"}
 """Causes under which the next run asks again; others say something about the query itself, and need a word."""
@@ -28,29 +37,6 @@ _HOPELESS = frozenset({"authentication", "quota", "unknown_model"})
 """Causes after which no other query would fare better."""
 _UNSAID = frozenset({"stopped", "budget"})
 """Causes under which an agent was not asked at all, if no call was made."""
-_CHUNK = 16
-"""Queries taken at once: enough to spare the store, few enough to share the work with another process."""
-_POLL_S = 0.5
-"""How often to look for what another process is asking."""
-
-
-class Progress(Protocol):
-    """Told of what happens, to show it."""
-
-    def begin(self, agent: str, wanted: int) -> None:
-        """An agent's queries."""
-
-    def count(self, agent: str, kind: Kind, cost_usd: float | None) -> None:
-        """One more is answered by a call (``judged``), was answered already (``known``), or ``failed``."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Replied:
-    """A reply on its way into the store."""
-
-    agent: str
-    asked: Asked
-    reply: Reply
 
 
 def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
@@ -60,14 +46,241 @@ def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
     return retry_failed or outcome in ASKED_AGAIN
 
 
-class Asking:
-    """One run over one store.
+@dataclass(slots=True)
+class AgentSummary:
+    """What became of the queries to one agent.
+
+    Attributes:
+        wanted: all of them.
+        answered: in this run.
+        known: answered without a call, earlier or by another process, or by an agent that is the same.
+        causes: of the failures: of this run, and earlier ones that are not asked again.
+        calls: of this run, failed attempts included.
+        cost_usd: of this run's calls, as far as it is known.
+        cost_unknown: replies and failures of this run without a known cost.
+        seconds: from the first question to the last reply.
+        stopped: why it was asked nothing more, empty if it was.
+    """
+
+    wanted: int
+    answered: int = 0
+    known: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    cost_usd: float = 0.0
+    cost_unknown: int = 0
+    seconds: float = 0.0
+    stopped: str = ""
+
+    @property
+    def failed(self) -> int:
+        """No answer, with a cause."""
+        return sum(self.causes.values())
+
+    @property
+    def left(self) -> int:
+        """Not asked: the agent or its model stopped, or a stop was requested."""
+        return self.wanted - self.answered - self.known - self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether every query has an answer."""
+        return self.answered + self.known == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsRun:
+    """What a run did.
+
+    Attributes:
+        agents: by name.
+        declared: the agents as a tournament knows them.
+        corpus: what they search, ``None`` where none does.
+        interrupted: whether it was told to stop.
+    """
+
+    agents: dict[str, AgentSummary]
+    declared: list[Declared]
+    corpus: ReadCorpus | None = None
+    interrupted: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether every agent has answered every query."""
+        return all(summary.complete for summary in self.agents.values())
+
+    @property
+    def stage(self) -> StageSummary:
+        """All agents together, as one stage of a run."""
+        summaries = self.agents.values()
+        return StageSummary(
+            wanted=sum(each.wanted for each in summaries),
+            judged=sum(each.answered for each in summaries),
+            known=sum(each.known for each in summaries),
+            failed=sum(each.failed for each in summaries),
+            calls=sum(each.calls for each in summaries),
+            cost_usd=math.fsum(each.cost_usd for each in summaries),
+            cost_unknown=sum(each.cost_unknown for each in summaries),
+        )
+
+    @property
+    def answers(self) -> int:
+        """How many there are now, from this run or earlier ones."""
+        return sum(summary.answered + summary.known for summary in self.agents.values())
+
+
+def run_agents(
+    config: Config,
+    progress: Progress,
+    *,
+    retry_failed: bool = False,
+    trace: Callable[[CallTrace], None] | None = None,
+    part_of: Recorder | None = None,
+) -> AgentsRun:
+    """Ask every declared agent every query that it has not answered.
+
+    A first Ctrl-C finishes what is in flight, a second one stops at once; either way the store is whole.
+
+    Args:
+        config: the tournament.
+        progress: is told of every query.
+        retry_failed: also ask again what an agent would not answer.
+        trace: is told of every call to a model.
+        part_of: a run that goes on with other stages; else this is one by itself.
+
+    Raises:
+        InputError: queries, corpus or agents cannot be used. Nothing was sent then.
+        StoreError: the store cannot be written.
+    """
+    if not config.agents:
+        raise InputError("the configuration has no section 'agents'")
+    files = load_dataset(config.queries(), config.data.documents, config.data.answers)
+    stop = Stop()
+    opened = open_agents(config, stop, trace)
+    require_fit(files, opened.declared)
+    store = Store.create(config.store)
+    try:
+        with recorded(config.store, config.name, part_of) as recorder:
+            recorder.begin(store)
+            source = Answers(store, opened, config.agents, files.queries, recorder.runner, retry_failed=retry_failed)
+            recorder.goes_on(store, {AGENTS: source.before()})
+            came_to = run_to_end(_ask(source, progress, stop))
+            recorder.came_to({AGENTS: came_to.stage}, complete=came_to.complete, stopped=came_to.interrupted)
+        return came_to
+    finally:
+        store.close()
+
+
+async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
+    causes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    seconds: dict[str, float] = {}
+    started = time.perf_counter()
+    stopped = asyncio.Event()
+    for act in (stopped.set, *(agent.halt for agent in source.judges.values())):
+        stop.tell(act)
+
+    def settled(want: Wanted, result: Reply | Outcome) -> None:
+        if failed(result):
+            causes[want.item][result.cause or ""] += 1  # type: ignore[union-attr]
+
+    def ended(agent: str) -> None:
+        seconds[agent] = time.perf_counter() - started
+
+    queue = Queue(source, progress, settled, ended, stage_of=attrgetter("item"))
+    for agent in source.judges:
+        queue.begin(agent, len(source.queries))
+    queue.put(source.wants())
+    queue.close()
+    try:
+        with stopping_on_signals(stop):
+            await queue.run()
+            await queue.count_rest()
+    finally:
+        await source.opened.close()
+    summaries = {}
+    for name, stage in queue.ledger.stages.items():
+        summaries[name] = AgentSummary(
+            stage.wanted,
+            stage.judged,
+            stage.known,
+            dict(sorted(causes[name].items())),
+            stage.calls,
+            stage.cost_usd,
+            stage.cost_unknown,
+            seconds[name],
+            source.judges[name].stopped,
+        )
+    return AgentsRun(summaries, source.opened.declared, source.opened.corpus, interrupted=stopped.is_set())
+
+
+class Outcome(NamedTuple):
+    """What the store knows of a query to an agent; ``cause`` is ``None`` where it is answered."""
+
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A query for an agent, under the id of its reply."""
+
+    judgment_id: str
+    asked: AgentQuery
+    query: Query
+
+
+class AskedAgent:
+    """An agent as the queue asks it: at its own pace, until it or its model cannot go on.
+
+    Args:
+        agent: itself.
+        judge: the model that generates for it, if it has one.
+        at_once: replies that are asked for at the same time.
+        turns: shared by agents that work in this process alone, or their latencies would be each other's.
+
+    Attributes:
+        halted: set once nothing more is asked.
+        stopped: why; empty where a stop was requested.
+    """
+
+    def __init__(self, agent: Agent, judge: Judge | None, at_once: int, turns: asyncio.Semaphore) -> None:
+        self.name, self.at_once = agent.name, at_once
+        self.halted, self.stopped = asyncio.Event(), ""
+        self._agent, self._judge, self._turns = agent, judge, turns
+
+    async def judge(self, request: _Request) -> Reply | None:
+        """Its reply; ``None`` if it was not asked."""
+        async with self._turns:
+            if self.halted.is_set():
+                return None
+            reply = await self._agent.reply(request.query)
+        judge = self._judge
+        if judge is not None and judge.stopped is not None:
+            self.halt(str(judge.stopped))
+        elif judge is not None and judge.budget_spent:
+            self.halt(f"max_cost_usd of {judge.spec.max_cost_usd} is spent")
+        if isinstance(reply, AgentFailure):
+            if reply.cause in _HOPELESS:
+                self.halt(reply.message)
+            if reply.cause in _UNSAID and not reply.calls:
+                return None
+        return reply
+
+    def halt(self, reason: str = "") -> None:
+        """Ask nothing more."""
+        self.stopped = self.stopped or reason
+        self.halted.set()
+
+
+class Answers:
+    """The source of answers, for the queue: every agent's reply to every query, by what decides it.
+
+    Agents that are the same are asked once, by the first of them.
 
     Args:
         store: where replies go.
-        specs: the agents' declarations by name.
-        judges: those that generate for them.
-        progress: told of every query.
+        opened: the agents, and the judges that generate for them.
+        specs: their declarations by name.
+        queries: by id.
         runner: this process, as others see it in the store.
         retry_failed: also ask again what an agent would not answer.
     """
@@ -75,141 +288,81 @@ class Asking:
     def __init__(
         self,
         store: Store,
+        opened: Opened,
         specs: Mapping[str, AgentSpec],
-        judges: Mapping[str, Judge],
-        progress: Progress,
+        queries: Mapping[str, Query],
         runner: Runner,
         *,
-        retry_failed: bool = False,
+        retry_failed: bool,
     ) -> None:
-        self._store, self._replies, self._runner = store, AgentReplies(store), runner
-        self._specs, self._judges, self._progress, self._retry_failed = specs, judges, progress, retry_failed
-        self._writer: Writer[_Replied] = Writer(self._save, self._kept, lambda entry: entry.reply.calls)
-        self._summaries: dict[str, AgentSummary] = {}
-        self._outcomes: dict[Asked, str] = {}
-        self._tried: set[Asked] = set()
-        self._here = asyncio.Semaphore(1)
-        self.stopped = False
+        self.store, self.runner, self.opened, self.queries = store, runner, opened, queries
+        self._specs, self._retry_failed = specs, retry_failed
+        self._replies = AgentReplies(store)
+        self._declared = {each.name: each for each in opened.declared}
+        here = asyncio.Semaphore(1)
+        self.judges = {agent.name: self._agent(agent, here) for agent in opened.agents}
 
-    def stop(self) -> None:
-        """Begin nothing new."""
-        self.stopped = True
+    def _agent(self, agent: Agent, here: asyncio.Semaphore) -> AskedAgent:
+        spec = self._specs[agent.name]
+        judge = self.opened.judges.get(spec.generator or "")
+        if spec.kind in {"rag", "fusion"} and judge is None and spec.embeddings.provider != "openai":
+            return AskedAgent(agent, None, 1, here)
+        at_once = spec.concurrency if judge is None else judge.spec.concurrency
+        return AskedAgent(agent, judge, at_once, asyncio.Semaphore(at_once))
 
-    async def run(self, agents: Sequence[Agent], queries: Sequence[Query]) -> dict[str, AgentSummary]:
-        """Ask every agent every query, and count what became of each.
+    def wants(self) -> list[Wanted]:
+        """Every query to every agent, handed to the first agent of those that are the same."""
+        first: dict[str, str] = {}
+        for agent in self.opened.agents:
+            first.setdefault(agent.identity, agent.name)
+        return [
+            Wanted(Task.ANSWERING, first[agent.identity], query_id, agent.name)
+            for agent in self.opened.agents
+            for query_id in self.queries
+        ]
 
-        Raises:
-            StoreError: the store cannot be read or written.
-        """
-        self._summaries = {agent.name: AgentSummary(len(queries)) for agent in agents}
-        for agent in agents:
-            self._progress.begin(agent.name, len(queries))
-        await write_while(self._store, self._runner, self._writer, self._ask_all(agents, queries))
-        for agent in agents:
-            self._count(agent, queries)
-        return self._summaries
+    def before(self) -> StageSummary:
+        """What is wanted, and known before anybody is asked."""
+        found = self.known(self.wants())
+        return StageSummary(len(found), known=sum(known is not None and known.cause is None for _, known in found))
 
-    async def _ask_all(self, agents: Sequence[Agent], queries: Sequence[Query]) -> None:
-        taken: set[Asked] = set()
-        async with asyncio.TaskGroup() as group:
-            for agent in agents:
-                mine = {self._asked(agent, query): query for query in queries}
-                group.create_task(self._ask(agent, {asked: mine[asked] for asked in mine if asked not in taken}))
-                taken |= mine.keys()
+    def _found(self, wants: Sequence[Wanted]) -> list[Found]:
+        found = []
+        for want in wants:
+            query = self.queries[want.query_id]
+            asked = self._declared[want.item].asked(query)
+            found.append(Found(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
+        return found
 
-    async def _ask(self, agent: Agent, queries: Mapping[Asked, Query]) -> None:
-        """Ask one agent; what another process is asking it is looked for again until it is there."""
-        summary, started = self._summaries[agent.name], time.perf_counter()
-        free = self._turns(agent)
-        wanted = deque(queries)
-        elsewhere: list[Asked] = []
-        again = False
-        async with asyncio.TaskGroup() as group:
-            while (wanted or elsewhere) and not self._halted(agent):
-                if not wanted:
-                    await asyncio.sleep(_POLL_S)
-                    wanted, elsewhere, again = deque(elsewhere), [], True
-                chunk = [wanted.popleft() for _ in range(min(_CHUNK, len(wanted)))]
-                needed = self._is_unknown if again else self._to_be_asked
-                mine, held = await asyncio.to_thread(self._replies.claim, chunk, self._runner, needed)
-                elsewhere += held
-                self._tried.update(held)
-                for asked in mine:
-                    await free.acquire()
-                    if self._halted(agent):
-                        break
-                    group.create_task(self._reply(agent, asked, queries[asked], free))
-        summary.seconds = time.perf_counter() - started
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Outcome | None]]:
+        """What the store knows of these wants."""
+        found = self._found(wants)
+        outcomes = self._replies.outcomes([each.request.asked for each in found])
+        return [(each, _outcome(outcomes.get(each.request.asked))) for each in found]
 
-    async def _reply(self, agent: Agent, asked: Asked, query: Query, free: asyncio.Semaphore) -> None:
-        try:
-            reply = await agent.reply(query)
-        finally:
-            free.release()
-        if isinstance(reply, AgentFailure):
-            if reply.cause in _HOPELESS:
-                self._summaries[agent.name].stopped = reply.message
-            if reply.cause in _UNSAID and not reply.calls:
-                return
-        await self._writer.put(_Replied(agent.name, asked, reply))
+    def claimed(
+        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
+    ) -> tuple[list[tuple[Found, Outcome | None]], list[Found]]:
+        """The same, with what has to be asked taken for this process; and what another one is asking for."""
+        found = self._found(wants)
+        outcomes, elsewhere = self._replies.claim(
+            [each.judgment_id for each in found], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
+        )
+        here = [each for each in found if each.judgment_id not in elsewhere]
+        return (
+            [(each, _outcome(outcomes.get(each.judgment_id))) for each in here],
+            [each for each in found if each.judgment_id in elsewhere],
+        )
 
-    def _save(self, entries: Sequence[_Replied]) -> None:
-        self._replies.save([(entry.asked, entry.reply) for entry in entries], self._runner)
-
-    def _kept(self, entry: _Replied) -> None:
-        """A reply is safely stored."""
-        summary, reply = self._summaries[entry.agent], entry.reply
-        summary.calls += reply.calls
-        summary.cost_usd += reply.cost_usd or 0.0
-        summary.cost_unknown += reply.cost_usd is None
-        self._outcomes[entry.asked] = ANSWERED if isinstance(reply, AgentReply) else reply.cause
-        self._progress.count(entry.agent, "judged" if isinstance(reply, AgentReply) else "failed", reply.cost_usd)
-
-    def _count(self, agent: Agent, queries: Sequence[Query]) -> None:
-        """Count what this run has asked, and what the store knows besides."""
-        summary, causes = self._summaries[agent.name], Counter[str]()
-        wanted = [self._asked(agent, query) for query in queries]
-        known = self._replies.outcomes(wanted)
-        for asked in wanted:
-            outcome = known.get(asked)
-            if asked in self._outcomes and outcome == self._outcomes[asked]:
-                del self._outcomes[asked]  # a second query or agent that comes to the same finds it known
-                self._tried.add(asked)
-                summary.answered += outcome == ANSWERED
-                causes.update([outcome] if outcome != ANSWERED else [])
-            elif outcome == ANSWERED:
-                summary.known += 1
-                self._progress.count(agent.name, "known", None)
-            elif outcome is not None and (asked in self._tried or not self._to_be_asked(outcome)):
-                causes[outcome] += 1
-                self._progress.count(agent.name, "failed", None)
-        summary.causes = dict(sorted(causes.items()))
-
-    def _asked(self, agent: Agent, query: Query) -> Asked:
-        return Asked.of(agent.identity, query, told_id=self._specs[agent.name].told_id)
-
-    def _to_be_asked(self, outcome: str | None) -> bool:
+    def to_be_asked(self, known: Outcome | None) -> bool:
+        """Whether an agent is to be asked."""
+        outcome = None if known is None else known.cause or ANSWERED
         return needs_call(outcome, retry_failed=self._retry_failed)
 
-    def _is_unknown(self, outcome: str | None) -> bool:
-        """Whether a query that another process took has to be asked after all: not where that one tried in vain."""
-        return outcome is None
+    def save(self, replies: Sequence[tuple[_Request, Reply]]) -> None:
+        """Keep replies, on this runner's account."""
+        self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
 
-    def _halted(self, agent: Agent) -> bool:
-        judge = self._judges.get(self._specs[agent.name].generator or "")
-        if judge is not None and judge.stopped is not None:
-            self._summaries[agent.name].stopped = str(judge.stopped)
-        elif judge is not None and judge.budget_spent:
-            self._summaries[agent.name].stopped = f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
-        return self.stopped or bool(self._summaries[agent.name].stopped)
 
-    def _turns(self, agent: Agent) -> asyncio.Semaphore:
-        """Replies asked for at the same time: as many as whatever works on them takes.
-
-        Agents that work in this process alone take turns with each other, or their latencies would be each other's.
-        """
-        spec = self._specs[agent.name]
-        judge = self._judges.get(spec.generator or "")
-        if spec.kind in {"rag", "fusion"} and judge is None and spec.embeddings.provider != "openai":
-            return self._here
-        return asyncio.Semaphore(spec.concurrency if judge is None else judge.spec.concurrency)
+def _outcome(known: str | None) -> Outcome | None:
+    return None if known is None else Outcome(None if known == ANSWERED else known)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from arena.config.whole import Config
 from arena.data.files import load_dataset
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
+from arena.stages.answers.agents import Opened, open_agents
 from arena.stages.answers.asking import needs_call
-from arena.stages.answers.declared import Opened, open_agents
 from arena.store import Store, missing
-from arena.store.agents import AgentReplies, Asked
+from arena.store.agents import AgentQuery, AgentReplies
 from judges.spec import price_of
 from judges.types import Document
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
@@ -76,7 +76,7 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
     return notes
 
 
-def _outcomes(config: Config, asked: Sequence[Asked]) -> dict[Asked, str]:
+def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
     if missing(config.store):
         return {}
     with closing(Store.open(config.store)) as store:

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from arena.config.stored import StoredAgent, StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.stages.answers.declared import Declared
+from arena.stages.answers.agents import Declared
 from arena.store import Store, missing
-from arena.store.agents import ANSWERED, AgentReplies, Asked
+from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
@@ -103,9 +103,9 @@ def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tupl
     return found
 
 
-def _asked(agent: StoredAgent, query: Query) -> Asked:
+def _asked(agent: StoredAgent, query: Query) -> AgentQuery:
     """A query to an agent as settings tell of it."""
-    return Asked.of(agent.identity, query, told_id=agent.told_id)
+    return AgentQuery.of(agent.identity, query, told_id=agent.told_id)
 
 
 def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:

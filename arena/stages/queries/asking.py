@@ -201,17 +201,17 @@ class _OneBar:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._begun: set[Task] = set()
+        self._begun: set[str] = set()
 
-    def begin(self, task: Task, wanted: int) -> None:
+    def begin(self, task: str, wanted: int) -> None:
         if task in self._begun:
             self._progress.more(task, wanted)
             return
         self._begun.add(task)
         self._progress.begin(task, wanted)
 
-    def more(self, task: Task, wanted: int) -> None:
+    def more(self, task: str, wanted: int) -> None:
         self._progress.more(task, wanted)
 
-    def count(self, task: Task, kind: Kind, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
         self._progress.count(task, kind, cost_usd)

@@ -13,11 +13,12 @@ import pytest
 from arena.boards.results import leaderboard
 from arena.config.whole import load_config
 from arena.run.tournament import load_data
-from arena.stages.answers.run import run_agents
+from arena.stages.answers.asking import run_agents
 from arena.store import Store
 from judges.errors import InputError
-from tests.support.agents import QUERIES, Silent, answering, asked, http_agent, write_config
+from tests.support.agents import QUERIES, answering, asked, http_agent, write_config
 from tests.support.llm_server import LLMServer, Reply
+from tests.support.tournaments import Quiet
 
 EMPTY = Reply(body={"answer": "   ", "found": []})
 ELSEWHERE = Reply(body={"text": "not where the mapping says"})
@@ -114,12 +115,12 @@ def test_what_an_agent_refuses_is_asked_again_on_request_only(tmp_path: Path) ->
     refusing = {"q1": Reply(status=400)}
     with LLMServer(answering(faults=refusing)) as server:
         config = load_config(write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}))
-        first = run_agents(config, Silent())
+        first = run_agents(config, Quiet())
         assert first.agents["x"].causes == {"bad_request": 1}
-        second = run_agents(config, Silent())
+        second = run_agents(config, Quiet())
         assert (second.agents["x"].causes, second.agents["x"].calls) == ({"bad_request": 1}, 0)
         refusing.clear()
-        third = run_agents(config, Silent(), retry_failed=True)
+        third = run_agents(config, Quiet(), retry_failed=True)
         assert (third.agents["x"].answered, third.agents["x"].known, third.complete) == (1, 7, True)
 
 
@@ -146,7 +147,7 @@ def test_equal_agents_and_equal_queries_are_asked_once(tmp_path: Path) -> None:
         path = write_config(tmp_path, {"x": same, "y": same})
         table = tmp_path / "queries.csv"
         table.write_text(table.read_text() + "q0-again,What is q0?\n")
-        ran = run_agents(load_config(path), Silent())
+        ran = run_agents(load_config(path), Quiet())
         assert len(server.calls) == 8
     assert ran.complete
     assert (ran.agents["x"].answered, ran.agents["x"].known) == (8, 1)
@@ -157,7 +158,7 @@ def test_a_changed_declaration_is_another_agent_and_another_limit_is_not(tmp_pat
     with LLMServer(answering()) as server:
         for changed, calls in (({}, 8), ({"timeout_s": 7, "concurrency": 2}, 8), ({"version": "2"}, 16)):
             config = load_config(write_config(tmp_path, {"x": http_agent(url_of(server, "x"), **changed)}))
-            assert run_agents(config, Silent()).complete
+            assert run_agents(config, Quiet()).complete
             assert len(server.calls) == calls
 
 
@@ -212,7 +213,7 @@ def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:
 
     with LLMServer(script) as server:
         config = load_config(write_config(tmp_path, two_agents(server), queries=["q0"]))
-        assert run_agents(config, Silent()).complete
+        assert run_agents(config, Quiet()).complete
     data = load_data(config)
     assert sorted(document.text for document in data.documents.values()) == ["x's own page", "y's own page"]
     assert [(entry.agent, entry.rank) for entry in data.retrieved["q0"]] == [("x", 1), ("y", 1)], "repeated ones once"
@@ -230,7 +231,7 @@ def test_what_agents_say_that_they_cite_is_scored_by_the_labels_of_those_documen
     with LLMServer(script) as server:
         agents = two_agents(server, mapping=mapping)
         config = write_config(tmp_path, agents, queries=["q0"])
-        assert run_agents(load_config(config), Silent()).complete
+        assert run_agents(load_config(config), Quiet()).complete
         theirs = next(doc_id for doc_id, one in load_data(load_config(config)).documents.items() if "y on" in one.text)
         (tmp_path / "labels.qrels").write_text(f"q0 0 1 0\nq0 0 2 0\nq0 0 {theirs} 1\n")
         config = write_config(tmp_path, agents, ["q0"], data={"queries": "queries.csv", "qrels": "labels.qrels"})
@@ -250,10 +251,10 @@ def test_a_leaderboard_knows_what_came_after_the_tournament(tmp_path: Path) -> N
         from tests.support.tournaments import Quiet
 
         config = load_config(path)
-        run_agents(config, Silent())
+        run_agents(config, Quiet())
         tournament.run(config, Quiet())
         faults.clear()
-        assert run_agents(config, Silent()).complete
+        assert run_agents(config, Quiet()).complete
     store = Store.open(config.store)
     board = leaderboard(store)
     store.close()
@@ -287,7 +288,7 @@ def test_an_agent_that_is_told_ids_answers_each_of_two_queries_of_one_text(tmp_p
         told = {"request": {"question": "{query}", "id": "{query_id}"}, "mapping": {"answer": "answer"}}
         path = write_config(tmp_path, {**agents, "x": http_agent(url_of(server, "x"), **told)})
         (tmp_path / "queries.csv").write_text("qid,query\na,The same?\nb,The same?\n")
-        ran = run_agents(load_config(path), Silent())
+        ran = run_agents(load_config(path), Quiet())
     assert ran.complete
     answers = load_data(load_config(path), ran.declared).answers
     assert {key: answer.text for key, answer in answers.items()} == {
@@ -301,7 +302,7 @@ def test_two_queries_of_one_text_that_fail_are_both_counted_as_failed(tmp_path: 
     with LLMServer(lambda call: EMPTY) as server:
         path = write_config(tmp_path, {"x": http_agent(url_of(server, "x"))})
         (tmp_path / "queries.csv").write_text("qid,query\na,The same?\nb,The same?\n")
-        summary = run_agents(load_config(path), Silent()).agents["x"]
+        summary = run_agents(load_config(path), Quiet()).agents["x"]
         assert len(server.calls) == 1
     assert (summary.causes, summary.left) == ({"empty": 2}, 0)
 
@@ -313,7 +314,7 @@ def test_documents_that_are_only_named_are_looked_up_in_the_corpus_and_never_lab
         with LLMServer(lambda call: named) as server:
             agents = {"x": http_agent(url_of(server, "x"))}
             path = write_config(tmp_path, agents, ["q0"], data={"queries": "queries.csv", **data})
-            ran = run_agents(load_config(path), Silent())
+            ran = run_agents(load_config(path), Quiet())
         loaded = load_data(load_config(path), ran.declared)
         entries = loaded.retrieved.get("q0", ())
         assert [loaded.documents[entry.doc_id].text for entry in entries] == texts

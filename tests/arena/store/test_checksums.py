@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from arena.store import Store
-from arena.store.agents import AgentReplies, Asked
+from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
 from arena.store.check import check, discard
 from benchmarks.flipped_bytes import outcomes, shown, without_figures
@@ -107,7 +107,7 @@ def test_damaged_data_are_written_anew_by_the_next_run(store: Store) -> None:
 
 
 def test_what_people_say_and_agents_reply_is_checked_when_it_is_read(store: Store) -> None:
-    said, asked = Annotations(store, "t"), Asked("agent", "why?")
+    said, asked = Annotations(store, "t"), AgentQuery("agent", "why?")
     said.add([SAID, replace(SAID, item="y")])
     AgentReplies(store).save([(asked, FAILURE)])
     AgentReplies(store).save([(asked, REPLY)])

@@ -12,7 +12,7 @@ import pytest
 
 from arena.stages.answers.asking import needs_call
 from arena.store import Store
-from arena.store.agents import ANSWERED, AgentReplies, Asked
+from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from judges.errors import StoreError
 from judges.types import Usage
@@ -29,7 +29,7 @@ REPLY = AgentReply(
     2.75,
 )
 FAILURE = AgentFailure("timeout", "no reply within 5 s", 5.0, Usage(), 3, None, 15.0)
-ASKED = Asked("identity", "What is it?")
+ASKED = AgentQuery("identity", "What is it?")
 
 
 @pytest.fixture
@@ -38,14 +38,21 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def unanswered(outcome: str | None) -> bool:
-    return needs_call(outcome, retry_failed=False)
+def claimed(replies: AgentReplies, asked: list[AgentQuery], runner: Runner) -> tuple[set[str], set[str]]:
+    """What a runner takes, and what another one is asking for."""
+
+    def to_be_asked(outcome: str | None) -> bool:
+        return needs_call(outcome, retry_failed=False)
+
+    idents = [each.reply_id for each in asked]
+    known, elsewhere = replies.claim(idents, runner, to_be_asked)
+    return {ident for ident in idents if to_be_asked(known.get(ident))} - elsewhere, elsewhere
 
 
 def test_replies_and_failures_come_back_as_they_were(store: Store) -> None:
-    replies, other = AgentReplies(store), Asked("identity", "And this?")
+    replies, other = AgentReplies(store), AgentQuery("identity", "And this?")
     replies.save([(ASKED, REPLY), (other, FAILURE)])
-    assert replies.replies([ASKED, other, Asked("another", "What is it?")]) == {ASKED: REPLY, other: FAILURE}
+    assert replies.replies([ASKED, other, AgentQuery("another", "What is it?")]) == {ASKED: REPLY, other: FAILURE}
     assert replies.outcomes([ASKED, other]) == {ASKED: ANSWERED, other: "timeout"}
 
 
@@ -68,18 +75,18 @@ def test_an_answer_stays_and_a_failure_gives_way(store: Store) -> None:
 
 
 def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
-    replies, other = AgentReplies(store), Asked("identity", "And this?")
+    replies, other = AgentReplies(store), AgentQuery("identity", "And this?")
     first, second = Runner(), Runner()
     store.beat(first)
     store.beat(second)
     before = store.changes()
-    assert replies.claim([ASKED], first, unanswered) == ([ASKED], [])
-    assert replies.claim([ASKED, other], second, unanswered) == ([other], [ASKED])
+    assert claimed(replies, [ASKED], first) == ({ASKED.reply_id}, set())
+    assert claimed(replies, [ASKED, other], second) == ({other.reply_id}, {ASKED.reply_id})
     assert store.changes() == before, "nothing that is shown depends on who asks"
     replies.save([(ASKED, REPLY), (other, FAILURE)])
-    assert replies.claim([ASKED, other], first, unanswered) == ([other], []), "a time-out may pass"
+    assert claimed(replies, [ASKED, other], first) == ({other.reply_id}, set()), "a time-out may pass"
     store.leave(first)
-    assert replies.claim([other], second, unanswered) == ([other], []), "who is gone holds nothing"
+    assert claimed(replies, [other], second) == ({other.reply_id}, set()), "who is gone holds nothing"
 
 
 def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Path) -> None:
@@ -107,6 +114,6 @@ def test_a_reply_of_an_earlier_version_has_no_seconds_of_all_attempts(store: Sto
     with closing(Store.open(str(path))) as older:
         assert AgentReplies(older).replies([ASKED]) == {ASKED: replace(REPLY, tried_s=None)}
     with closing(Store.create(str(path))) as brought:
-        other = Asked("identity", "And this?")
+        other = AgentQuery("identity", "And this?")
         AgentReplies(brought).save([(other, FAILURE)])
         assert AgentReplies(brought).replies([ASKED, other]) == {ASKED: replace(REPLY, tried_s=None), other: FAILURE}

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from arena.store import Store
-from arena.store.agents import AgentReplies, Asked
+from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from arena.store.runs import Runs
 from arena.store.spending import Spent
@@ -30,7 +30,7 @@ def test_each_result_is_on_the_account_of_the_run_that_asked_for_it(store_locati
         store.save([(Task.RELEVANCE, "p", unpriced)], here)
         store.save([(Task.RELEVANCE, "p", FAILURE)], there)  # asked once more in vain; the judgment stays
         reply = AgentReply("yes", usage=Usage(None, None, 40), calls=1, cost_usd=0.25)
-        AgentReplies(store).save([(Asked("agent", "why?"), reply)], gone)
+        AgentReplies(store).save([(AgentQuery("agent", "why?"), reply)], gone)
         save(store, replace(JUDGMENT, judgment_id="imported"))
         killed, beside, first = Runs(store, "t").all()
         assert [run.run_id for run in Runs(store, "t").at_work()] == [beside.run_id, first.run_id]

@@ -10,7 +10,7 @@ from typing import Any
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus, corpus_of
 from arena.store import sqlite_path
-from arena.store.agents import Asked
+from arena.store.agents import AgentQuery
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
 from retrieval_eval.agents.build import build_agents
@@ -40,9 +40,9 @@ class Declared:
     notes: tuple[str, ...] = ()
     told_id: bool = False
 
-    def asked(self, query: Query) -> Asked:
+    def asked(self, query: Query) -> AgentQuery:
         """The query, as the store knows it of this agent."""
-        return Asked.of(self.identity, query, told_id=self.told_id)
+        return AgentQuery.of(self.identity, query, told_id=self.told_id)
 
 
 @dataclass(frozen=True)
