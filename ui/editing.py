@@ -1,7 +1,7 @@
-"""What the pages may edit: files that the configuration names, in its folder. Started on a store, nothing.
+"""The editor of the pages: who may edit which files, what they have changed so far, and how that is saved.
 
-A page writes only where somebody pressed a button of it, never by its address, and only through
-``arena.data.safe_files``.
+Only files that the configuration names, in its folder, are edited; pages started on a store edit nothing. A page writes
+where somebody pressed a button of it, never by its address, and only through ``arena.data.safe_files``.
 """
 
 from __future__ import annotations
@@ -11,19 +11,24 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 
 from arena.config.whole import Config, load_config
+from arena.data import safe_files
+from arena.present.table import Table
 from judges.errors import InputError, RagleagueError
 from ui import text
 from ui.access import allowed, viewer
+from ui.address import unfold
+from ui.show import show_table
 from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
 """Environment variable through which ``ui.serve`` tells the pages which configuration they were started with."""
 _REFUSED: Final = "refused"
+_SAVED: Final = "saved"
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,85 @@ def why_not() -> str:
     if not allowed("edit"):
         return "To read only: your role does not include edits."
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
+
+
+Content = TypeVar("Content")
+
+
+@dataclass
+class Draft(Generic[Content]):
+    """What one person has made of a file and not saved.
+
+    Attributes:
+        path: the file.
+        digest: of its bytes when they began.
+        before: what it held then.
+        after: what it is to hold.
+    """
+
+    path: Path
+    digest: str | None
+    before: Content
+    after: Content
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to save."""
+        return self.before != self.after
+
+
+AnyDraft = TypeVar("AnyDraft", bound="Draft[Any]")
+
+
+def draft(key: str, path: Path, begin: Callable[[str | None], AnyDraft]) -> AnyDraft:
+    """This person's draft of a file; without changes of theirs, of the file as it is now.
+
+    Args:
+        key: of the draft in the session.
+        path: of the file.
+        begin: makes a draft of the file as it is, from its digest, which is taken before.
+    """
+    known: AnyDraft | None = st.session_state.get(key)
+    digest = safe_files.digest(path)
+    if known is None or known.path != path or (not known.is_changed and known.digest != digest):
+        known = st.session_state[key] = begin(digest)
+    return known
+
+
+def new_file(session: Session, name: str, *endings: str) -> Path:
+    """Where a new file of this name is to be: beside the YAML file.
+
+    Raises:
+        InputError: the name has none of these endings, or names a folder or a hidden file.
+    """
+    if Path(name).name != name or name.startswith(".") or not name.endswith(endings or ("",)):
+        ends = f" that ends in {' or '.join(endings)}" if endings else ""
+        raise InputError(f"{name!r}: a plain file name{ends} is needed, without a folder")
+    return session.folder / name
+
+
+def note_saved(words: str, *lines: text.Line) -> None:
+    """Say with the next drawing that something was saved, in our own words, and what is to be known of it."""
+    st.session_state[_SAVED] = words, lines
+
+
+def say_saved() -> None:
+    """Say, once, what was saved."""
+    if saved := st.session_state.pop(_SAVED, None):
+        words, lines = saved
+        st.success(words, icon=":material/check:")
+        for line in lines:
+            text.lines(line)
+
+
+def show_history(label: str, key: str, table: Callable[[], Table]) -> None:
+    """Earlier edits behind a fold, read once it is open."""
+    with unfold(label, key) as opened:
+        if opened.open:
+            try:
+                show_table(table())
+            except InputError as error:
+                text.plain(str(error))
 
 
 def ask_name(label: str, key: str) -> None:

@@ -295,7 +295,7 @@ def generate(
     from arena.config.whole import load_config
     from arena.stages.exam import run as exam_run
     from arena.stages.exam.bank import shorter_than_asked
-    from arena.stages.exam.edits import save_new_bank
+    from arena.stages.exam.edits import save_bank
     from judges.errors import InputError
 
     loaded = load_config(config)
@@ -305,7 +305,7 @@ def generate(
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(summary)
     if bank.items:
-        save_new_bank(out, bank)
+        save_bank(out, bank)
     secret = sum(item.secret for item in bank.items)
     output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
     assert loaded.exam is not None

@@ -12,7 +12,7 @@ import pytest
 from arena.run import tournament
 from arena.run.plan import plan
 from arena.stages.exam import run as exam_run
-from arena.stages.exam.edits import save_new_bank
+from arena.stages.exam.edits import save_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
@@ -41,10 +41,10 @@ def test_a_bank_is_written_once_and_says_where_it_comes_from(tmp_path: Path) -> 
     for item in bank.items:
         assert item.metadata == {"generated": {"model": "gpt-x-2026-11", "prompt": "exam_questions@1", "seed": 7}}
     for name in ("bank.jsonl", "bank.yaml", "copy.csv"):
-        save_new_bank(tmp_path / name, bank)
+        save_bank(tmp_path / name, bank)
         assert read_bank(tmp_path / name).version == bank.version
     with pytest.raises(InputError, match="exists and may have been edited"):
-        save_new_bank(tmp_path / "bank.jsonl", bank)
+        save_bank(tmp_path / "bank.jsonl", bank)
 
 
 def test_subtopics_are_asked_for_one_by_one(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_grades_by_a_written_bank_are_known_when_it_is_edited_as_a_file(tmp_path
     with LLMServer() as server:
         written = graded(exam_config(tmp_path, server.openai_url, generate=WRITTEN))
         assert written.study.bank is not None
-        save_new_bank(tmp_path / "mine.jsonl", written.study.bank)
+        save_bank(tmp_path / "mine.jsonl", written.study.bank)
         lines = (tmp_path / "mine.jsonl").read_text().replace("What is part 1 of", "Which is part 1 of", 1)
         (tmp_path / "mine.jsonl").write_text(lines)
         server.calls.clear()

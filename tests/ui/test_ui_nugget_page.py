@@ -192,7 +192,7 @@ def test_nuggets_of_a_judge_become_a_file_that_can_be_edited_and_only_what_is_ne
         page = opened()
         assert "The judge made these nuggets" in words(page)
         page.text_input(key="nugget-file").set_value("../x.jsonl")
-        assert "names no folder" in words(press(page, "Save the nuggets"))
+        assert "without a folder" in words(press(page, "Save the nuggets"))
         page.text_input(key="nugget-file").set_value("nuggets.jsonl")
         page = press(page, "Save the nuggets")
         assert "write 'bank: nuggets.jsonl' below 'nuggets'" in words(page)

@@ -1,89 +1,37 @@
-"""A tournament's test bank in its file, and its next version in the place of it."""
+"""A tournament's test bank written to its file, in place of the version that was edited or as a new file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from arena.config.exam import ExamSection
 from arena.data import safe_files
-from arena.data.dataset import Dataset
-from arena.stages.exam.bank import of_queries, require_usable
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.items import Bank, described, diff
+from retrieval_eval.exam.items import Bank
 
 
-@dataclass(frozen=True)
-class BankFile:
-    """A bank as it stood in its file.
-
-    Attributes:
-        path: the file.
-        digest: of its bytes then.
-        bank: all of it, items of other queries than the tournament's included.
-    """
-
-    path: Path
-    digest: str | None
-    bank: Bank
-
-
-def read_bank_file(path: Path) -> BankFile:
-    """Read a bank that somebody is going to edit.
-
-    Raises:
-        DataError: it cannot be used.
-    """
-    digest = safe_files.digest(path)
-    return BankFile(path, digest, read_bank(path))
-
-
-def save_edited_bank(
-    file: BankFile, after: Bank, section: ExamSection, data: Dataset, *, folder: Path, by: str
+def save_bank(
+    path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
 ) -> Path | None:
-    """Write the next version of a bank in the place of the one that was read.
+    """Write a bank, its secret items too.
 
     Args:
-        file: as it was read, and edited from.
-        after: the next version; items are never missing from it, only retired.
-        section: of the configuration that names the file.
-        data: of the tournament.
-        folder: of the configuration.
+        path: of the file.
+        bank: what to write; items of an earlier version are never missing from it, only retired.
+        folder: where the file must be; anywhere when ``None``.
+        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a file that is not there yet.
         by: who edits.
+        what: they changed, in words.
 
     Returns:
-        The earlier version in the file's history.
+        The earlier version in the file's history, if there is one.
 
     Raises:
-        InputError: nothing can be graded with it, the file changed meanwhile, or it is outside the folder.
+        InputError: the file changed meanwhile, is there already, is outside the folder, or cannot be written.
     """
-    require_usable(section, of_queries(after, data))
-    what = described(diff(file.bank, after))
-    return safe_files.save(
-        file.path, lambda draft: _write(draft, file.path, after), folder=folder, seen=file.digest, by=by, what=what
-    )
-
-
-def save_new_bank(path: Path, bank: Bank, *, folder: Path | None = None) -> None:
-    """Write a bank, its secret items too, to a new file; never in place of one that may have been edited.
-
-    Args:
-        path: of a file that is not there.
-        bank: what to write.
-        folder: where it must be; anywhere when ``None``.
-
-    Raises:
-        InputError: there is such a file, it is outside the folder, or it cannot be written.
-    """
-    safe_files.save(
-        path,
-        lambda draft: _write(draft, path, bank),
-        folder=path.parent if folder is None else folder,
-        seen=None,
-        by="",
-        what="",
-    )
+    inside = path.parent if folder is None else folder
+    return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
 
 
 def _write(draft: Path, path: Path, bank: Bank) -> None:
