@@ -41,6 +41,8 @@ _KEPT = 4
 """Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
 _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
+_SAME: Final[dict[tuple[str, int], int]] = {}
+"""By place and time of a write to a store that a read made: the write before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +87,18 @@ def stored(
         kept: so many results at most.
     """
 
-    def found(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
-        with closing(Store.open(source.location)) as store:
-            return read(store, source.tournament, *more, **named)
+    def opened(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
+        before = _written(source.location)
+        try:
+            with closing(Store.open(source.location)) as store:
+                return read(store, source.tournament, *more, **named)
+        finally:
+            # Figures that a read keeps in the store are no news: else every page would read all its data once more.
+            if (last := _last_write(source.location)) != before:
+                _SAME[source.location, last] = before
 
-    found.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
-    return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(found)
+    opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
+    return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(opened)
 
 
 board = stored(cached_leaderboard, "Rating the games …")
@@ -158,7 +166,13 @@ def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | Non
 
 
 def _written(location: str) -> int:
-    """When the file was last written, in ns: a store deleted and made anew may have as many changes as the old one."""
+    """When the store was last written, reads aside: one deleted and made anew may have as many changes as the old."""
+    last = _last_write(location)
+    return _SAME.get((location, last), last)
+
+
+def _last_write(location: str) -> int:
+    """In nanoseconds; 0 of a server."""
     path = sqlite_path(location)
     return path.stat().st_mtime_ns if path is not None else 0
 

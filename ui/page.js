@@ -45,26 +45,41 @@
   window.addEventListener("keydown", guard, true);
 })();
 
-// A click on a heading of a table sorts its rows: up, down, and as they were. What has no value stays at the end.
+// A click on a heading of a table sorts its rows: up, down, and as they were. What has no value stays at the end. A table
+// that is drawn anew with the same headings, as a filter does it, is sorted as it was.
 (() => {
   const next = { ascending: "descending", descending: "none" };
+  const tables = ".stHtml > .scroll > table";
+  const sorts = new Map();
+  const named = (table) => `${location.pathname} ${[...table.tHead.rows[0].cells].map((cell) => cell.textContent).join("\n")}`;
   const compared = (one, other, way) => {
     const unknown = (one.textContent === "-") - (other.textContent === "-");
     const [left, right] = [one, other].map((cell) => cell.dataset.value);
     const apart = left && right ? left - right : one.textContent.localeCompare(other.textContent, undefined, { numeric: true });
     return unknown || way * apart;
   };
+  const sort = (table, at, order) => {
+    const heads = table.tHead.rows[0].cells, body = table.tBodies[0], rows = [...body.rows];
+    rows.forEach((row, place) => (row.dataset.place ??= place));
+    for (const head of heads) head.removeAttribute("aria-sort");
+    if (order !== "none") heads[at].setAttribute("aria-sort", order);
+    const way = order === "descending" ? -1 : 1;
+    const between = (one, other) => order === "none" ? 0 : compared(one.cells[at], other.cells[at], way);
+    rows.sort((one, other) => between(one, other) || one.dataset.place - other.dataset.place);
+    body.append(...rows);
+  };
   addEventListener("click", (event) => {
     const head = event.target.closest?.(".scroll thead button")?.parentElement;
     if (!head) return;
-    const body = head.closest("table").tBodies[0], rows = [...body.rows];
-    rows.forEach((row, place) => (row.dataset.place ??= place));
-    const sort = next[head.getAttribute("aria-sort")] ?? "ascending";
-    for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
-    if (sort !== "none") head.setAttribute("aria-sort", sort);
-    const way = sort === "descending" ? -1 : 1;
-    const order = (one, other) => sort === "none" ? 0 : compared(one.cells[head.cellIndex], other.cells[head.cellIndex], way);
-    rows.sort((one, other) => order(one, other) || one.dataset.place - other.dataset.place);
-    body.append(...rows);
+    const table = head.closest("table"), order = next[head.getAttribute("aria-sort")] ?? "ascending";
+    sorts.set(named(table), [head.cellIndex, order]);
+    sort(table, head.cellIndex, order);
   });
+  new MutationObserver(() => {
+    for (const table of document.querySelectorAll(`${tables}:not([data-seen])`)) {
+      table.dataset.seen = "";
+      const [at, order] = (table.tHead && sorts.get(named(table))) ?? [];
+      if (order) sort(table, at, order);
+    }
+  }).observe(document, { childList: true, subtree: true });
 })();

@@ -96,7 +96,7 @@ def answered(address: str, path: str) -> tuple[HTTPMessage, bytes]:
 def settle(page: Page) -> None:
     """Wait until a page is drawn: its script has ended, and no element is a placeholder or left from before."""
     page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
-    page.wait_for_selector(f"{INERT}, [data-testid=stAlert]")
+    page.wait_for_selector(f"{INERT}, .stHtml, [data-testid=stAlert]")
     page.locator("[data-testid=stSkeleton], [data-stale=true]").first.wait_for(state="detached")
 
 

@@ -241,3 +241,11 @@ def test_a_bank_that_a_judge_wrote_can_be_made_a_file(tmp_path: Path, monkeypatc
         assert "Keep this change" in [button.label for button in page("bank").button]
         assert config_file(named).is_file()
     assert {path.name for path in tmp_path.iterdir() if "mine" in path.name} == set()
+
+
+@pytest.mark.parametrize("query", [{"bank-item": "1", "retired": "true", "save": "1"}, {"action": "save", "by": "me"}])
+def test_no_address_writes_anything(here: Here, query: dict[str, str]) -> None:
+    before = here.bank.read_bytes()
+    page("bank", **query)
+    assert here.bank.read_bytes() == before
+    assert history(here.bank) == []

@@ -1,24 +1,32 @@
-"""The pages in a real Chromium, on a store full of hostile texts."""
+"""The pages in a real Chromium, on one store full of hostile texts: reading, voting and the addresses of pages."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import ClientSession
 from playwright.sync_api import Browser, Page
 
 from arena.boards.results import leaderboard
 from arena.present.numbers import POINTS
 from arena.store import Store
-from tests.support.browser import INERT, answered, reader, served, settle, show_at, visit
+from arena.store.annotations import Annotation, Annotations
+from retrieval_eval.data.tables import write_rows
+from tests.support.browser import INERT, answered, opened_with, reader, settle, show_at, until, visit
+from tests.support.nugget_store import AGENTS as NUGGET_AGENTS
+from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
+from tests.support.sessions import Viewer
 from ui.sign_in import COOKIE
 
 PLANTED = (
@@ -38,23 +46,43 @@ HUGE = "q05"
 """The query to which every answer is a megabyte without a space."""
 
 
+ITEM = f"{' '.join(PLANTED)} Which one purrs?"
+VOTED, FEW = 5, 2
+"""Queries of the tournaments in which people vote."""
+
+
 def hostile(kind: str, text: str) -> str:
     long = "x" * 1_000_000 if kind == "answer" and HUGE in text else ""
     return "\n".join((text, *PLANTED, long))
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("store") / "s.db"
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A YAML file's tournament, with nuggets and an exam; its store holds others, the newest of which is opened."""
+    path = tmp_path_factory.mktemp("hostile")
+    items = [("q1", ITEM, None), ("q1", "Which cat? " * 300, None), ("q1", "HIDDEN?", "true")]
+    items += [("q2", f"Item {number}?", None) for number in range(500)]
+    columns = ("qid", "question", "secret")
+    write_rows(path / "items.csv", columns, [dict(zip(columns, item, strict=True)) for item in items])
+    played_nugget_tournament(
+        path,
+        agents=(*NUGGET_AGENTS, "<b>v</b>"),
+        wording=lambda text: hostile("", text).rstrip(),
+        pairwise={"judges": "words"},
+        exam={"judge": "words", "bank": "items.csv"},
+    )
+    store = path / "store.db"
+    write_store(store, name="few", queries=FEW, wording=hostile)
+    write_store(store, name="plain", queries=VOTED, wording=hostile)
     people = {"q01": {"q01-d0": 7, "q01-common": 7}}
-    write_store(path, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
-    add_people(path, "sample")
+    write_store(store, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
+    add_people(store, "sample")
     return path
 
 
 @pytest.fixture(scope="module")
-def address(store: Path) -> Iterator[str]:
-    with served(store) as url:
+def address(folder: Path) -> Iterator[str]:
+    with opened_with(folder / "t.yaml") as url:
         yield url
 
 
@@ -79,16 +107,9 @@ def fits_any_window(page: Page) -> None:
         show_at(page, width)
 
 
-@pytest.mark.parametrize("name", ["queries", "runs", "grade"])
-def test_every_page_opens_and_fits_its_window(page: Page, address: str, name: str) -> None:
-    """The others in the tests below and beside this module."""
-    visit(page, f"{address}/{name}")
-    fits_any_window(page)
-
-
-def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, store: Path) -> None:
-    with closing(Store.open(str(store))) as opened:
-        board = leaderboard(opened)
+def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, folder: Path) -> None:
+    with closing(Store.open(str(folder / "store.db"))) as opened:
+        board = leaderboard(opened, "sample")
     assert board.ratings is not None
     visit(page, address)
     heading, *lines = cells(page, 0)
@@ -128,7 +149,7 @@ def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> N
 
 def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, address: str) -> None:
     visit(page, f"{address}/games")
-    page.get_by_role("combobox").first.click()
+    page.get_by_label("Agent", exact=True).click()
     page.wait_for_selector("[role=option]")
     assert page.locator("[role=option]").all_inner_texts() == sorted(AGENTS)
     page.locator("[role=option]").nth(1).click()
@@ -152,8 +173,8 @@ def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) 
 
 def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:
     visit(page, f"{address}/retrieval")
-    for place, choice in ((2, "q01"), (4, "where people disagree")):
-        page.get_by_role("combobox").nth(place).click()
+    for label, choice in (("Query", "q01"), ("Documents", "where people disagree")):
+        page.get_by_label(label, exact=True).click()
         page.keyboard.type(choice)
         page.keyboard.press("Enter")
     page.wait_for_selector("text=2 of the 5 documents")
@@ -173,7 +194,9 @@ def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, addre
     fits_any_window(page)
 
 
-def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells(page: Page, address: str) -> None:
+def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells_also_after_a_filter(
+    page: Page, address: str
+) -> None:
     visit(page, address)
     heading, *lines = cells(page, 0)
     at = heading.index("Bradley-Terry")
@@ -182,6 +205,15 @@ def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells(page: Page, 
     for expected in (sorted(rated), sorted(rated, reverse=True), rated):
         page.locator(".stHtml > .scroll").first.get_by_role("button", name="Bradley-Terry").click()
         assert [float(line[at].replace(",", "")) for line in cells(page, 0)[1:]] == expected
+    visit(page, f"{address}/retrieval")
+    page.locator(".stHtml > .scroll").first.get_by_role("button", name="nDCG@10").click()
+    page.get_by_placeholder("Filter: rows that contain").first.fill("the judge")
+    page.keyboard.press("Enter")
+    until(page, lambda: {line[1] for line in cells(page, 0)[1:]} == {"the judge"})
+    settle(page)
+    shown = [float(line[2]) for line in cells(page, 0)[1:]]
+    assert shown == sorted(shown)
+    assert len(set(shown)) == len(AGENTS)
 
 
 def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
@@ -200,11 +232,6 @@ def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) 
     other.wait_for_selector("text=this is number 2")
     assert texts(other) == texts(page)
     other.close()
-
-
-def test_an_address_of_an_unknown_game_is_said(page: Page, address: str) -> None:
-    visit(page, f"{address}/games?game=0123456789ab")
-    assert "not in the store" in page.locator("[data-testid=stAlert]").first.inner_text()
 
 
 def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None:
@@ -249,6 +276,195 @@ def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page
     assert opened.value.get_by_text("not in the store").count() == 0
     opened.value.close()
     fits_any_window(page)
+
+
+def inert(page: Page) -> str:
+    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
+    return "\n".join(page.locator(INERT).all_inner_texts())
+
+
+@pytest.mark.parametrize(
+    ("path", "ready", "times"),
+    [
+        ("vote?annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
+        ("label?annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query, a title and a document
+        ("assess?tournament=nuggets&annotator=%3Cb%3Eeve%3C/b%3E", "1. it purrs", 5),  # and three nuggets
+        ("nuggets?tournament=nuggets", "1. it purrs", 4),
+    ],
+)
+def test_planted_texts_of_what_people_do_show_as_they_are_and_fit_any_window(
+    page: Page, address: str, path: str, ready: str, times: int
+) -> None:
+    page.goto(f"{address}/{path}")
+    page.wait_for_selector(f"text={ready}")
+    settle(page)
+    seen = inert(page)
+    assert all(seen.count(planted) >= times for planted in PLANTED)
+    fits_any_window(page)
+    if "annotator" in path:
+        assert page.get_by_role("textbox", name="Your name or initials").input_value() == "<b>eve</b>"
+        boxes = page.locator("[class*=st-key-passage-]").all()
+        assert max((box.bounding_box() or {"height": 0})["height"] for box in boxes) <= 450
+
+
+def test_planted_items_show_as_they_are_and_their_address_leads_to_them(page: Page, address: str) -> None:
+    visit(page, f"{address}/bank?tournament=nuggets")
+    fits_any_window(page)
+    assert "HIDDEN" not in page.content()
+    visit(page, f"{address}/exam?tournament=nuggets")
+    page.get_by_label("Item", exact=True).click()
+    page.keyboard.type("__pwned")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('main').innerText.includes('Which one purrs?')")
+    settle(page)
+    assert ITEM in inert(page)
+    fits_any_window(page)
+    visit(page, page.url)
+    assert ITEM in inert(page)
+    assert "HIDDEN" not in page.content()
+
+
+def said(folder: Path, annotator: str, tournament: str = "plain") -> list[Annotation]:
+    with closing(Store.open(str(folder / "store.db"))) as opened:
+        return Annotations(opened, tournament).history(annotator=annotator)
+
+
+def press(page: Page, key: str, progress: str) -> None:
+    page.wait_for_timeout(550)  # sooner, it is the second press of a double one
+    page.keyboard.press(key)
+    page.wait_for_selector(f"text={progress}")
+    settle(page)
+
+
+def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, address: str, folder: Path) -> None:
+    page.goto(f"{address}/vote?tournament=plain")
+    page.get_by_role("textbox", name="Your name or initials").fill("ann")
+    page.keyboard.press("End")
+    page.keyboard.type(" s123")  # in the field these are letters and no votes
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=0 of {VOTED} queries voted on")
+    settle(page)
+    page.locator("h2").first.click()
+    for place, key in enumerate("123", start=1):
+        press(page, key, f"{place} of {VOTED} queries voted on")
+    press(page, "s", "1 skipped")
+    page.reload()
+    page.wait_for_selector(f"text=3 of {VOTED} queries voted on, 1 skipped")
+    assert [own.value for own in said(folder, "ann s123")] == ["A", "B", "TIE", None]
+
+
+def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str, folder: Path) -> None:
+    page.goto(f"{address}/vote?tournament=plain&annotator=dora")
+    page.wait_for_selector(f"text=0 of {VOTED} queries")
+    settle(page)
+    page.get_by_role("button", name="Answer 1 is better").dblclick()
+    page.wait_for_selector(f"text=1 of {VOTED} queries voted on")
+    settle(page)
+    assert [own.value for own in said(folder, "dora")] == ["A"]
+    page.locator("h2").first.click()
+    page.wait_for_timeout(550)
+    for _ in range(30):
+        page.keyboard.down("3")
+        page.wait_for_timeout(40)
+    page.keyboard.up("3")
+    page.wait_for_selector(f"text=2 of {VOTED} queries voted on")
+    settle(page)
+    assert [own.value for own in said(folder, "dora")] == ["A", "TIE"]
+
+
+def test_a_form_is_saved_once_and_a_reload_goes_on(page: Page, address: str, folder: Path) -> None:
+    page.goto(f"{address}/assess?tournament=nuggets")
+    page.get_by_role("textbox", name="Your name or initials").fill("dora")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=0 of 8 answers assessed")
+    settle(page)
+    for group in page.get_by_role("radiogroup").all():
+        group.get_by_text("partial support").click()
+    page.get_by_role("button", name="Save and go on").dblclick()
+    page.wait_for_selector("text=1 of 8 answers assessed")
+    settle(page)
+    assert page.locator("text=Not saved yet").count() == 0
+    assert [one.value for one in said(folder, "dora", "nuggets")] == ["partial_support"] * 3
+    page.reload()
+    page.wait_for_selector("text=1 of 8 answers assessed")
+    assert page.get_by_role("textbox", name="Your name or initials").input_value() == "dora"
+
+
+def shown_tournament(page: Page, name: str) -> None:
+    """Wait until the page shows a tournament, and its address says so."""
+    page.wait_for_function(
+        "name => new URLSearchParams(location.search).get('tournament') === name"
+        " && document.querySelector('[data-testid=stSelectbox] input')?.value === name",
+        arg=name,
+    )
+    settle(page)
+
+
+def test_a_person_votes_in_the_tournament_whose_link_they_opened(page: Page, address: str, folder: Path) -> None:
+    page.goto(f"{address}/?tournament=few")
+    shown_tournament(page, "few")
+    page.get_by_role("button", name="People").click()
+    page.get_by_role("menuitem", name="Vote").click()
+    shown_tournament(page, "few")
+    page.get_by_role("textbox", name="Your name or initials").fill("pat")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"text=0 of {FEW} queries voted on")
+    settle(page)
+    page.get_by_role("button", name="Answer 1 is better").click()
+    page.wait_for_selector(f"text=1 of {FEW} queries voted on")
+    assert len(said(folder, "pat", "few")) == 1
+    assert not said(folder, "pat", "sample")
+
+
+def test_the_tournament_of_a_link_stays_on_every_page_that_the_menu_and_back_lead_to(page: Page, address: str) -> None:
+    page.goto(address)
+    shown_tournament(page, "sample")
+    page.goto(f"{address}/queries?tournament=plain")
+    shown_tournament(page, "plain")
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
+    page.wait_for_url("**/games?tournament=plain*")
+    shown_tournament(page, "plain")
+    page.go_back()
+    page.wait_for_url("**/queries?tournament=plain")
+    shown_tournament(page, "plain")
+    page.go_back()
+    page.wait_for_url("**/?tournament=sample")
+    shown_tournament(page, "sample")
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="Matrix").click(button="middle")
+    opened.value.wait_for_url("**/matrix?tournament=sample")
+    opened.value.close()
+
+
+async def vote_on_all(client: ClientSession, address: str, name: str) -> None:
+    """Every press comes twice, and after every other one the page is loaded anew."""
+    viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="few")
+    await viewer.until(f"0 of {FEW} queries voted on")
+    for done in range(1, FEW + 1):
+        choice = "Answer 1 is better" if done % 2 else "A tie"
+        for _ in range(2):
+            await viewer.press(choice)
+        if done % 2:
+            await viewer.until(f"{done} of {FEW} queries voted on")
+            await viewer.close()
+            viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="few")
+        await viewer.until(f"{done} of {FEW} queries voted on")
+    await viewer.close()
+
+
+async def all_vote(address: str, names: list[str]) -> None:
+    async with ClientSession() as client:
+        await asyncio.gather(*(vote_on_all(client, address, name) for name in names))
+
+
+def test_ten_voters_at_once_lose_no_vote_and_have_none_twice(folder: Path, address: str) -> None:
+    names = [f"voter-{number}" for number in range(10)]
+    with ThreadPoolExecutor(1) as thread:  # Playwright has this thread's event loop
+        thread.submit(asyncio.run, all_vote(address, names)).result()
+    for name in names:
+        votes = said(folder, name, "few")
+        assert len({vote.query_id for vote in votes}) == FEW
+        assert [vote.value for vote in votes] == ["A", "TIE"] * (FEW // 2)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from judges.types import Answer, Document, Query, Retrieved, Task, label_of
 from tests.support.pages import page, shown, tables, unfolded
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
+from ui import data
 from ui.data import LOCATION_VARIABLE
 
 APP = Path(__file__).parents[2] / "ui" / "app.py"
@@ -130,6 +131,7 @@ def test_games_are_listed_a_page_at_a_time_and_filtered(here: Path) -> None:
     assert {frozenset(pair) for pair in zip(listed["Agent"], listed["Opponent"], strict=True)} == {
         frozenset({"bm25", "dense"})
     }
+    assert "not in the store" in shown(page("games", game="0123456789ab"))
     run = unfolded(run, "more")
     run.selectbox(key="result").select("no verdict yet").run(timeout=20)
     assert "No game passes these filters" in shown(run)
@@ -214,3 +216,14 @@ def test_a_page_says_in_one_line_that_its_server_is_away_and_shows_the_store_aga
         assert [error.value for error in run.error] == ["The store cannot be shown."]
         assert "no database server answers there" in shown(run)
     assert "no tournament yet" in shown(run.run())
+
+
+def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: Path) -> None:
+    write_store(here)
+    version, (name,) = data.tournaments()
+    before = here.stat().st_mtime_ns
+    data.board(data.Source(str(here), version, name))
+    assert here.stat().st_mtime_ns != before, "they are kept"
+    assert data.tournaments()[0] == version
+    write_store(here, queries=2)
+    assert data.tournaments()[0] != version

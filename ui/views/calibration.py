@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -52,12 +51,13 @@ _UNKNOWN: Final = {
 """Titles and what stands where there is nothing to show."""
 
 
-@st.cache_resource(max_entries=4, show_spinner="Holding judges against people …")
-def calibration(source: data.Source) -> Calibration:
-    """What the tournament shows about itself."""
-    with closing(Store.open(source.location)) as store:
-        settings = resampling_of(store.settings(source.tournament))
-        return calibrate_tournament(store, source.tournament, settings, most=MOST_LISTED, label_next=0)
+def _calibrated(store: Store, tournament: str) -> Calibration:
+    settings = resampling_of(store.settings(tournament))
+    return calibrate_tournament(store, tournament, settings, most=MOST_LISTED, label_next=0)
+
+
+calibration = data.stored(_calibrated, "Holding judges against people …")
+"""What the tournament shows about itself."""
 
 
 def show(source: data.Source) -> None:
